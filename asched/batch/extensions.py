@@ -57,7 +57,7 @@ class GroupUnits(Extension):
 
 
 class QuotaWarnings(Extension):
-    """ElasticQuotas that do not count because Kueue keeps a quota there are reported."""
+    """ElasticQuotas that do not count because Kueue has a quota there are reported."""
 
     name = "quotas"
 
@@ -70,7 +70,7 @@ class QuotaWarnings(Extension):
 
 
 class PromisedStarts(Extension):
-    """Backfill: units that fit nowhere now are promised a start."""
+    """Backfill: units that fit on no node now get a promised start time."""
 
     name = "starts"
 

@@ -1,5 +1,5 @@
-"""How much of the cluster one namespace may have held or promised to it: a percentage of each
-resource (maxNamespacePercentage). Such room has no pod that a ResourceQuota would count.
+"""Limit the share of the cluster that is held for or promised to one namespace: a percentage of
+each resource (maxNamespacePercentage). A ResourceQuota does not count such room, which has no pod.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ def why_beyond_share(
     by_set: Iterable[tuple[PodInfo, int]],
     args: CheckAndHoldArgs,
 ) -> str:
-    """Why a namespace may not hold places for so many pods as well; empty if it may."""
+    """Why a namespace may not hold places for these pods as well; empty if it may."""
     asked, percentage = Counter[str](), args.max_namespace_percentage
     for like, count in by_set:
         asked.update(times(like, count))
@@ -47,8 +47,8 @@ def why_beyond_share(
 def is_beyond_share(
     context: SchedulerContext, owner: str, infos: Sequence[PodInfo], percentage: int
 ) -> bool:
-    """Whether a start of these pods would reserve too much, beside what is promised to other owners
-    in their namespace at whatever time.
+    """Whether a start of these pods would reserve too much, together with all promises to other
+    owners in their namespace.
     """
     namespace = infos[0].pod.metadata.namespace
     asked = Counter({PODS: len(infos)})
@@ -56,9 +56,9 @@ def is_beyond_share(
         asked.update(info.cls.accounted)
     promised = (
         {**need.accounted, PODS: need.pods}
-        for one in context.cluster.singleton(Reservations).all()
-        if one.owner != owner and one.namespace == namespace
-        for need in one.needs.values()
+        for reservation in context.cluster.singleton(Reservations).all()
+        if reservation.owner != owner and reservation.namespace == namespace
+        for need in reservation.needs.values()
     )
     return _beyond(context.cluster, asked, promised, percentage) is not None
 
@@ -66,8 +66,8 @@ def is_beyond_share(
 def _beyond(
     cluster: Cluster, asked: Mapping[str, int], had: Iterable[Mapping[str, int]], percentage: int
 ) -> tuple[str, int, int] | None:
-    """The first resource asked for of which the namespace would have too much together with what it
-    has: its name, that amount, and the most. Resources that no node has are left to the trial.
+    """The first requested resource that the namespace would have too much of: (name, amount with
+    what it has, limit). Resources that no node has are left to the trial.
     """
     if percentage == PERCENT_MAX:
         return None

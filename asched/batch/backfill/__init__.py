@@ -1,1 +1,1 @@
-"""Backfill: starts that are promised to units that fit nowhere now."""
+"""Backfill: promised start times for units that fit on no node now."""

@@ -1,11 +1,11 @@
-"""Promises, turn by turn: whose start has come, whose room came early, whose is lost.
+"""Maintain promised starts, turn by turn: try the owners that are due, and drop lost promises.
 
-Who holds a promise is tried at its start, when it does not hold any more, and when somebody ended
-since it was looked at, but not more often than every REPLAN_S. What the attempt comes to decides
-about the promise (`start_times.py`).
+The owner of a promise is tried at its start, when the promise cannot be kept any more, and when a
+pod has ended since the last attempt, but at most every REPLAN_S. The attempt's result decides about
+the promise (`times.py`).
 
-Bounds  one reservation an owner, as many as the profiles say; WAITING_MAX owners are remembered
-        that got none for want of one, OWNERS_MAX how long; one entry per placed pod.
+Bounds  one reservation an owner, as many as the profiles allow; WAITING_MAX owners that wait for a
+        reservation, OWNERS_MAX end times; reservation entry per placed pod.
 """
 
 from collections import Counter
@@ -35,47 +35,47 @@ from asched.core.state.reservations import (
 
 WAITING_MAX: Final = 64
 OWNERS_MAX: Final = 1_024
-#: What may become of a promise: made, moved to the front or back; its owner began by then, or after
-#: it; he went, or gave way to others who go before him.
+#: The outcomes of a promise: made, moved to an earlier or later time, its owner started in time or
+#: late, dropped, or displaced by a promise to a more important owner.
 CHANGES: Final = ("made", "earlier", "later", "kept", "late", "dropped", "displaced")
-#: Why a promise was lost for a while, by what became of it.
+#: By outcome: why a promise was lost for a time.
 LOST: Final = {
     "displaced": "others who are more important were promised a start in its place",
     "dropped": "no start was known for a while",
 }
-#: Between two looks whether a promise can be kept earlier. As often as Slurm plans.
+#: Between two searches for an earlier start. Slurm's backfill interval is as long.
 REPLAN_S: Final = 30.0
-#: Whose start was so long ago and who was not tried since cannot be: a gate holds it, say.
+#: A promise is dropped this long after its start if its owner could not be tried, as behind a gate.
 GIVE_UP_S: Final = 300.0
 
 
 class StartTimes(msgspec.Struct):
-    """What became of promises, and who waits for one. For `Cluster.singleton`."""
+    """Outcomes of promises, and the owners that wait for one. Made by `Cluster.singleton`."""
 
     args: dict[str, BackfillArgs] = msgspec.field(default_factory=dict)
     runners: object = None
-    #: by owner: its order, and the key of a pod, of those that got no reservation
+    #: owners that wait for a reservation: order, and the key of a pod
     waiting: dict[str, tuple[StartOrder, str]] = msgspec.field(default_factory=dict)
     numbers: int = 0
-    #: owners to whom an earlier process promised a start, until they have one again (or waited)
+    #: owners that an earlier process promised a start, until they have one again (or waited)
     recalled: set[str] = msgspec.field(default_factory=set)
     has_recalled: bool = False
-    #: by owner: the start that was promised first, and why that is lost
+    #: by owner: the start that was promised first, and why it is lost
     lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
-    #: by owner: from when on nothing is promised to it any more
+    #: by owner: the time after which no start is promised any more
     ends_s: dict[str, float] = msgspec.field(default_factory=dict)
-    #: what those who wait are to be told in the next turn: that something is not promised any more,
-    #: and that pods which were only tried have left their nodes. At once would be in the midst of
-    #: an attempt at the very pods, which would be tried again for it.
+    #: what waiting pods are notified of in the next turn: that a promise was dropped or moved, and
+    #: that places of a trial are free. A notification at once would arrive during an attempt at the
+    #: same pods, and cause another attempt.
     has_moved: bool = False
     freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
-    #: whose start is being looked for, and whether its pods lie on nodes on trial just now: then
-    #: nothing is to be concluded
+    #: the owner of the running search, and whether its pods are on nodes for a trial now, so that
+    #: no conclusions can be drawn
     searching: str = ""
     is_trying: bool = False
     #: by `CHANGES`
     outcomes: Counter[str] = msgspec.field(default_factory=Counter)
-    #: by cause, of those that were moved back
+    #: promises that were moved to a later time, by cause
     causes: Counter[str] = msgspec.field(default_factory=Counter)
     #: nodes' log at the last turn; pods by row as they were known then
     cursor: int = -2
@@ -88,14 +88,14 @@ class StartTimes(msgspec.Struct):
         return cls()
 
     def until(self, owner: str, at_s: float) -> float:
-        """Until when a start may be promised to an owner: `at_s` if none was looked for before."""
+        """The latest start that may be promised to an owner; `at_s` at the first search for it."""
         until_s = self.ends_s.setdefault(owner, at_s)
         if len(self.ends_s) > OWNERS_MAX:
             del self.ends_s[next(iter(self.ends_s))]
         return until_s
 
     def number_of(self, owner: str, old: Reservation | None) -> int:
-        """Its own, or the next one."""
+        """The serial number of an owner; a new one if it has none."""
         if old is not None:
             return old.order.number
         if owner in self.waiting:
@@ -105,49 +105,49 @@ class StartTimes(msgspec.Struct):
 
 
 def owner_of(context: SchedulerContext, pod: Pod) -> str:
-    """Who is promised a start: a gang as a whole, else the pod."""
+    """The owner of a promise for the pod: its gang, else the pod itself."""
     key = context.gangs.key_of(pod)
     if key and gang_of(context.cluster, key) is not None:
         return key
     return POD_OWNER + pod.uid
 
 
-def is_due(cluster: Cluster, one: Reservation) -> bool:
-    return one.start_s <= cluster.wall_clock_s
+def is_due(cluster: Cluster, reservation: Reservation) -> bool:
+    return reservation.start_s <= cluster.wall_clock_s
 
 
 def drop(context: SchedulerContext, owner: str, outcome: str) -> None:
-    """Nothing is promised to the owner any more. Who gave way, or for whom no start is known any
-    more, is told so with the next promise.
+    """Drop the promise to an owner. The owner's next promise names the cause if it was displaced,
+    or if no start was found any more.
     """
     cluster = context.cluster
-    had = cluster.singleton(Reservations).drop(owner)
-    if had is not None:
+    dropped = cluster.singleton(Reservations).drop(owner)
+    if dropped is not None:
         kept = cluster.singleton(StartTimes.of)
         kept.outcomes[outcome] += 1
         kept.has_moved = True
         if cause := LOST.get(outcome, ""):
             kept.lost.pop(owner, None)
-            kept.lost[owner] = had.first_s, cause
+            kept.lost[owner] = dropped.first_s, cause
             if len(kept.lost) > WAITING_MAX:
                 del kept.lost[next(iter(kept.lost))]
 
 
 def started(context: SchedulerContext, pod: Pod) -> None:
-    """A pod, or its gang, has its place."""
+    """End the promise to a pod, or its gang, that has its place."""
     kept, ledger = context.cluster.singleton(StartTimes.of), context.cluster.singleton(Reservations)
     if kept.ends_s or len(ledger):
         owner = owner_of(context, pod)
         kept.ends_s.pop(owner, None)
-        one = ledger.of(owner)
-        if one is not None:
-            is_late = context.cluster.wall_clock_s > one.start_s + REPLAN_S
+        reservation = ledger.of(owner)
+        if reservation is not None:
+            is_late = context.cluster.wall_clock_s > reservation.start_s + REPLAN_S
             drop(context, owner, "late" if is_late else "kept")
 
 
 def keep(context: SchedulerContext) -> bool:
-    """See to it that promises are kept, moved or given up; to be called once a turn, leading.
-    Whether those of an earlier process have still to be recalled.
+    """Try owners whose promises are due or broken, and drop promises; to be called once a turn by
+    the leader. Returns whether the promises of an earlier process have still to be recalled.
     """
     cluster = context.cluster
     kept, ledger = cluster.singleton(StartTimes.of), cluster.singleton(Reservations)
@@ -156,16 +156,16 @@ def keep(context: SchedulerContext) -> bool:
     if not ledger.is_on:
         return False
     ledger.tick()
-    _tell(context, kept)
-    _look_at_rows(context, kept)
-    for one in ledger.all() if len(ledger) and not kept.is_trying else ():
-        if one.owner == kept.searching:
+    _notify(context, kept)
+    _learn_ends(context, kept)
+    for reservation in ledger.all() if len(ledger) and not kept.is_trying else ():
+        if reservation.owner == kept.searching:
             continue
         try:
-            _look_at(context, kept, ledger, one)
+            _check(context, kept, ledger, reservation)
         except MISTAKES as raised:
-            context.contain(raised, "starts", one.owner)
-            drop(context, one.owner, "dropped")
+            context.contain(raised, "starts", reservation.owner)
+            drop(context, reservation.owner, "dropped")
     if _may_go_on(kept, ledger):
         owner = min(kept.waiting, key=lambda owner: kept.waiting[owner][0])
         _activate(context, (kept.waiting.pop(owner)[1],))
@@ -173,11 +173,11 @@ def keep(context: SchedulerContext) -> bool:
 
 
 def _may_go_on(kept: StartTimes, ledger: Reservations) -> bool:
-    """Whether a start may be looked for for one of those who wait."""
+    """Whether an owner that waits may be tried."""
     return bool(kept.waiting) and not kept.searching and len(ledger) < kept.reservations_max
 
 
-def _tell(context: SchedulerContext, kept: StartTimes) -> None:
+def _notify(context: SchedulerContext, kept: StartTimes) -> None:
     for change in kept.freed.take():
         context.queue.move(change, context.now_s)
     if kept.has_moved:
@@ -186,25 +186,25 @@ def _tell(context: SchedulerContext, kept: StartTimes) -> None:
 
 
 def next_s(cluster: Cluster) -> float | None:
-    """When `keep` has something to do next, in seconds of turns; None if not before a fact."""
+    """When `keep` has work next, in seconds of turns; None if a fact has to come first."""
     ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
     if kept.has_moved or kept.freed or _may_go_on(kept, ledger):
         return 0.0
     if not len(ledger):
         return None
     now_s = cluster.wall_clock_s
-    due = [one.start_s for one in ledger.all() if one.start_s > now_s]
-    for one in ledger.all():
-        if one.woken_s is not None:
-            due.append(one.woken_s + REPLAN_S)
-        elif kept.ended_early_s > one.made_s:
-            due.append(one.made_s + REPLAN_S)
+    due = [reservation.start_s for reservation in ledger.all() if reservation.start_s > now_s]
+    for reservation in ledger.all():
+        if reservation.woken_s is not None:
+            due.append(reservation.woken_s + REPLAN_S)
+        elif kept.ended_early_s > reservation.made_s:
+            due.append(reservation.made_s + REPLAN_S)
     due = [max(at_s, now_s) for at_s in due]
     return min(due) - cluster.wall_ahead_s if due else None
 
 
 def _learn(context: SchedulerContext, kept: StartTimes, ledger: Reservations) -> None:
-    """The profiles are others."""
+    """Read the arguments of new profiles."""
     kept.runners = context.runners
     kept.args = context.args_by_profile(BackfillArgs)
     kept.reservations_max = max((args.reservations for args in kept.args.values()), default=0)
@@ -212,13 +212,13 @@ def _learn(context: SchedulerContext, kept: StartTimes, ledger: Reservations) ->
     ends = context.cluster.singleton(Ends)
     ends.believes_soft = any(args.soft_ends for args in kept.args.values())
     ends.learns = any(args.learn_durations for args in kept.args.values())
-    for one in ledger.all():
-        if one.scheduler_name not in kept.args:
-            drop(context, one.owner, "dropped")
+    for reservation in ledger.all():
+        if reservation.scheduler_name not in kept.args:
+            drop(context, reservation.owner, "dropped")
 
 
-def _look_at_rows(context: SchedulerContext, kept: StartTimes) -> None:
-    """Who went since the last turn: what he took is learnt, and his room may be of use now."""
+def _learn_ends(context: SchedulerContext, kept: StartTimes) -> None:
+    """Record the durations of pods that left since the last turn, and that room became free."""
     cluster = context.cluster
     log, ends, now_s = cluster.nodes.log, cluster.singleton(Ends), cluster.wall_clock_s
     if log.end == kept.cursor:
@@ -239,39 +239,41 @@ def _look_at_rows(context: SchedulerContext, kept: StartTimes) -> None:
             kept.known.pop(row, None)
 
 
-def _look_at(
-    context: SchedulerContext, kept: StartTimes, ledger: Reservations, one: Reservation
+def _check(
+    context: SchedulerContext, kept: StartTimes, ledger: Reservations, reservation: Reservation
 ) -> None:
     cluster = context.cluster
-    pods = _waiting_pods(context, one)
+    pods = _waiting_pods(context, reservation)
     if not pods:
-        kept.ends_s.pop(one.owner, None)
-        drop(context, one.owner, "dropped")
+        kept.ends_s.pop(reservation.owner, None)
+        drop(context, reservation.owner, "dropped")
         return
     now_s = cluster.wall_clock_s
-    if one.start_s + GIVE_UP_S < now_s:
-        drop(context, one.owner, "dropped")
+    if reservation.start_s + GIVE_UP_S < now_s:
+        drop(context, reservation.owner, "dropped")
         return
-    if one.woken_s is not None and now_s < one.woken_s + REPLAN_S:
+    if reservation.woken_s is not None and now_s < reservation.woken_s + REPLAN_S:
         return
-    one.woken_s = None
-    has_room_come = kept.ended_early_s > one.made_s and now_s >= one.made_s + REPLAN_S
-    if has_room_come or is_due(cluster, one) or ledger.is_broken(one):
-        one.woken_s = now_s
+    reservation.woken_s = None
+    has_room_come = (
+        kept.ended_early_s > reservation.made_s and now_s >= reservation.made_s + REPLAN_S
+    )
+    if has_room_come or is_due(cluster, reservation) or ledger.is_broken(reservation):
+        reservation.woken_s = now_s
         _activate(context, pods[:1])
 
 
-def _waiting_pods(context: SchedulerContext, one: Reservation) -> list[str]:
-    """Keys of those who hold a reservation and wait."""
+def _waiting_pods(context: SchedulerContext, reservation: Reservation) -> list[str]:
+    """The keys of the waiting pods of a reservation."""
     cluster = context.cluster
-    if one.owner.startswith(POD_OWNER):
-        pod = one.likes[0].pod
+    if reservation.owner.startswith(POD_OWNER):
+        pod = reservation.likes[0].pod
         now = cluster.pods_seen.get(pod.key)
         waits = now is not None and now.uid == pod.uid and not now.spec.node_name
         return [pod.key] if waits and pod.uid not in cluster.placed else []
-    if gang_of(cluster, one.owner) is None:
+    if gang_of(cluster, reservation.owner) is None:
         return []
-    return [pod.key for pod in cluster.pod_groups.get(one.owner).unplaced.values()]
+    return [pod.key for pod in cluster.pod_groups.get(reservation.owner).unplaced.values()]
 
 
 def _activate(context: SchedulerContext, keys: Sequence[str]) -> None:

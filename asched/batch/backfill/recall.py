@@ -1,10 +1,10 @@
-"""Promises that an earlier process made: what the conditions of pods tell of them.
+"""Recall the promises of an earlier process from the conditions of its pods.
 
-A promise is not written down but for what its pods are told, `told`. Whoever begins to lead reads
-that once. Those to whom a start was promised are tried before all others of their priority, and if
-their start is later now, they are told so with the cause.
+A promise is stored in its pods' conditions only, in the text of `start_text`. A new leader reads it
+once. Owners with such a promise are tried before other owners of their priority, and if their start
+is later now, the condition names the cause.
 
-Bounds  one pass over the pods; RECALLED_MAX owners, those who were to start first.
+Bounds  one pass over the pods; RECALLED_MAX owners, the earliest starts first.
 """
 
 import re
@@ -21,34 +21,34 @@ from asched.core.state.reservations import Reservation, StartOrder
 RECALLED_MAX: Final = WAITING_MAX
 POD_SCHEDULED: Final = "PodScheduled"
 STARTED_ANEW: Final = "the scheduler was started anew"
-_TOLD: Final = re.compile(
+_START_TEXT: Final = re.compile(
     r"; expected to start by (\S{20}) \((?:hard|soft)\)(?:, not by (\S{20}): ([^;]+))?"
 )
 
 
 class Recalled(NamedTuple):
-    """A start by which an owner was told to begin, and why that is later than the first one."""
+    """A promised start, the start that was promised first, and why they differ."""
 
     start_s: float
     first_s: float
     cause: str
 
 
-def told(one: Reservation | None) -> str:
-    """What the pods of a reservation hear, behind why they have no place now."""
-    if one is None:
+def start_text(reservation: Reservation | None) -> str:
+    """The end of the message of a reservation's pods, after why they have no place now."""
+    if reservation is None:
         return ""
-    certainty = "hard" if one.is_hard else "soft"
-    text = f"; expected to start by {rfc3339(one.start_s + 1)} ({certainty})"
-    if one.cause and one.start_s > one.first_s:
-        text += f", not by {rfc3339(one.first_s + 1)}: {one.cause}"
+    certainty = "hard" if reservation.is_hard else "soft"
+    text = f"; expected to start by {rfc3339(reservation.start_s + 1)} ({certainty})"
+    if reservation.cause and reservation.start_s > reservation.first_s:
+        text += f", not by {rfc3339(reservation.first_s + 1)}: {reservation.cause}"
     return text
 
 
 def read(pod: Pod) -> Recalled | None:
-    """What a pod was told, if that was a start."""
+    """Read a promised start from a pod's condition; None if there is none."""
     for condition in pod.status.conditions or ():
-        found = _TOLD.search(condition.message) if condition.type == POD_SCHEDULED else None
+        found = _START_TEXT.search(condition.message) if condition.type == POD_SCHEDULED else None
         if found is not None:
             try:
                 start_s = microseconds(found[1]) / 1e6
@@ -60,18 +60,18 @@ def read(pod: Pod) -> Recalled | None:
 
 
 def recall(context: SchedulerContext) -> None:
-    """Let those who were promised a start be the first to be promised one again."""
+    """Queue the owners of recalled promises before other owners of their priority."""
     kept = context.cluster.singleton(StartTimes.of)
     kept.has_recalled = True
     found: dict[str, tuple[Recalled, Pod]] = {}
     for pod in context.cluster.pods_seen.values():
         if pod.spec.node_name or pod.spec.scheduler_name not in kept.args:
             continue
-        one = read(pod)
-        if one is not None:
-            found.setdefault(owner_of(context, pod), (one, pod))
-    for owner, (one, pod) in _first(found):
-        kept.lost[owner] = one.first_s, one.cause
+        recalled = read(pod)
+        if recalled is not None:
+            found.setdefault(owner_of(context, pod), (recalled, pod))
+    for owner, (recalled, pod) in _first(found):
+        kept.lost[owner] = recalled.first_s, recalled.cause
         kept.recalled.add(owner)
         kept.numbers += 1
         order = StartOrder(-pod.priority, -inf, kept.numbers)

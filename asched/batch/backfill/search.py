@@ -1,10 +1,10 @@
-"""The search for the earliest start of pods that fit nowhere now.
+"""Search for the earliest start of pods that fit on no node now.
 
-    moments at which known ends leave room enough by amounts (`gang/timeline.py`)
-      ─> tried there by all rules, one pod after the other, supposing gone who will have ended
+    times at which the known ends of pods leave enough room by amounts (`placement/timeline.py`)
+      ─> trial at that time by all rules, without the pods that will have ended
 
-It is the trial of any gang (`group_trial.py`), with pods of its own names and what is promised to
-others held; while others have their turn all is as it is.
+The trial is that of a gang (`groups/trial.py`), with clones of the pods, and with places held for
+what is promised to other owners. Before other pods have their turn, all of this is undone.
 
 Bounds  TRIALS_MAX trials and SCAN_MAX moments, TRIAL_ROWS_MAX rows in one trial.
 """
@@ -53,29 +53,29 @@ from asched.core.state.supposition import Supposition
 TRIALS_MAX: Final = 6
 SCAN_MAX: Final = 256
 TRIAL_ROWS_MAX: Final = 1_024
-#: Rows of a trial have so many times the slots that are needed, and in a second trial all.
+#: The rows of a first trial have this many times the needed slots; a second trial uses all rows.
 SPARE: Final = 1.25
-#: Steps of the budget for what comes before a trial.
+#: Budget steps before a trial.
 LOOK_STEPS: Final = 20
-#: ... for what is asked about a class, about a row, and about a pod's end. Measured.
+#: Budget steps for each class, for each row, and for each pod's end. Measured.
 CLASS_STEPS: Final = 3
 ROW_STEPS: Final = 0.1
 END_STEPS: Final = 0.3
-#: ... and to sort the ends, for each of them.
+#: Budget steps to sort the ends, for each of them.
 SORT_STEPS: Final = 0.02
-#: Pods that are asked about between two looks at the budget.
+#: Pods that are handled between two checks of the budget.
 PODS_AT_ONCE: Final = 32
-#: Who holds what is promised to others for the time of a trial, with the node's name.
+#: Prefix of the owner of holds for other owners' promises during a trial; the node's name follows.
 HOLDER: Final = "start-times:trial"
 
 
 R = TypeVar("R")
-#: By row: (pod, whether that is sure) of those who will have ended.
+#: By row: the pods that will have ended, and whether their end is certain.
 Leaving = dict[int, list[tuple[PodInfo, bool]]]
 
 
 class NodesMovedError(Exception):
-    """Nodes came or went while others had their turn: what was counted by row means nothing."""
+    """Nodes were added or removed during a pause, so counts by row are invalid."""
 
 
 class FoundStart(NamedTuple):
@@ -88,8 +88,8 @@ class FoundStart(NamedTuple):
 
 
 def is_beyond(runner: Runner, infos: Sequence[PodInfo]) -> bool:
-    """Whether nobody can suppose these pods anywhere: what is asked about them is not asked of the
-    cluster alone, or is written under their names.
+    """Whether these pods cannot be tried hypothetically, because extenders are called for them, or
+    objects depend on their names (claims, ephemeral volumes, ProvisioningRequests).
     """
     return any(
         info.pod.spec.resource_claims
@@ -107,8 +107,8 @@ def search(
     respected: Sequence[Reservation],
     horizon_s: float,
 ) -> Generator[Effect, Answer, FoundStart | None]:
-    """Where and when they fit, beside what is promised to those `respected`. Raises PointError,
-    OutOfTurn, NodesMovedError.
+    """Find a start for the pods beside the `respected` reservations. Raises PointError, OutOfTurn,
+    NodesMovedError.
     """
     cluster, kept = context.cluster, context.cluster.singleton(StartTimes.of)
     now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
@@ -140,7 +140,7 @@ def search(
             blocked = timeline.free_at(start.at_s) - start.room
             kept.is_trying = True
             try:
-                beside = [one for one in respected if one.is_active(start.at_s)]
+                beside = [promise for promise in respected if promise.is_active(start.at_s)]
                 steps = _try_at(context, group, start.at_s, leaving, within, blocked, beside)
                 found = yield from released(context, group, steps)
             finally:
@@ -159,7 +159,7 @@ def _stop_if_moved(cluster: Cluster, generation: int) -> None:
 
 
 def _counted(context: SchedulerContext, steps: Steps[R]) -> Generator[Effect, Answer, R]:
-    """What is found in so many steps, with pauses."""
+    """Run steps that yield their costs, with pauses; returns their result."""
     while True:
         try:
             cost = next(steps)
@@ -177,7 +177,7 @@ def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
 
 
 def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> TimelineDemand:
-    """Raises PointError, OutOfTurn as a look at the pod does."""
+    """The demand of equal pods. Raises PointError, OutOfTurn like the filters."""
     info, height = alike[0], cluster.nodes.height
     within: Mask = cluster.nodes.columns.read("live")[:height].copy()
     state = runner.cache.state_of(info)
@@ -191,22 +191,21 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Timel
 def _timeline(
     context: SchedulerContext, respected: Sequence[Reservation]
 ) -> Generator[Effect, Answer, Timeline]:
-    """Who comes while it pauses is taken to stay, and who goes gives nothing back.
-
-    Raises NodesMovedError.
+    """Build the timeline. Pods that arrive during a pause are assumed to stay, and pods that leave
+    to give nothing back. Raises NodesMovedError.
     """
     cluster = context.cluster
     ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
     generation, cursor = cluster.nodes.generation, cluster.nodes.log.end
-    everybody = tuple(cluster.placed.values())
-    at_s = np.empty(len(everybody), dtype=np.float64)
-    on, of = np.empty((2, len(everybody)), dtype=np.intp)
+    placed = tuple(cluster.placed.values())
+    at_s = np.empty(len(placed), dtype=np.float64)
+    on, of = np.empty((2, len(placed)), dtype=np.intp)
     known: list[PodInfo] = []
     kinds: dict[tuple[tuple[str, int], ...], int] = {}  # by amounts: deadlines make classes
     width = len(cluster.nodes.columns.read("allocatable")) + 1
-    amounts = np.empty((len(everybody), width), dtype=np.int64)  # by kind
-    for at in range(0, len(everybody), PODS_AT_ONCE):
-        some = everybody[at : at + PODS_AT_ONCE]
+    amounts = np.empty((len(placed), width), dtype=np.int64)  # by kind
+    for at in range(0, len(placed), PODS_AT_ONCE):
+        some = placed[at : at + PODS_AT_ONCE]
         yield from pause_if_due(context, END_STEPS * len(some))
         _stop_if_moved(cluster, generation)
         for info in some:
@@ -227,21 +226,21 @@ def _timeline(
         there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
     endings = Endings(at_s[there], on[there], of[there], amounts[: len(kinds)].T)
     promised = []
-    for one in respected:
+    for reservation in respected:
         needs = [
             (cluster.nodes.row_of[n], need)
-            for n, need in one.needs.items()
+            for n, need in reservation.needs.items()
             if n in cluster.nodes.row_of
         ]
         if needs:
             taken = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
             rows = np.array([row for row, _ in needs], dtype=np.intp)
-            promised.append(Promised(one.start_s, one.end_s, rows, taken))
+            promised.append(Promised(reservation.start_s, reservation.end_s, rows, taken))
     return Timeline(now_s, _free_now(cluster), endings, promised)
 
 
 def _free_now(cluster: Cluster) -> I64:
-    """int64[R+1, N]: what is left."""
+    """int64[R+1, N]: free amounts and pods."""
     read, height = cluster.nodes.columns.read, cluster.nodes.height
     room = read("allocatable")[:, :height] - read("requested")[:, :height]
     pods = read("allowed_pods")[:height] - read("pod_count")[:height]
@@ -249,7 +248,7 @@ def _free_now(cluster: Cluster) -> I64:
 
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
-    """The same pods under other uids: nobody takes a trial for their attempt."""
+    """Copies of the pods with other uids, so that a trial is never taken for their attempt."""
     company = HypotheticalGang(context.cluster, len(infos))
     attempts = []
     for info in infos:
@@ -266,7 +265,7 @@ def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo])
 def _leaving(
     context: SchedulerContext, within: Mask, start_s: float, generation: int
 ) -> Generator[Effect, Answer, Leaving]:
-    """Who of those on these rows will have ended. Raises NodesMovedError."""
+    """The pods on these rows that will have ended by `start_s`. Raises NodesMovedError."""
     cluster, found = context.cluster, {}
     ledger = cluster.singleton(Reservations)
     _stop_if_moved(cluster, generation)
@@ -287,23 +286,26 @@ def _try_at(
     blocked: I64,
     beside: Sequence[Reservation],
 ) -> Generator[Effect, Answer, FoundStart | None]:
-    """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others, `beside`
-    it. What is promised in the same namespace counts as used there.
+    """Try all pods in the state of the cluster at `start_s`. `blocked` int64[R+1, N]: amounts that
+    the reservations `beside` promise. Promises in the same namespace count as usage there.
     """
     cluster = context.cluster
     ledger = cluster.singleton(Reservations)
-    group.was_seen = False  # none of its pods has lain anywhere yet
+    group.was_seen = False  # none of its pods has been placed yet
     ended = [info for some in leaving.values() for info, _ in some]
     places = [place for row in leaving if (place := _place(cluster, row, blocked[:, row]))]
     steps = seen(group, try_group(context, group, within, plan={}))
 
     def promises(suppose: Supposition) -> Iterator[float]:
-        """What is promised to others is held, and nothing else binds the pods."""
+        """Hold what is promised to other owners, and suspend the reservations themselves."""
         ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
         suppose.also(partial(ledger.suspend, ()))
         namespace = group.pod.metadata.namespace
         needs = [
-            need for one in beside if one.namespace == namespace for need in one.needs.values()
+            need
+            for reservation in beside
+            if reservation.namespace == namespace
+            for need in reservation.needs.values()
         ]
         for need in needs:
             cluster.usage.add(namespace, need.accounted, 1)
@@ -333,7 +335,7 @@ def _try_at(
 
 
 def _place(cluster: Cluster, row: int, amounts: I64) -> HeldPlace | None:
-    """What is promised to others on a row, as held amounts."""
+    """The amounts promised to other owners on a row, as a held place; None if there are none."""
     node, names = cluster.nodes.node_at[row], cluster.nodes.resources.values
     assert node is not None
     taken = {names[at + 1]: int(amounts[at]) for at in np.flatnonzero(amounts[:-1]).tolist()}

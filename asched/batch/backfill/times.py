@@ -1,22 +1,21 @@
-"""Starts that are promised: when who waits can begin, and who may not get in his way.
+"""Promise starts to units that fit on no node now, and reserve their future room.
 
-    no place now ─> the earliest start by known ends (`start_search.py`)
-                 ─> promised: a reservation, which the plugin Backfill holds others to
-                 ─> kept, turn by turn (`start_keeping.py`)
+    no place now ─> the earliest start by known ends (`search.py`)
+                 ─> promised: a reservation, which the plugin Backfill makes other pods respect
+                 ─> maintained, turn by turn (`keeping.py`)
 
-A promise stands until its owner starts or goes. It is looked for again while it stands, in case
-something ended early, and then all other promises are respected, so that it can only move to the
-front. Only where it does not hold any more is it made anew beside those that go before it; what
-moved it is named (`start_causes.py`), told to its pods and counted.
+A promise lasts until its owner starts or is deleted. Meanwhile an earlier start is searched for, in
+case pods ended early; all other promises are respected then, so that it can only move to an earlier
+time. A promise that cannot be kept any more is made anew beside the promises that take precedence;
+the cause of the move (`causes.py`) is written to its pods and counted.
 
-A promise has the priority of the least important pod that it is made to; more important pods do
-not heed it. No start is promised that is later than horizonSeconds after the first search for its
-owner, so that a promise which is moved again and again ends. All promises to one namespace reserve
-no more than its share (`share.py`), and count as used against its ElasticQuota while another
-start is looked for.
+A promise has the lowest priority of its pods; pods of higher priority do not respect it. No
+promised start is later than horizonSeconds after the first search for its owner, so that a promise
+which is moved again and again ends. All promises to one namespace reserve no more than its share
+(`share.py`), and count as usage of its ElasticQuota while another start is searched for.
 
-Bounds  one search at a time: it knows an end of every pod, and pauses; others wait, as for want of
-        a reservation. AWAITED_MAX pods are remembered by whose ends it stands.
+Bounds  one search at a time, which knows an end of every pod and pauses; other owners wait, as for
+        a reservation. AWAITED_MAX pods whose ends a promise depends on are stored.
 """
 
 from collections.abc import Generator, Sequence
@@ -33,7 +32,7 @@ from asched.batch.backfill.keeping import (
     is_due,
     owner_of,
 )
-from asched.batch.backfill.recall import told
+from asched.batch.backfill.recall import start_text
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_share
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -52,8 +51,8 @@ AWAITED_MAX: Final = 1_000
 def promise(
     context: SchedulerContext, attempts: Sequence[Attempt]
 ) -> Generator[Effect, Answer, str]:
-    """A start for pods of one owner that found no places just now; what to tell them. None where
-    an exception ends the search.
+    """Find a start for pods of one owner that found no places now; returns the end of their
+    message. Empty if an exception ended the search.
     """
     try:
         return (yield from _promise(context, attempts))
@@ -77,10 +76,10 @@ def _promise(
     if len(infos) < needed or is_beyond(first.runner, infos):
         drop(context, owner, "dropped")
         return ""
-    # Who is promised something stays before those of his priority to whom it is promised later.
+    # An owner with a promise precedes owners of its priority with later promises.
     since_s = -inf if owner in kept.recalled else context.now_s
     since_s = since_s if old is None else old.order.since_s
-    # A group that starts as one is as important as the least of those that it needs.
+    # The priority of a group is the lowest of the pods that it needs.
     priority = min(info.pod.priority for info in infos)
     order = StartOrder(-priority, since_s, kept.number_of(owner, old))
     if old is None and not _has_turn(ledger, kept, order, attempts, owner):
@@ -96,27 +95,27 @@ def _promise(
     if kept.searching:
         if old is None:
             _wait(kept, order, attempts, owner)
-        return told(old)  # `keep` wakes it again
+        return start_text(old)  # `keep` activates it again
     if old is not None:
         old.woken_s = None
         if not is_broken and cluster.wall_clock_s < old.made_s + REPLAN_S:
-            return told(old)  # `keep` sees to it that it is looked for again then
+            return start_text(old)  # `keep` activates it then
         old.made_s = cluster.wall_clock_s
         if old.seen == cluster.nodes.log.end and not is_broken:
-            return told(old)
+            return start_text(old)
     respected = [
-        one
-        for one in ledger.all()
-        if one.owner != owner and ((old is not None and not is_broken) or one.order < order)
+        other
+        for other in ledger.all()
+        if other.owner != owner and ((old is not None and not is_broken) or other.order < order)
     ]
     began_s, kept.searching = cluster.wall_clock_s, owner
     try:
         found = yield from search(context, first, infos, respected, left_s)
     except (PointError, OutOfTurn, NodesMovedError):
-        return told(old)  # whatever it is, it is reported where it belongs, or tried again
+        return start_text(old)  # an attempt reports the error, or tries again
     finally:
         kept.searching = ""
-    if ledger.of(owner) is not old:  # others had their turn
+    if ledger.of(owner) is not old:  # it changed during a pause
         return ""
     now = _settle(context, owner, order, infos, None if is_broken else old, found)
     if now is not None:
@@ -129,11 +128,11 @@ def _promise(
             now.first_s, now.cause = first_s, cause
     elif now is not None and old is not None and is_broken:
         _moved(context, old, now)
-    return told(now)
+    return start_text(now)
 
 
 def _moved(context: SchedulerContext, old: Reservation, now: Reservation) -> None:
-    """A promise that did not hold was made anew."""
+    """Count the new promise of an owner whose old promise could not be kept."""
     kept = context.cluster.singleton(StartTimes.of)
     if now.start_s <= old.start_s:
         kept.outcomes["earlier"] += 1
@@ -151,7 +150,7 @@ def _settle(
     standing: Reservation | None,
     found: FoundStart | None,
 ) -> Reservation | None:
-    """Write down what was found, unless what stands is as good."""
+    """Store the start that was found, unless the standing promise is as early."""
     cluster = context.cluster
     ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
     if standing is not None and (found is None or found.start_s >= standing.start_s):
@@ -167,9 +166,9 @@ def _settle(
     there = [info for row in rows for info in cluster.pods_on(row).values()]
     awaited = [info for row in rows for info, _ in ledger.leaving(row, found.start_s)]
     first_s, cause, old = found.start_s, "", ledger.of(owner)
-    if old is not None and old.first_s < found.start_s:  # still later than it was told first
+    if old is not None and old.first_s < found.start_s:  # still later than the first promise
         first_s, cause = old.first_s, old.cause
-    one = Reservation(
+    reservation = Reservation(
         owner,
         infos[0].pod.spec.scheduler_name,
         order,
@@ -186,13 +185,13 @@ def _settle(
         seen=cluster.nodes.log.end,
     )
     kept.has_moved |= old is not None
-    ledger.put(one)
+    ledger.put(reservation)
     kept.waiting.pop(owner, None)
     if len(ledger) > kept.reservations_max:
         last = ledger.all()[-1]
         drop(context, last.owner, "displaced")
         kept.waiting[last.owner] = last.order, last.likes[0].pod.key
-    return one
+    return reservation
 
 
 def _needed(cluster: Cluster, owner: str) -> int:
@@ -206,9 +205,7 @@ def _has_turn(
     attempts: Sequence[Attempt],
     owner: str,
 ) -> bool:
-    """Whether there is a reservation to be had; else it is remembered who wants one, and since
-    when.
-    """
+    """Whether the owner may get a reservation; else it is added to the waiting owners."""
     if len(ledger) < kept.reservations_max or order < ledger.all()[-1].order:
         return True
     _wait(kept, order, attempts, owner)
@@ -216,7 +213,7 @@ def _has_turn(
 
 
 def _wait(kept: StartTimes, order: StartOrder, attempts: Sequence[Attempt], owner: str) -> None:
-    tried_s = min((one.queued.initial_attempt_s or order.since_s) for one in attempts)
+    tried_s = min((tried.queued.initial_attempt_s or order.since_s) for tried in attempts)
     kept.waiting[owner] = order._replace(since_s=tried_s), attempts[0].pod.key
     if len(kept.waiting) > WAITING_MAX:
-        del kept.waiting[max(kept.waiting, key=lambda one: kept.waiting[one][0])]
+        del kept.waiting[max(kept.waiting, key=lambda known: kept.waiting[known][0])]

@@ -1,10 +1,10 @@
-"""ElasticQuotas that do not count, since Kueue keeps a quota there: each is told so in one event.
+"""Report ElasticQuotas that do not count because Kueue has a quota there, in one event each.
 
-Two ledgers for one namespace would disagree, so CapacityScheduling gives way where there is a
-LocalQueue. Whoever wrote the quota would else find out when it is exceeded.
+Two ledgers for one namespace would disagree, so CapacityScheduling does not apply where there is a
+LocalQueue. Without the event, the quota's author would notice only when it is exceeded.
 
-Bounds  a look at all quotas after one or a LocalQueue has moved; EVENTS_AT_ONCE events a turn;
-        TOLD_MAX quotas are remembered, a forgotten one is told again.
+Bounds  a pass over all quotas after a quota or LocalQueue has changed; EVENTS_AT_ONCE events a
+        turn; REPORTED_MAX quotas are remembered, a forgotten quota is reported again.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ from asched.core.model.quota import ElasticQuota
 from asched.core.state.cluster import Cluster
 
 EVENTS_AT_ONCE: Final = 100
-TOLD_MAX: Final = 4_096
+REPORTED_MAX: Final = 4_096
 REASON: Final = "QuotaLeftToKueue"
 NOTE: Final = (
     "this quota does not count: the namespace has a LocalQueue of Kueue, whose quota does; delete"
@@ -28,7 +28,7 @@ NOTE: Final = (
 
 
 class WarnedQuotas:
-    """The quotas that were told, by uid, and what was looked at last: for `Cluster.singleton`."""
+    """Reported quotas by uid, and the versions at the last pass. Made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
         self.uids: OrderedDict[str, None] = OrderedDict()
@@ -36,37 +36,37 @@ class WarnedQuotas:
 
 
 def look(context: SchedulerContext) -> Iterator[EmitEvent]:
-    """What is to be said of quotas that were seen since the last look."""
+    """The events of quotas that were not reported yet."""
     cluster = context.cluster
-    told = cluster.singleton(WarnedQuotas)
+    warned = cluster.singleton(WarnedQuotas)
     epochs = cluster.epoch_of(ELASTIC_QUOTA), cluster.epoch_of(LOCAL_QUEUE)
-    if epochs == told.epochs:
+    if epochs == warned.epochs:
         return
     profile = _profile(context)
     queues = {queue.metadata.namespace for queue in cluster.all(LOCAL_QUEUE).values()}
-    said = 0
+    reported = 0
     for quota in cluster.all(ELASTIC_QUOTA).values() if profile else ():
         uid = quota.metadata.uid
         if quota.metadata.namespace not in queues:
-            told.uids.pop(uid, None)
-        elif uid not in told.uids:
-            if said == EVENTS_AT_ONCE:
+            warned.uids.pop(uid, None)
+        elif uid not in warned.uids:
+            if reported == EVENTS_AT_ONCE:
                 return  # the rest in the next turn
-            said += 1
-            told.uids[uid] = None
-            if len(told.uids) > TOLD_MAX:
-                told.uids.popitem(last=False)
+            reported += 1
+            warned.uids[uid] = None
+            if len(warned.uids) > REPORTED_MAX:
+                warned.uids.popitem(last=False)
             try:
                 warning = _warning(cluster, quota, profile)
             except MISTAKES as raised:
                 context.contain(raised, "quotas", quota.metadata.key)
                 continue
             yield warning
-    told.epochs = epochs
+    warned.epochs = epochs
 
 
 def _profile(context: SchedulerContext) -> str:
-    """The first one that reads quotas; empty if none does."""
+    """The first profile that reads quotas; empty if none does."""
     for name, runner in context.runners.items():
         if ELASTIC_QUOTA in runner.profile.kinds:
             return name

@@ -1,8 +1,8 @@
-"""What the pods of a group have to agree on before they are tried at all.
+"""Check that the pods of a group agree, before any of them is tried.
 
-Since 1.37 that is more than the scheduler's name: each pod's priority is its group's, and all have
-one preemption policy, those that run included. A group that does not agree is an error, told to its
-pods and in its condition.
+Since 1.37 not only the scheduler's name must agree: each pod's priority is its group's, and all
+pods have one preemption policy, running pods included. A disagreement is an error, written to the
+conditions of the pods and of the group.
 
 Source  kubernetes/kubernetes v1.37 pkg/scheduler/schedule_one_podgroup.go (validatePodGroup)
 """
@@ -16,19 +16,19 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.cluster import Cluster
 
-#: What a pod without a policy does.
+#: The policy of a pod without one.
 PREEMPTS: Final = "PreemptLowerPriority"
 ALL: Final = "all pods in a single pod group should have the same"
 
 
 def is_of_1_36(cluster: Cluster) -> bool:
-    """Whether the API server has PodGroups as 1.36 has them."""
+    """Whether the API server serves the PodGroups of 1.36."""
     return cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
 
 
 def disagreement(cluster: Cluster, group: GroupAttempt) -> str:
-    """What is wrong with the group's pods by the rules of 1.37; empty if nothing is, or if the API
-    server has the group as 1.36 has it.
+    """The error of the group's pods by the rules of 1.37; empty if they agree, or if the API server
+    serves the PodGroups of 1.36.
     """
     if is_of_1_36(cluster) or group.is_coscheduled:
         return ""

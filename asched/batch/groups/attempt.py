@@ -1,4 +1,4 @@
-"""A pod group on its way through one attempt: who takes part, and what it came to.
+"""The attempt at a pod group: its pods, and its outcome.
 
     popped pod ─gather─> GroupAttempt ─group_trial─> Outcome ─group_cycle─> bindings, or back
 
@@ -28,14 +28,14 @@ from asched.core.state.pod_groups import is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
-#: Steps of the budget to take one of a group from the queue, and of how many it is told at once.
+#: Budget steps to pop a pod of a group, and the number of pods that are charged at once.
 MATE_STEPS, MATES_AT_ONCE = 1.0, 64
-#: What upstream adds to the words of a plugin that lets a pod wait at Permit.
+#: Upstream's addition to the message of a plugin that lets a pod wait at Permit.
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class GroupAttempt(msgspec.Struct):
-    """One try at all waiting pods of a group, in the order in which they are tried.
+    """One attempt at all waiting pods of a group, in the order in which they are tried.
 
     `key` is "namespace/name". `id`, `pod` and `started_s` are those of the pod that was popped.
     `nominated`: uid to the node that had been promised to a pod before.
@@ -49,13 +49,13 @@ class GroupAttempt(msgspec.Struct):
     nominated: dict[str, str] = msgspec.field(default_factory=dict)
     #: whether a PodGroup of scheduling.x-k8s.io makes it
     is_coscheduled: bool = False
-    #: whether others had their turn meanwhile, to whom its places were taken
+    #: whether other pods were tried meanwhile, which saw its places as taken
     was_seen: bool = False
-    #: of the latter those that were given back
+    #: such places that were given back
     freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
-    #: whether some that wait have still to be taken from the queue
+    #: whether some of its waiting pods have still to be popped
     is_gathering: bool = False
-    #: the newest trial; what it began is taken back if an exception ends the attempt
+    #: the newest trial, which is undone if an exception ends the attempt
     outcome: "GroupOutcome | None" = None
 
     def __post_init__(self) -> None:
@@ -63,27 +63,27 @@ class GroupAttempt(msgspec.Struct):
 
     @property
     def runner(self) -> Runner:
-        """That of all of them, once `disagreement` found nothing."""
+        """The runner of all its pods, if there is no `disagreement`."""
         return self.attempts[0].runner
 
     @property
     def company(self) -> HypotheticalGang | None:
-        """That of pods which are only supposed."""
+        """The gang of hypothetical pods; None for real pods."""
         return self.attempts[0].company
 
     @property
     def consults(self) -> bool:
-        """Whether extenders have a say in any pod's place."""
-        return bool([one for one in self.attempts if one.consults])
+        """Whether extenders are called for a pod."""
+        return bool([attempt for attempt in self.attempts if attempt.consults])
 
     @property
     def takes_long(self) -> bool:
-        """Whether an attempt at a pod of it does."""
-        return bool([one for one in self.attempts if one.info.cls.takes_long])
+        """Whether an attempt at one of its pods takes long."""
+        return bool([attempt for attempt in self.attempts if attempt.info.cls.takes_long])
 
     @property
     def disagreement(self) -> str:
-        """What is wrong with pods that name different schedulers; empty if they do not."""
+        """The error of pods with different scheduler names; empty if they agree."""
         first = self.attempts[0]
         for attempt in self.attempts:
             if attempt.runner is not first.runner and attempt.profile != first.profile:
@@ -97,17 +97,17 @@ class GroupAttempt(msgspec.Struct):
 def gather(
     context: SchedulerContext, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
 ) -> GroupAttempt:
-    """Take the pods of the popped pod's group from the queue that wait there. Of thousands, the
-    queue's next slices take the rest, before anything is taken in or decided.
+    """Pop the waiting pods of the popped pod's group. Of a large group the queue's next slices pop
+    the rest, before other facts or attempts.
 
-    The order: priority, then the time of the first attempt, then age and name. Left out are pods
-    behind a gate, pods of other schedulers, and, once the group has its minimum, pods of another
-    priority than the popped one: their turn comes by their own.
+    The order: priority, then the time of the first attempt, then age and name. Left out are gated
+    pods, pods of other schedulers, and, once the group has its minimum, pods of another priority
+    than the popped pod, which are tried by their own priority.
     """
     group = GroupAttempt(popped.queued.gang, [popped], popped.id, popped.pod, popped.started_s)
     group.is_gathering = True
     steps = _gathering(context, group, popped, begin)
-    for _ in steps:  # the first part is all of most
+    for _ in steps:  # the first part suffices for most groups
         context.queue.sliced.do(steps)
         break
     return group
@@ -147,20 +147,20 @@ def _order(attempt: Attempt) -> tuple[int, float, str, str]:
 
 
 class Tried(msgspec.Struct):
-    """What the trial of one pod came to.
+    """The result of the trial of one pod.
 
     A pod has a place (`decision`), or a `failure`, or both: then the place is free once the
-    background of `room` has evicted those in the way. `room`: what PostFilter plugins said.
+    background of `room` has evicted the victims. `room`: the result of the PostFilter plugins.
     """
 
     attempt: Attempt
     duration_s: float = 0.0
     decision: Decision | None = None
-    #: what is kept of the decision, as it was then
+    #: the record of the decision
     line: StoredLine | None = None
     failure: Failure | None = None
     permit: Status | None = None
-    #: while the place is counted and promised
+    #: while the place is reserved
     waiting: WaitingPod | None = None
     room: PostFilterResult | None = None
 
@@ -173,15 +173,15 @@ class Tried(msgspec.Struct):
         return self.failure is not None and self.decision is not None
 
     def unschedulable(self) -> Failure:
-        """What a pod is told that has a place, or would have one, while its group has not."""
-        said = list(self.permit.reasons) if self.permit is not None else []
-        if said:
-            said.append(ASKED_TO_WAIT)
-        return unschedulable(", ".join((UNSCHEDULABLE, *(said or ("",)))))
+        """The failure of a pod that has a place, or would have one, while its group does not."""
+        reasons = list(self.permit.reasons) if self.permit is not None else []
+        if reasons:
+            reasons.append(ASKED_TO_WAIT)
+        return unschedulable(", ".join((UNSCHEDULABLE, *(reasons or ("",)))))
 
 
 class Result(Enum):
-    """How an attempt at a group ends; the values are the metrics' words."""
+    """How an attempt at a group ends; the values are labels of metrics."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -190,35 +190,35 @@ class Result(Enum):
 
 
 class GroupOutcome(msgspec.Struct):
-    """What the trial of a group came to. After an error, `tried` may hold fewer pods.
+    """The result of the trial of a group. After an error, `tried` may have fewer pods.
 
-    `message` is what the pods hear if it is the group's fault. `proof`: what the search for places
-    came to. `room`: what was made for the group as a whole; `asks_again`: nobody was
-    asked for it just now.
+    `message`: for pods that failed because of the group. `proof`: the result of the search for
+    places. `room`: the room made for the group as a whole; `asks_again`: preemption for the group
+    was skipped this time.
     """
 
     result: Result
     message: str
     tried: list[Tried] = msgspec.field(default_factory=list)
-    #: some pod has a place only once others have gone
+    #: whether a pod has a place only once victims are gone
     needs_room: bool = False
-    #: what keeps pods that have places from starting, where that is not for want of others
+    #: why pods with places may not start, other than missing pods
     refusal: Failure | None = None
     proof: str = ""
     room: RoomMade | None = None
     asks_again: bool = False
-    #: when it can start, in the words of `start_times.py`
+    #: its promised start, in the text of `batch/backfill/recall.py`
     start: str = ""
 
     @property
-    def told(self) -> str:
-        """What the PodGroup's condition says."""
+    def condition_message(self) -> str:
+        """The message of the PodGroup's condition."""
         has_proof = self.proof and self.result is Result.UNSCHEDULABLE
         return (f"{self.message}: {self.proof}" if has_proof else self.message) + self.start
 
     @property
     def failure(self) -> Failure:
-        """The group's own, for pods that have none."""
+        """The group's failure, for pods without one."""
         if self.result is Result.ERROR:
             return error(self.message)
         return unschedulable(self.message, KEPT)

@@ -1,14 +1,14 @@
-"""The board of a gang's search: pods are tried on the columns themselves, by the profile's filters.
+"""The board of a gang's search: tries pods on the columns themselves, by the profile's filters.
 
-A class is what no rule tells apart: pods of one `PodClass` and one priority, whose resource claims
-ask for the same and have the same. Its pods are taken in the order of the group's attempts, and
-what it is asked is asked of the next one: claims are each pod's own. Places are counted and
-reserved as in any attempt, and taken back before the search has told what it found.
+A class is a set of pods that no rule distinguishes: pods of one `PodClass` and one priority, whose
+resource claims have equal specs and statuses. Its pods are placed in the order of the group's
+attempts, and filters run for the next pod, because each pod has claims of its own. Places are
+assumed and reserved as in any attempt, and given back before the search returns.
 
-What Reserve chooses for a pod (devices, volumes) it chooses as ever, while other choices might
-leave others more. So a search over such pods alone proves nothing, and others are made over the
-same board. `is_relaxed`: nothing is reserved, and all find what is free at the beginning; what has
-no place even so has none. `is_thorough`: all that could be chosen is tried.
+Reserve chooses devices and volumes for a pod as usual, although other choices might leave more to
+further pods. So a search over such pods proves nothing, and further searches run over the same
+board. `is_relaxed`: nothing is reserved, and all pods see what is free at the beginning; a group
+without places even so has none. `is_thorough`: all choices are tried.
 """
 
 from collections import Counter, defaultdict
@@ -41,8 +41,8 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 from asched.names import LABEL_HOSTNAME
 
-#: Steps of the budget for one state of the search, the rows for which another one is charged, and
-#: the classes for which all of them are.
+#: Budget steps for one state of the search; one more for each ROWS_A_STEP rows; all of that again
+#: for each CLASSES_A_STATE classes.
 STATE_STEPS: Final = 6
 ROWS_A_STEP: Final = 500
 CLASSES_A_STATE: Final = 8
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class GroupBoard:
-    """`needed` of the attempts must get places. `steps`: of the budget, in all."""
+    """`needed` of the attempts must get places. `steps`: budget steps in all."""
 
     def __init__(
         self,
@@ -71,29 +71,29 @@ class GroupBoard:
         self.within = Placement("", within).mask(self.cluster.nodes)
         members: defaultdict[Hashable, list[Attempt]] = defaultdict(list)
         for attempt in group.attempts:
-            look = claims_look(self.cluster, attempt.pod)
-            members[attempt.info.cls.number, attempt.pod.priority, look].append(attempt)
+            claims = claims_key(self.cluster, attempt.pod)
+            members[attempt.info.cls.number, attempt.pod.priority, claims].append(attempt)
         self.members = list(members.values())
         self.counts = tuple(len(attempts) for attempts in self.members)
         self._used = [0] * len(self.members)
         self.placed: list[tuple[int, Attempt]] = []
-        #: which of all choices those have, by uid, that have not the first ones
+        #: by uid: the node and the choices of pods that do not have the first choices
         self.choices_made: dict[str, tuple[str, dict[str, int]]] = {}
-        #: whether nothing is reserved; whether anything was, that could have been chosen otherwise
+        #: whether nothing is reserved; whether a choice was made that could have been another
         self.is_relaxed = self.has_chosen = False
-        #: whether all is tried that could be chosen; whether there was more than that
+        #: whether all choices are tried; whether there were more than CHOICES_MAX
         self.is_thorough = self.has_more = False
-        #: whether anything else happened meanwhile: then nothing is proved any more
+        #: whether the cluster changed meanwhile, which invalidates a proof
         self.was_moved = False
 
     def example(self, c: int) -> PodInfo:
-        """The next of its pods to be placed, or the last one."""
+        """The next pod of the class to be placed, or the last."""
         return self.members[c][min(self._used[c], self.counts[c] - 1)].info
 
     def state(self, c: int) -> ClassState:
         return self._group.runner.cache.state_of(self.example(c))
 
-    # --- what the search asks --------------------------------------------------------------------
+    # --- used by the search ----------------------------------------------------------------------
 
     def fitting(self, c: int) -> Fitting:
         """Raises PointError, OutOfTurn."""
@@ -104,7 +104,7 @@ class GroupBoard:
         return self.fitting(c).rows(self.within)
 
     def is_order_free(self, c: int) -> bool:
-        """Of the class as it is now: whom others speak of may change with them."""
+        """Whether the order of placements does not matter to the class, in the present state."""
         pod, state = self.example(c), self.state(c)
         return not self.chooses(c) and all(
             is_order_free(filterer.plugin, pod) for filterer in state.active_plugins.filters
@@ -115,7 +115,7 @@ class GroupBoard:
         return takes_of([f.plugin for f in filters], self.example(c))
 
     def free(self, places: list[int]) -> I64:
-        """int64[len(places), N]: what is left of these."""
+        """int64[len(places), N]: free amounts."""
         return free_of(NodeView(self.cluster.nodes), places)
 
     def slots(self, c: int) -> I64:
@@ -143,7 +143,7 @@ class GroupBoard:
         return frozenset(found.items()) if found else ()
 
     def choices(self, c: int, row: int) -> Iterable[Choice]:
-        """By plugins that reserve anything. Raises OutOfTurn."""
+        """The choices of plugins that reserve anything. Raises OutOfTurn."""
         self.feasible(c)  # as for `put`
         node, pod, state = self.cluster.nodes.node_at[row], self.example(c), self.state(c)
         assert node is not None
@@ -155,10 +155,12 @@ class GroupBoard:
         return product(*(range(min(count, CHOICES_MAX)) for count in counts))
 
     def put(self, c: int, row: int, choice: Choice = FIRST) -> bool:
-        """Whatever it says, the pod is on the board afterwards. Raises OutOfTurn before that."""
+        """Place a pod; whether Reserve accepts. The pod is on the board in either case. Raises
+        OutOfTurn before that.
+        """
         if self.chooses(c):
             self.has_chosen = True
-            self.feasible(c)  # what its plugins prepared may be of another state
+            self.feasible(c)  # the plugins' prepared data may be of another state
         node = self.cluster.nodes.node_at[row]
         assert node is not None
         attempt = self.members[c][self._used[c]]
@@ -197,7 +199,7 @@ class GroupBoard:
         return (yield from self.charge(steps * (1 + len(self.members) // CLASSES_A_STATE)))
 
     def charge(self, steps: float) -> Generator[Effect, Answer, Unproven | None]:
-        """Pause if the slice is used up, then count so many steps; an answer ends the search."""
+        """Pause if the slice is used up, then charge steps; a result ends the search."""
         self._left -= steps
         if self._left < self._kept:
             return SPENT
@@ -216,11 +218,11 @@ class GroupBoard:
 
     @property
     def _has_other_rows(self) -> bool:
-        """Whether nodes came or went for which `within` has no answer: a trial pauses, too."""
+        """Whether nodes were added or removed, so that `within` does not match the rows."""
         return self.cluster.nodes.height != len(self.within)
 
     def keep_half(self) -> None:
-        """Half of the steps that are left are kept for another search."""
+        """Reserve half of the remaining steps for another search."""
         self._kept = self._left / 2
 
     def keep_nothing(self) -> None:
@@ -232,7 +234,7 @@ class GroupBoard:
                 return MOVED
             try:
                 return ask()
-            except OutOfTurn:  # what was found until then is kept
+            except OutOfTurn:  # results so far are cached
                 stop = yield from self.charge(STATE_STEPS)
                 if stop is not None:
                     return stop
@@ -246,11 +248,12 @@ class GroupBoard:
             self._context.nominator.generation,
         )
 
-    # --- rows that look the same -----------------------------------------------------------------
+    # --- equal rows ------------------------------------------------------------------------------
 
     def alike(self) -> tuple[int, ...]:
-        """Rows with equal labels but for the host's name, equal taints, room and pods, to which
-        all filters say the same. Every row stands for itself where names may matter to a plugin.
+        """For each row the first row that is equal: in labels except the host name, taints, free
+        amounts, pods and the results of all filters. Each row is its own if a plugin may read
+        names.
         """
         height = self.cluster.nodes.height
         if not all(self._ignores_names(c) for c in range(len(self.members))):
@@ -260,7 +263,9 @@ class GroupBoard:
             for c in range(len(self.members))
             if not self.state(c).update(self.example(c)).rejection
         ]
-        columns = np.array([column for one in codes for column in one]).reshape(-1, height)
+        columns = np.array([column for of_class in codes for column in of_class]).reshape(
+            -1, height
+        )
         hosts: dict[str, int] = {}
         for _, node in self.cluster.nodes.nodes():
             name = node.labels.get(LABEL_HOSTNAME, "")
@@ -268,8 +273,8 @@ class GroupBoard:
         numbers: dict[object, int] = {}
         found = []
         for row in range(height):
-            look = self._look(row, hosts)
-            key = (row,) if look is None else (look, columns[:, row].tobytes())
+            read = self._read_by_rules(row, hosts)
+            key = (row,) if read is None else (read, columns[:, row].tobytes())
             found.append(numbers.setdefault(key, row))
         return tuple(found)
 
@@ -279,8 +284,8 @@ class GroupBoard:
             isinstance(f.plugin, OrderFree) or ignores_pods(f.plugin) for f in plugins.filters
         )
 
-    def _look(self, row: int, hosts: dict[str, int]) -> object:
-        """Everything that rules read of a row; None if nothing else can be like it."""
+    def _read_by_rules(self, row: int, hosts: dict[str, int]) -> object:
+        """All that rules read of a row; None if no other row can be equal."""
         node = self.cluster.nodes.node_at[row]
         if node is None or self._context.nominator.on(node.name):
             return None
@@ -289,13 +294,13 @@ class GroupBoard:
             for info in self.cluster.pods_on(row).values()
         )
         spec, status = node.spec, node.status
-        shown = (spec.unschedulable, spec.taints, status.declared_features, _amounts(node))
-        return _labels(node, hosts), shown, tuple(pods), bool(self.within[row])
+        fields = (spec.unschedulable, spec.taints, status.declared_features, _amounts(node))
+        return _labels(node, hosts), fields, tuple(pods), bool(self.within[row])
 
 
-def claims_look(cluster: Cluster, pod: Pod) -> Hashable:
-    """What is told of claims that were made for a pod from templates: those that ask for the same
-    and have the same may change places. () if there are none.
+def claims_key(cluster: Cluster, pod: Pod) -> Hashable:
+    """The specs and statuses of claims that were made for a pod from templates; pods with equal
+    keys may be exchanged. () if there are none.
     """
     found = []
     for status in pod.status.resource_claim_statuses or ():
@@ -307,7 +312,7 @@ def claims_look(cluster: Cluster, pod: Pod) -> Hashable:
 
 
 def free_of(nodes: NodeView, places: Sequence[int]) -> I64:
-    """int64[len(places), M]: what is left of these on the rows."""
+    """int64[len(places), M]: free amounts on the rows."""
     rows = [
         nodes.allowed_pods - nodes.pod_count
         if at == POD_PLACE

@@ -1,11 +1,10 @@
-"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled): what the object is told
-of its pods' attempt.
+"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled) of a PodGroup.
 
-Once it is True it stays so: pods that come later and do not fit take nothing back, also before the
-watch shows what was written. An equal condition makes no request, a changed one carries what
-differs.
+Once it is True it stays so: later pods that do not fit do not change it, also before the watch
+shows what was written. An equal condition makes no request, a changed condition sends the
+differences.
 
-Bounds  one entry per group that was scheduled; those that have gone are swept out by SWEEP_MIN.
+Bounds  one entry per group that was scheduled; those of deleted groups are removed at SWEEP_MIN.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (updatePodGroupCondition) and apimachinery's SetStatusCondition
 """
@@ -27,7 +26,7 @@ SWEEP_MIN: Final = 1024
 
 
 class Scheduled:
-    """Groups that were told they are scheduled, by key: for `Cluster.singleton`."""
+    """Groups whose condition became True, by key. Made by `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -48,11 +47,11 @@ class Scheduled:
 def condition_patch(
     cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float
 ) -> PatchGroupStatus | None:
-    """What has to be written, or None: it says so already, or there is no such object."""
+    """The patch of the condition; None if it is equal already, or the object does not exist."""
     group: PodGroup | None = cluster.get(POD_GROUP, key)
     if group is None:
         return None
-    status, reason = _said(outcome.result)
+    status, reason = _status_of(outcome.result)
     kind = cluster.spoken(POD_GROUP)
     is_old = kind.group_version == POD_GROUP.group_version
     type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
@@ -66,13 +65,13 @@ def condition_patch(
         scheduled.add(key, group.metadata.uid)
     elif group in scheduled or (old is not None and old.status == "True"):
         return None
-    said = {
+    wanted = {
         "status": status,
         "observedGeneration": group.metadata.generation,
         "reason": reason,
-        "message": outcome.told,
+        "message": outcome.condition_message,
     }
-    changed = said if old is None else _difference(old, said)
+    changed = wanted if old is None else _difference(old, wanted)
     if not changed:
         return None
     changed["type"] = type_
@@ -83,7 +82,7 @@ def condition_patch(
         types = [condition.type for condition in conditions]
         types += [] if old is not None else [type_]
         body = {"$setElementOrder/conditions": [{"type": each} for each in types], **body}
-    uid = group.metadata.uid  # one made anew under the name is another
+    uid = group.metadata.uid  # a group created anew has another uid
     patch = PatchGroupStatus(
         kind=POD_GROUP,
         namespace=group.metadata.namespace,
@@ -96,7 +95,7 @@ def condition_patch(
     return patch if is_old else replace(patch, kind=kind)
 
 
-def _said(result: Result) -> tuple[str, str]:
+def _status_of(result: Result) -> tuple[str, str]:
     """(status, reason)."""
     if result is Result.SCHEDULED:
         return "True", names.REASON_SCHEDULED
@@ -105,12 +104,12 @@ def _said(result: Result) -> tuple[str, str]:
     return "False", names.REASON_UNSCHEDULABLE
 
 
-def _difference(old: Condition, said: dict[str, Any]) -> dict[str, Any]:
-    """What of it the old one does not say."""
+def _difference(old: Condition, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The fields that differ from the old condition."""
     before = {
         "status": old.status,
         "observedGeneration": old.observed_generation,
         "reason": old.reason,
         "message": old.message,
     }
-    return {k: v for k, v in said.items() if v != before[k]}
+    return {k: v for k, v in wanted.items() if v != before[k]}

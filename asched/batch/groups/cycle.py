@@ -1,12 +1,12 @@
-"""The cycle of a pod group: all or nothing, and what each of its pods is told.
+"""The cycle of a pod group: place all of its pods or none, and report to each.
 
-    trial ─> scheduled                its pods keep their places and are bound side by side
+    trial ─> scheduled                its pods keep their places and are bound concurrently
           ─> waiting for preemption   places are given back and nominated, evictions begin
           ─> no place                 room is made for the group as a whole, if its gate is on
           ─> unschedulable, error     places are given back
-    pods without a place go back to the queue in any case
+    pods without a place return to the queue in any case
 
-Unlike upstream, evictions for a group that does not fit even so are not begun (docs/parity.md).
+Unlike upstream, no evictions begin for a group that does not fit with them (docs/parity.md).
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podGroupCycle,
         submitPodGroupAlgorithmResult)
@@ -25,12 +25,12 @@ from asched.batch.groups.search import search_if_due
 from asched.batch.groups.shortage import refuse_if_short
 from asched.batch.groups.trial import (
     TELL_STEPS,
+    announce_freed,
     let_go,
     pause_if_due,
     release,
     released,
     seen,
-    tell_freed,
     try_group,
 )
 from asched.core.cycle.binding import Binding, end_failed
@@ -58,11 +58,11 @@ Next = list[Binding | Background | GivingBack]
 def schedule_group(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Next]:
-    """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    """Try one group. On every return each of its pods is reserved, queued again or done."""
     follows: Next = []
     try:
         yield from _settled(context, group, follows)
-    except MISTAKES as raised:  # its pods have heard: it is about what is free again
+    except MISTAKES as raised:  # its pods are settled; notifying of freed places failed
         context.contain(raised, "groups", group.key)
     return follows
 
@@ -70,14 +70,14 @@ def schedule_group(
 def _settled(
     context: SchedulerContext, group: GroupAttempt, follows: Next
 ) -> Generator[Effect, Answer, None]:
-    """... and what is free again is settled."""
-    promised: list[tuple[Attempt, str]] = []
+    """Try the group, then announce nominated nodes that its pods do not use any more."""
+    nominated: list[tuple[Attempt, str]] = []
     for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node:
-            promised.append((attempt, node))
+            nominated.append((attempt, node))
     yield from seen(group, _contained(context, group, follows))
-    for attempt, node in promised:
+    for attempt, node in nominated:
         if node != _goes_to(context, attempt.pod.uid):
             room_is_free(context, attempt.pod, node)
 
@@ -99,8 +99,8 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         failure = error(group.disagreement)
         yield from _fail_all(context, group.attempts, failure)
         return []
-    pointless = [attempt for attempt in group.attempts if is_obsolete(context, attempt)]
-    for attempt in pointless:
+    obsolete = [attempt for attempt in group.attempts if is_obsolete(context, attempt)]
+    for attempt in obsolete:
         yield from skip(context, attempt)
         group.attempts.remove(attempt)
     if not group.attempts:
@@ -118,12 +118,12 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
-    blamed, pause_s, told = NO_NAMES, 0.0, ""
+    blamed, pause_s, start = NO_NAMES, 0.0, ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
         follows += yield from _let_go(context, group, outcome)
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
-        told = yield from _promised(context, group, outcome)
+        start = yield from _start_text(context, group, outcome)
     else:
         for placed in context.extensions.placed:
             placed(group.pod)
@@ -136,7 +136,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         if is_scheduled and tried.failure is None:
             follows.append(_cached(context, tried))
             continue
-        failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
+        failure = _with(blamed, _failure(context, outcome, tried), pause_s, start)
         room = _room(context, outcome, tried)
         if room is not None and room.first:
             follows.append(GivingBack(context, tried.attempt, room, failure))
@@ -149,10 +149,10 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if is_scheduled:
         yield from _put_back(context, untried)
     elif untried:
-        yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
+        yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, start))
     if group.freed:
-        yield from tell_freed(context, group)
-    outcome.start = told
+        yield from announce_freed(context, group)
+    outcome.start = start
     patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
         yield patch
@@ -165,7 +165,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
 def _let_go(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, Next]:
-    """Of a group that was not scheduled: look whether others can make room, and keep no place."""
+    """Try to make room for a group that was not scheduled, and give back all its places."""
     yield from make_room_for_group(context, group, outcome)
     yield from let_go(context, group, outcome)
     yield from release(context, group)
@@ -187,7 +187,7 @@ def _fail_all(
 def _put_back(
     context: SchedulerContext, attempts: Iterable[Attempt]
 ) -> Generator[Effect, Answer, None]:
-    """Pods that the group does without wait for a turn by their own priority."""
+    """Queue pods beyond the group's minimum again; they are tried by their own priority."""
     for attempt in attempts:
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         if is_obsolete(context, attempt) or attempt.profile not in context.runners:
@@ -199,7 +199,7 @@ def _put_back(
 
 
 def _goes_to(context: SchedulerContext, uid: str) -> str | None:
-    """The node a pod has, or is promised."""
+    """The node of a placed or nominated pod."""
     info = context.cluster.placed.get(uid)
     return info.node_name if info is not None else context.nominator.node_of(uid)
 
@@ -207,7 +207,7 @@ def _goes_to(context: SchedulerContext, uid: str) -> str | None:
 def _room(
     context: SchedulerContext, outcome: GroupOutcome, tried: Tried
 ) -> PostFilterResult | None:
-    """What is carried out for one pod. Evictions only if they make the whole group fit."""
+    """The PostFilter work to run for one pod; evictions only if the whole group fits with them."""
     room = tried.room
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
     if room is not None and room.withdraw is not None and not helps:
@@ -224,7 +224,7 @@ def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     assert tried.line is not None
     tried.attempt.line = tried.line
     context.histories.add(tried.line)
-    if not tried.waiting.deadlines:  # those of its own gang have let it go
+    if not tried.waiting.deadlines:  # its gang has allowed it
         tried.waiting.stage = Stage.BINDING
         context.queue.done(tried.attempt.info.pod.metadata.uid)
     return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
@@ -233,8 +233,8 @@ def _cached(context: SchedulerContext, tried: Tried) -> Binding:
 def _blamed(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> frozenset[str]:
-    """Who kept a group from being scheduled: what they hear of may help any of its pods. Where its
-    minimum may change, so did whoever asks for that.
+    """The plugins that rejected a group, whose events may help any of its pods; and the gates that
+    wait for its minimum, where that may change.
     """
     if outcome.result is not Result.UNSCHEDULABLE:
         return NO_NAMES
@@ -246,25 +246,25 @@ def _blamed(
     return blamed | {plugin.name for plugin in gates if plugin.awaits_pods}
 
 
-def _promised(
+def _start_text(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, str]:
-    """When it can start, if somebody finds that out; what minResources lack, nobody supposes."""
-    is_asked = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
-    if not is_asked:
+    """The texts of extensions, as a promised start; none if minResources are not free."""
+    is_wanted = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
+    if not is_wanted:
         return ""
     return (yield from words_of_extensions(context, group.attempts))
 
 
-def _with(blamed: frozenset[str], failure: Failure, pause_s: float, told: str = "") -> Failure:
-    if not blamed and not pause_s and not told:
+def _with(blamed: frozenset[str], failure: Failure, pause_s: float, text: str = "") -> Failure:
+    if not blamed and not pause_s and not text:
         return failure
-    rejectors, message = failure.rejectors | blamed, failure.message + told
+    rejectors, message = failure.rejectors | blamed, failure.message + text
     return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message)
 
 
 def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
-    """How long a group that did not fit waits at least, whatever changes."""
+    """The shortest pause of a group that did not fit, in seconds."""
     if not group.is_coscheduled:
         return 0.0
     rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
@@ -276,14 +276,14 @@ def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
 
 
 def _failure(context: SchedulerContext, outcome: GroupOutcome, tried: Tried) -> Failure:
-    """What one pod is told that is not bound."""
+    """The failure of one pod that is not bound."""
     failure = _reason(outcome, tried)
     if _makes_room(context, tried.attempt) and failure.nomination.node is None:
-        # The promise of an attempt before would keep others out for good.
+        # The nomination of an earlier attempt would keep other pods out for ever.
         failure = replace(failure, nomination=CLEARED)
-    # No room was made for those that the group does without: they may ask for themselves.
-    is_left = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
-    if (is_left or outcome.asks_again) and not failure.is_error:
+    # No room was made for pods beyond the group's minimum: their own attempts may do so.
+    is_surplus = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
+    if (is_surplus or outcome.asks_again) and not failure.is_error:
         return replace(failure, comes_back=True)
     return failure
 
@@ -307,7 +307,7 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
 
 
 def _tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
-    """In parts of the cluster: where the gate says so, or a plugin that serves every group."""
+    """Whether the group is tried in placements, by the feature gate or a plugin for all groups."""
     if context.gangs.tries_placements and not group.is_coscheduled:
         return True
     generators = group.runner.profile.placement_generators

@@ -1,14 +1,13 @@
-"""A look at a gang that waits: whether counting tells that it has no places by now.
+"""Dry runs of waiting gangs: find out by counting whether a gang certainly has no places now.
 
-    totals    what the cheapest pods of the gang need, and what all nodes together have left
-    bounds    what `batch/placement/bounds.py` counts, of nodes that take the pods
+    totals    the needs of the gang's cheapest pods, and the free amounts of all nodes together
+    bounds    the counts of `batch/placement/bounds.py`, of nodes that accept the pods
 
-Both say less than all rules do, so whatever they refute would be tried in vain; a gang that is not
-refuted is tried. So is one whose pods might evict others.
+Both check less than all rules, so an attempt at a refuted gang would fail; a gang that is not
+refuted is tried, and so is a gang whose pods might evict other pods.
 
-Bounds  PODS_MAX pods of gangs are remembered, those of gangs looked at last, and some GANG_PODS for
-        each gang besides; what was found is kept for gangs that look the same, while nothing
-        changes that a filter reads.
+Bounds  PODS_MAX pods of recently checked gangs are cached, with GANG_PODS more for each gang;
+        results are cached for equal gangs while nothing changes that a filter reads.
 """
 
 from collections import Counter, OrderedDict
@@ -30,20 +29,19 @@ from asched.core.state.nodes import FIXED_RESOURCES
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
-#: Some 50 MB. Whoever comes round to more of them in turn finds none remembered: each look then
-#: costs six times as much.
+#: Some 50 MB. With more pods in a cycle none is in the cache, and each dry run costs six times as
+#: much.
 PODS_MAX: Final = 200_000
-#: What a gang takes beside its pods, counted in pods.
+#: The memory of a gang beside its pods, counted in pods.
 GANG_PODS: Final = 4
-#: What every node has, each at a place of its own on axis R that no other resource takes.
+#: Resources of every node, each at a fixed index on axis R.
 PLACES: Final = (POD_PLACE, *range(len(FIXED_RESOURCES)))
 
 
 class Waiting(NamedTuple):
-    """The pods of a gang that have no place. `looks`: how many look alike to all plugins; `sums`:
-    by place, what the cheapest of them need, for 1, 2, 3 ... of them; `most_important`: the
-    priority of the first that may evict others, None if none may; `is_beyond`: more than counting
-    decides about them.
+    """The unplaced pods of a gang. `looks`: the number of pods by class and priority; `sums`: by
+    resource, the needs of the cheapest 1, 2, 3 ... pods; `most_important`: the highest priority of
+    pods that may evict others, None if none may; `is_beyond`: counting does not suffice for them.
     """
 
     pods: tuple[Pod, ...]
@@ -58,17 +56,17 @@ class Waiting(NamedTuple):
 class GangLooks:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Waiting] = OrderedDict()
-        self._pods = 0  # of those, as they count
+        self._pods = 0  # size of the cache, in pods
         self._found: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Something has changed that filters read."""
+        """Drop results, after a change that filters read."""
         self._found.clear()
         self._free.clear()
 
     def has_no_places(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> bool:
-        """Whether an attempt at all pods of its gang would surely be in vain. Raises PointError,
+        """Whether an attempt at all pods of the gang is certain to fail. Raises PointError,
         OutOfTurn.
         """
         cluster, key = context.cluster, queued.gang
@@ -83,7 +81,7 @@ class GangLooks:
         if waiting.is_beyond or (nominator and any(map(nominator.node_of, members.unplaced))):
             return False
         if above is not None and context.gangs.makes_room and cluster.priorities:
-            return False  # what counts then is the priority of groups
+            return False  # then the priority of groups matters
         if above is not None and any(priority < above for priority in cluster.priorities):
             return False
         return self._is_short(context, waiting, needed) or self._is_refuted(
@@ -106,7 +104,7 @@ class GangLooks:
         return waiting
 
     def _is_short(self, context: SchedulerContext, waiting: Waiting, needed: int) -> bool:
-        """Whether all nodes together have too little left of something."""
+        """Whether all nodes together have too little of a resource."""
         for place, sums in waiting.sums.items():
             if place not in self._free:
                 self._free[place] = _free(context, place)
@@ -171,7 +169,7 @@ def _read(
 
 
 def _free(context: SchedulerContext, place: int) -> int:
-    """What all nodes together have left of it; exact, however large."""
+    """The free amount of all nodes together, as an exact integer."""
     view = NodeView(context.cluster.nodes)
     if place == POD_PLACE:
         left = view.allowed_pods - view.pod_count

@@ -1,10 +1,9 @@
-"""Placements that take a whole group for sure, or do not, by counting slots: no pod is tried.
+"""Find placements that certainly take a whole group, or certainly do not, by counting slots.
 
-Pods of one class of which only amounts and single nodes matter fill a placement in any order: all
-of them fit if and only if its rows have as many slots between them. That replaces trials of
-placements of which only one is chosen; it is then tried as ever, and if that comes out otherwise,
-every placement is tried. Where any other rule has a say, or somebody might have to leave, all are
-tried.
+Equal pods for which only amounts and single nodes matter may fill a placement in any order: all of
+them fit if and only if its rows have as many slots together. That replaces the trials of placements
+of which only one is chosen. The chosen placement is tried as usual, and if the trial fails, all
+placements are tried. If any other rule matters, or pods might be evicted, all are tried, too.
 
 Bounds  linear in the nodes.
 """
@@ -32,7 +31,7 @@ from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
-#: What a row has left, and whether it is there.
+#: The aspects of rows that slots depend on.
 READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
 
 
@@ -43,8 +42,8 @@ def guess(
     *,
     is_wanted: bool = True,
 ) -> list[bool | None]:
-    """What can be told of each placement without a trial: all pods of the group have a place there
-    as things are (True), or they have not, nobody could make room, and others fit (False).
+    """For each placement: True if all pods of the group fit there now; False if they do not, no
+    room can be made, and another placement fits; None if only a trial can find out.
     """
     unknown: list[bool | None] = [None] * len(placements)
     if not is_wanted or len(placements) <= 1:
@@ -63,12 +62,12 @@ def guess(
 
 
 def _least(context: SchedulerContext, group: GroupAttempt) -> int:
-    """So many of the attempts must have places."""
+    """The number of attempts that must have places."""
     return max(count_missing(context.cluster, group.key), 1)
 
 
 def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:
-    """Whether anybody could be asked to leave for one of the pods."""
+    """Whether pods could be evicted for one of the pods."""
     plugins = group.runner.profile.post_filters
     if not all(plugin.spares_equals for plugin in plugins):
         return True
@@ -78,7 +77,7 @@ def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:
 def _counts(
     context: SchedulerContext, group: GroupAttempt, placements: Sequence[Placement]
 ) -> list[int] | None:
-    """How many pods of the group each placement takes; None if that cannot be counted."""
+    """The number of pods of the group that each placement takes; None if it cannot be counted."""
     if group.consults or group.nominated or context.nominator:
         return None
     for scorer in group.runner.profile.placement_scorers:
@@ -86,15 +85,15 @@ def _counts(
             return None
     pod = group.attempts[0].info
     cls, priority = pod.cls, pod.pod.priority
-    for one in group.attempts:
-        if one.info.cls is not cls or one.info.pod.priority != priority:
+    for attempt in group.attempts:
+        if attempt.info.cls is not cls or attempt.info.pod.priority != priority:
             return None
     context.cluster.budget.note(STATE_STEPS)
     try:
         fitting = group.runner.fitting(pod)
         is_refused = len(fitting.refused.rows) > 0
     except (OutOfTurn, PointError):
-        return None  # a trial says it better
+        return None  # the trial reports it
     state, most = fitting.state, len(group.attempts)
     needs = None if state.active_plugins.reserves else _needs(state, pod)
     if needs is None:
@@ -102,38 +101,38 @@ def _counts(
     cluster = context.cluster
     parts = cluster.singleton(Divisions).of(placements)
     if parts is not None and not is_refused and fitting.rejection is None:
-        kept = cluster.singleton(_GuessSums).get(
+        part_sums = cluster.singleton(_GuessSums).get(
             (state.number, most),
             parts,
             lambda: PartSums(cluster.nodes, parts, READS, state.mask.turned),
         )
-        sums = kept.of(
+        sums = part_sums.of(
             partial(_slots, state, needs, most),
             tuple(needs.items()),
             of_row=_slots_of_rows(cluster.nodes, state, needs, most),
         )
-        assert sums is not None  # there are not so many pods
+        assert sums is not None  # the number of pods is too small for an overflow
         counts: list[int] = sums[0].tolist()
         return counts
     cluster.budget.note(cluster.nodes.height // ROWS_A_STEP)
     board = GroupBoard(context, group, 0, None, 0)
     slots = np.where(board.feasible(0), board.slots(0), 0)
-    return [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
+    return [0 if part.rows is None else int(slots[part.rows].sum()) for part in placements]
 
 
 def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
-    """As `takes_of`; None if any filter reads more of the pods on a row than that."""
+    """As `takes_of`; None if a filter reads more of the pods on a row than their amounts."""
     taking = 0
-    for one in state.active_plugins.filters:
-        if isinstance(one.plugin, OrderFree) and one.plugin.takes(pod):
+    for filterer in state.active_plugins.filters:
+        if isinstance(filterer.plugin, OrderFree) and filterer.plugin.takes(pod):
             taking += 1
-        elif not ignores_pods(one.plugin):
+        elif not ignores_pods(filterer.plugin):
             return None
     return takes_of([f.plugin for f in state.active_plugins.filters], pod) if taking else {}
 
 
 def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:
-    """int64[1, M]: of at most so many pods of the class, how many each row takes."""
+    """int64[1, M]: the number of pods of the class that each row takes, at most `most`."""
     feasible = state.feasible if nodes.rows is None else state.feasible[nodes.rows]
     found = np.where(feasible, most, 0)
     for need, free in zip(needs.values(), free_of(nodes, list(needs)), strict=True):
@@ -144,7 +143,7 @@ def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeVi
 def _slots_of_rows(
     nodes: NodeTable, state: ClassState, needs: Mapping[int, int], most: int
 ) -> OfRow:
-    """The same of one row at a time."""
+    """As `_slots`, for one row at a time."""
     read, mask, items = nodes.columns.read, state.mask, tuple(needs.items())
     allowed, count = read("allowed_pods").item, read("pod_count").item
     allocatable, requested = read("allocatable").item, read("requested").item
@@ -166,7 +165,7 @@ def _slots_of_rows(
 
 
 class _GuessSums(KeptSums):
-    """For `Cluster.singleton`."""
+    """Cached sums of slots. Made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
         super().__init__()

@@ -1,13 +1,13 @@
-"""Groups whose pods may not even be tried: said in one event each, once it has lasted.
+"""Report groups that stay incomplete, so that their pods are not even tried, in one event each.
 
-A pod that waits for the rest of its gang stands behind a gate, where neither an attempt nor a
-condition tells of it. Most gangs are complete a moment later. Of one that is not, its PodGroup and
-its first pod say what is missing: the object, pods that nobody made, gates that nobody lifts, pods
-that another scheduler has.
+A pod that waits for the rest of its gang is gated, where it has no attempts and no condition. Most
+gangs are complete a moment later. For a gang that is not, an event on its PodGroup and its first
+pod names what is missing: the PodGroup, pods that do not exist, scheduling gates that are not
+removed, pods of another scheduler.
 
 Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
-        GATES_MAX gates of each, NAMES_MAX names of a kind; one entry per group that waits, a note
-        as long as an event may carry; EVENTS_AT_ONCE events a turn.
+        GATES_MAX gates of each, NAMES_MAX names of a kind; one entry per waiting group, a note
+        within the limit of events; EVENTS_AT_ONCE events a turn.
 """
 
 from collections import Counter
@@ -27,10 +27,10 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.gang import kind_of, object_of
 from asched.core.state.pod_groups import GroupPods, is_coscheduled
 
-#: So long may a gang be incomplete without a word. A guess: controllers make pods within seconds.
+#: A gang is reported after this time. A guess: controllers create pods within seconds.
 GRACE_S: Final = 30.0
 LOOK_S: Final = 10.0
-#: Until the next part of a look that is not through.
+#: Until the next part of an unfinished pass.
 PART_S: Final = 0.1
 GROUPS_AT_ONCE: Final = 100
 PODS_MAX: Final = 100
@@ -40,17 +40,17 @@ EVENTS_AT_ONCE: Final = 100
 
 
 class Incomplete:
-    """Which groups wait, since when, and what was said of them: for `Cluster.singleton`."""
+    """The waiting groups, since when, and their reports. Made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
         self.since_s: dict[str, float] = {}
-        self.told: dict[str, str] = {}
+        self.reports: dict[str, str] = {}
         self.next_look_s = 0.0
-        self.left: list[str] = []  # of the present look
+        self.left: list[str] = []  # groups of the present pass
 
 
 def look(context: SchedulerContext) -> Iterator[EmitEvent]:
-    """If one is due: what is to be said of groups that wait too long."""
+    """Check the next groups if a pass is due; yield the events of groups that wait too long."""
     memory = context.cluster.singleton(Incomplete)
     if context.now_s < memory.next_look_s or not (context.cluster.pod_groups or memory.since_s):
         return
@@ -58,23 +58,23 @@ def look(context: SchedulerContext) -> Iterator[EmitEvent]:
         memory.left = [*dict.fromkeys((*memory.since_s, *context.cluster.pod_groups))]
     part, memory.left = memory.left[:GROUPS_AT_ONCE], memory.left[GROUPS_AT_ONCE:]
     memory.next_look_s = context.now_s + (PART_S if memory.left else LOOK_S)
-    said = 0
+    reported = 0
     for key in part:
         try:
             why = why_incomplete(context, key)
-        except MISTAKES as raised:  # it is asked again in LOOK_S
+        except MISTAKES as raised:  # checked again after LOOK_S
             context.contain(raised, "groups", key)
             why = ""
         if not why:
             memory.since_s.pop(key, None)
-            memory.told.pop(key, None)
+            memory.reports.pop(key, None)
             continue
         since_s = memory.since_s.setdefault(key, context.now_s)
-        if context.now_s - since_s < GRACE_S or memory.told.get(key) == why:
+        if context.now_s - since_s < GRACE_S or memory.reports.get(key) == why:
             continue
-        if said < EVENTS_AT_ONCE:
-            memory.told[key] = why
-            said += 1
+        if reported < EVENTS_AT_ONCE:
+            memory.reports[key] = why
+            reported += 1
             yield from _events(context, key, why)
 
 
@@ -85,7 +85,7 @@ def next_look_s(cluster: Cluster) -> float | None:
 
 
 def why_incomplete(context: SchedulerContext, key: str) -> str:
-    """What keeps the pods of a group from being tried; empty if nothing does."""
+    """Why the pods of a group are not tried; empty if they are."""
     cluster = context.cluster
     gangs = cluster.pod_groups.gangs
     gang = gangs.get(key)
@@ -130,7 +130,7 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
 
 
 def _counted(names: Iterable[str]) -> list[tuple[str, int]]:
-    """The first names, each with how often it stands there."""
+    """The first NAMES_MAX names, each with its number of occurrences."""
     return list(islice(Counter(names).items(), NAMES_MAX))
 
 

@@ -1,8 +1,8 @@
-"""A pod group tried in placements: in each of them by itself, and then in the best.
+"""Try a pod group in each placement by itself, and then in the best.
 
-The group's condition tells how many placements were tried if none takes it; its pods are told what
-they were told in the first. Between trials everything is as it was, so the last trial, in the
-placement that was chosen, comes to the same as the one before.
+If no placement takes the group, its condition has the number of placements that were tried, and its
+pods have the messages of the first trial. Each trial is undone, so the last trial, in the chosen
+placement, has the same result as the earlier trial there.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingPlacementAlgorithm)
@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.guess import guess
-from asched.batch.groups.search import missing, search_places, told
+from asched.batch.groups.search import missing, proof_text, search_places
 from asched.batch.groups.trial import try_group, undo
 from asched.batch.placement.problem import Infeasible, Unproven
 from asched.core.cycle.context import SchedulerContext
@@ -41,31 +41,31 @@ def try_placements(
     only_whether: bool = False,
     counts: bool = True,
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """Try all placements. Places of the outcome are held, as after `try_group`. `counts`: those
-    that take the group for sure are tried only if they are chosen.
+    """Try all placements. Places of the outcome are held, as after `try_group`. `counts`:
+    placements that certainly take the group are tried only if they are chosen.
 
-    `only_whether`: nobody makes room, or searches; those are not tried whom the group does without.
+    `only_whether`: no room is made, no search runs, and pods beyond the minimum are not tried.
     """
     profile = group.runner.profile
     plan: dict[str, Mask] | None = {} if only_whether else None
     started_s = context.counter_s()
     placements = _called(context, generate, profile.placement_generators, group.key)
-    said = placements.code.text if isinstance(placements, Status) else "Success"
-    context.point_ran(group.attempts[0], "PlacementGenerate", said, started_s)
+    code = placements.code.text if isinstance(placements, Status) else "Success"
+    context.point_ran(group.attempts[0], "PlacementGenerate", code, started_s)
     if isinstance(placements, Status):
         return _without_pods(placements)
     first: GroupOutcome | None = None
     known: list[bool | None] = [None]
     if len(placements) > 1:
         known = guess(context, group, placements, is_wanted=counts and not only_whether)
-    everybody = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
-    if None not in known:  # some take the group: who would say False of all of them?
+    members = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
+    if None not in known:  # some take the group: `guess` never returns only False
         sure = placements if False not in known else tuple(compress(placements, known))
-        return (yield from _try_best(context, group, RepeatedPlacements(sure, everybody), plan))
+        return (yield from _try_best(context, group, RepeatedPlacements(sure, members), plan))
     fitting: list[Assignments] = []
     for placement, fits in zip(placements, known, strict=True):
         if fits:
-            fitting.append(Assignments(placement, everybody))
+            fitting.append(Assignments(placement, members))
         if fits is not None:
             continue
         outcome = yield from try_group(
@@ -82,7 +82,7 @@ def try_placements(
     if not fitting:
         assert first is not None
         due = placements if not only_whether and missing(context, group) else []
-        return (yield from _in_vain(context, group, first, len(placements), due))
+        return (yield from _without_places(context, group, first, len(placements), due))
     return (yield from _try_best(context, group, fitting, plan, counted=True in known))
 
 
@@ -94,16 +94,16 @@ def _try_best(
     *,
     counted: bool = True,
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """Of placements that take the group the best. `counted`: of some this is known by counting; if
-    the trial does not bear it out, all are tried.
+    """Try the best of the placements that take the group. `counted`: some are only known to by
+    counting; if the trial fails, all placements are tried.
     """
     chosen = 0
     if len(fitting) > 1:
         started_s, seed = context.counter_s(), context.seed + group.id
         scorers = group.runner.profile.placement_scorers
         best = _called(context, choose, scorers, group.key, fitting, seed)
-        said = best.code.text if isinstance(best, Status) else "Success"
-        context.point_ran(group.attempts[0], "PlacementScore", said, started_s)
+        code = best.code.text if isinstance(best, Status) else "Success"
+        context.point_ran(group.attempts[0], "PlacementScore", code, started_s)
         if isinstance(best, Status):
             return _without_pods(best)
         chosen = best
@@ -115,14 +115,14 @@ def _try_best(
     return outcome
 
 
-def _in_vain(
+def _without_places(
     context: SchedulerContext,
     group: GroupAttempt,
     first: GroupOutcome,
     count: int,
     searched: Sequence[Placement],
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """None of `count` placements takes the group one pod after the other: search in these."""
+    """Search in these placements, after no pod-by-pod trial in `count` placements succeeded."""
     first.message = f"0/{count} placements are available, first placement status: {UNSCHEDULABLE}"
     ended: Infeasible | Unproven | None = None
     for placement in searched:
@@ -132,7 +132,7 @@ def _in_vain(
         if ended is None or isinstance(found, Unproven):
             ended = found
     if ended is not None:
-        first.proof = told(ended)
+        first.proof = proof_text(ended)
     return first
 
 
@@ -146,7 +146,7 @@ def _assignments(placement: Placement, outcome: GroupOutcome) -> Assignments:
 
 
 def _without_pods(status: Status) -> GroupOutcome:
-    """The group failed before any of its pods was tried, or after all of them were."""
+    """The outcome of a group that failed outside the trials of its pods."""
     result = Result.UNSCHEDULABLE if status.is_rejection else Result.ERROR
     return GroupOutcome(result, status.message)
 
@@ -154,7 +154,7 @@ def _without_pods(status: Status) -> GroupOutcome:
 def _called(
     context: SchedulerContext, call: Callable[P, R], *args: P.args, **named: P.kwargs
 ) -> R | Status:
-    """What the plugins answer. What one of them raises costs the group its attempt, no more."""
+    """Call plugins. An exception costs the group this attempt, not the process."""
     try:
         return call(*args, **named)
     except MISTAKES as raised:

@@ -1,17 +1,17 @@
-"""Room for a group as a whole: the group is tried as if others were gone, as often as it takes.
+"""Make room for a group as a whole: repeat its trial without proposed victims.
 
-    no place ─> the plugin proposes who goes ─> the group is tried without them ─> ... ─> evictions
-                                                                                    └─> or why not
+    no place ─> the plugin proposes victims ─> a trial without the victims ─> ... ─> evictions
+                                                                                └─> or a reason
 
-A trial supposes its victims gone as a fact, so that every rule, Reserve and Permit judge the group
-as they will once that is true. Whenever it pauses, or asks an extender, everybody is back before
-others have their turn, and gone again after it.
+A trial removes its victims from the columns, so that all rules, Reserve and Permit see the cluster
+as it will be after the evictions. Whenever the trial pauses, or calls an extender, the victims are
+put back before other pods have their turn, and removed again afterwards.
 
-Unlike upstream, every pod that had a place in the last trial is nominated to it: what is given up
-for the group is not given to somebody else while it backs off (docs/parity.md).
+Unlike upstream, every pod that had a place in the last trial is nominated to it, so that other pods
+do not take the room of the victims while the group backs off (docs/parity.md).
 
-Bounds  after room was sought in vain, REST_FACTOR times as long as that took nobody seeks it again,
-        if that is REST_S_MIN at least; VAIN_MAX groups are remembered.
+Bounds  after a search for room without success, no further search for REST_FACTOR times its
+        duration, if that is REST_S_MIN at least; FAILED_MAX groups are remembered.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (runWorkloadAwarePreemption)
 """
@@ -50,23 +50,23 @@ NO_PLUGIN: Final = (
 CONSTRAINED: Final = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
-#: How long a group is patient with its victims before it is tried all the same. A guess.
+#: How long a group waits for the end of its victims before it is tried anyway. A guess.
 VICTIMS_LEAVE_S: Final = 600.0
 REST_FACTOR: Final = 20
 REST_S_MIN: Final = 1.0
-VAIN_MAX: Final = 1_024
-#: Steps of the budget to name a victim.
+FAILED_MAX: Final = 1_024
+#: Budget steps to name a victim.
 VICTIM_STEPS: Final = 0.1
-#: Named between two looks at it.
+#: Victims that are named between two checks of the budget.
 VICTIMS_AT_ONCE: Final = 500
 
 
 def make_room_for_group(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
-    """After a trial that found no place: write into its outcome what came of making room."""
-    is_asked = context.gangs.makes_room and not group.is_coscheduled
-    if not is_asked or outcome.result is not Result.UNSCHEDULABLE:
+    """Try to make room after a trial without places, and store the result in its outcome."""
+    is_enabled = context.gangs.makes_room and not group.is_coscheduled
+    if not is_enabled or outcome.result is not Result.UNSCHEDULABLE:
         return
     yield from let_go(context, group, outcome)
     plugin = group_post_filter(group.runner.profile.plugins)
@@ -84,19 +84,19 @@ def make_room_for_group(
     if known.topology_key:
         outcome.message += f", {CONSTRAINED}"
         return
-    vain = context.cluster.singleton(Vain)
-    words = vain.words(known, context.now_s)
-    if words:
-        outcome.message, outcome.asks_again = f"{outcome.message}, {words}", True
+    failed = context.cluster.singleton(FailedSearches)
+    message = failed.message(known, context.now_s)
+    if message:
+        outcome.message, outcome.asks_again = f"{outcome.message}, {message}", True
         return
-    yield from _lined_up(context)
+    yield from _sort_victims(context)
     trial = GroupSupposition(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
     except MISTAKES as raised:
         room = RoomMade(failure(failure_of(context, raised, group.key).message))
     if not room.status.is_success:
-        vain.note(known, room.status.message, context.now_s, trial.spent)
+        failed.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:
         outcome.result, outcome.message = Result.ERROR, room.status.message
     elif not room.status.is_success:
@@ -106,8 +106,8 @@ def make_room_for_group(
         yield from _note(context, group, room)
 
 
-def _lined_up(context: SchedulerContext) -> Generator[Effect, Answer, None]:
-    """All nodes' pods are in the order in which they would go, in as many turns as that takes."""
+def _sort_victims(context: SchedulerContext) -> Generator[Effect, Answer, None]:
+    """Sort the pods of all nodes in the order of eviction, over as many turns as needed."""
     while True:
         try:
             context.cluster.singleton(PodsByPriority).catch_up()
@@ -117,52 +117,52 @@ def _lined_up(context: SchedulerContext) -> Generator[Effect, Answer, None]:
             return
 
 
-class Vain:
-    """Groups for which room was sought at length and in vain: for a while, they are told so again.
-    For `Cluster.singleton`.
+class FailedSearches:
+    """Groups with a long search for room without success, whose result is repeated for a time.
+    Made by `Cluster.singleton`.
     """
 
     def __init__(self, _cluster: Cluster) -> None:
-        self._until: dict[str, tuple[str, float, str]] = {}  # uid, when that ends, words; by key
+        self._until: dict[str, tuple[str, float, str]] = {}  # by key: uid, end, message
 
-    def words(self, group: PodGroup, now_s: float) -> str:
-        """What it was told; empty if it is to be tried."""
-        uid, until_s, words = self._until.get(group.metadata.key, ("", 0.0, ""))
-        return words if uid == group.metadata.uid and now_s < until_s else ""
+    def message(self, group: PodGroup, now_s: float) -> str:
+        """The message of the last search; empty if a new search may run."""
+        uid, until_s, message = self._until.get(group.metadata.key, ("", 0.0, ""))
+        return message if uid == group.metadata.uid and now_s < until_s else ""
 
-    def note(self, group: PodGroup, words: str, now_s: float, steps: float) -> None:
+    def note(self, group: PodGroup, message: str, now_s: float, steps: float) -> None:
         key, pause_s = group.metadata.key, steps * STEP_US * 1e-6 * REST_FACTOR
         self._until.pop(key, None)
         if pause_s >= REST_S_MIN:
-            self._until[key] = group.metadata.uid, now_s + pause_s, words
-            if len(self._until) > VAIN_MAX:
+            self._until[key] = group.metadata.uid, now_s + pause_s, message
+            if len(self._until) > FAILED_MAX:
                 self._until.pop(next(iter(self._until)))
 
 
 class Evictions(Background):
-    """The evictions for a group. They end when all victims have gone: then its pods are tried at
-    once. Whoever rejected them may not have heard of those who left while they were held back, nor
-    care for the last one.
+    """The evictions for a group. They end when all victims are gone; then the group's pods are
+    tried at once, because the plugins that rejected them may have missed the deletion of victims
+    while the pods were gated, or may not be registered for it.
     """
 
     victims: tuple[str, ...] = ()
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
-        cluster, left = self.context.cluster, list[Pod]()
+        cluster, remaining = self.context.cluster, list[Pod]()
         for start in range(0, len(self.victims), VICTIMS_AT_ONCE):
             some = self.victims[start : start + VICTIMS_AT_ONCE]
             yield from pause_if_due(self.context, VICTIM_STEPS * len(some), is_alone=True)
             seen = map(cluster.pods_seen.get, some)
-            left += [victim for victim in seen if victim is not None]
+            remaining += [victim for victim in seen if victim is not None]
 
-        def have_gone() -> bool:
-            while left and standing(left[-1], cluster) is None:
-                left.pop()
-            return not left
+        def are_gone() -> bool:
+            while remaining and standing(remaining[-1], cluster) is None:
+                remaining.pop()
+            return not remaining
 
         status, pod = yield from Background.run(self)
         if status.is_success:
-            yield WaitFor(ready=have_gone, timeout_s=VICTIMS_LEAVE_S)
+            yield WaitFor(ready=are_gone, timeout_s=VICTIMS_LEAVE_S)
             status = SKIP
         return status, pod
 
@@ -187,7 +187,7 @@ def _note(
 
 
 class GroupSupposition:
-    """The trial of a group while others are supposed gone (`GroupTrial`)."""
+    """The trial of a group without some placed pods (`GroupTrial`)."""
 
     def __init__(
         self, context: SchedulerContext, group: GroupAttempt, known: PodGroup, refusal: str
@@ -225,7 +225,7 @@ class GroupSupposition:
         takes = takes_of([f.plugin for f in filters], example)
         try:
             fitting = runner.fitting(example)
-        except MISTAKES:  # the trial says what is wrong; until then any row may do
+        except MISTAKES:  # the trial reports the error; until then any row may do
             return EqualMembers(uids, takes, rows)
         if fitting.rejection is None:
             for verdict in fitting.state.active:
@@ -258,11 +258,11 @@ class GroupSupposition:
         self.spent += steps
         if outcome.result is Result.SCHEDULED:
             return Probe(places=places, steps=steps)
-        told = failure if outcome.result is Result.ERROR else unschedulable
-        return Probe(told(outcome.message), steps=steps)
+        make_status = failure if outcome.result is Result.ERROR else unschedulable
+        return Probe(make_status(outcome.message), steps=steps)
 
     def _watched(self, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
-        """Run steps, and note whether anything happened meanwhile."""
+        """Run steps, and count the pauses in which the cluster changed."""
         answer: Any = None
         while True:
             try:

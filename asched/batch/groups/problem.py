@@ -1,8 +1,8 @@
-"""A group on its board, written down in numbers for bounds and plans (`batch/placement`).
+"""Describe a group on its board in numbers, for bounds and plans (`batch/placement`).
 
-Bounds  CLASSES_MAX classes, and CELLS_MAX of classes by rows, of CLASSES_MIN classes always;
-        RULES_MAX rules, as many as LOOKS_MAX requirements asked for tell: plans are guesses, more
-        is left to the filters.
+Bounds  CLASSES_MAX classes, and CELLS_MAX cells of classes by rows, but at least CLASSES_MIN
+        classes; RULES_MAX rules, from LOOKS_MAX evaluated requirements: plans are guesses, and the
+        filters check the rest.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from asched.core.state.pods import LabelSet, PodInfo
 AMOUNT_MAX: Final = float(1 << 62)
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value compared
-#: Beyond that the bounds alone take a quarter of a second, in one go.
+#: With more cells the bounds alone take a quarter of a second in one step.
 CELLS_MAX: Final = 1_000_000
 CLASSES_MIN, CLASSES_MAX = 8, 250
 RULES_MAX: Final = 64
@@ -36,8 +36,8 @@ LOOKS_MAX: Final = 100_000
 
 
 class Description(NamedTuple):
-    """`problem` says nothing that the rules do not say; `hopeful` also where pods fit just now.
-    `names` of classes, `resources` by axis R.
+    """`problem` has only restrictions that follow from the rules; `hopeful` also restricts rows to
+    those where pods fit now. `names` of classes, `resources` by axis R.
     """
 
     problem: GangProblem
@@ -48,18 +48,18 @@ class Description(NamedTuple):
 
 
 def described(board: GroupBoard) -> Description | None:
-    """None if amounts are too large to be summed, or these are too many kinds of pods on too many
-    rows. Raises PointError, OutOfTurn.
+    """Describe the board. None if amounts are too large to be summed, or there are too many classes
+    by rows. Raises PointError, OutOfTurn.
     """
     size = len(board.counts)
     most = max(CLASSES_MIN, CELLS_MAX // max(board.cluster.nodes.height, 1))
     if size > min(most, CLASSES_MAX):
         return None
     takes = [board.takes(c) for c in range(size)]
-    places = sorted({at for one in takes for at in one if at != POD_PLACE})
-    if any(POD_PLACE in one for one in takes):
+    places = sorted({at for of_class in takes for at in of_class if at != POD_PLACE})
+    if any(POD_PLACE in of_class for of_class in takes):
         places.append(POD_PLACE)
-    needs = np.array([[one.get(at, 0) for at in places] for one in takes], dtype=np.int64)
+    needs = np.array([[of_class.get(at, 0) for at in places] for of_class in takes], dtype=np.int64)
     needs = needs.reshape(size, len(places))
     free = board.free(places) if places else np.zeros((0, board.cluster.nodes.height), np.int64)
     sums = needs.sum(axis=0, dtype=np.float64) * sum(board.counts)
@@ -90,7 +90,9 @@ def described(board: GroupBoard) -> Description | None:
 
 
 def _rows(board: GroupBoard, c: int, now: Mask) -> Mask:
-    """Where a class may ever go while nothing leaves: only what never relents is believed."""
+    """Rows where pods of a class may go at any stage of the search: only filters whose results
+    never improve while pods are added count.
+    """
     if board.is_order_free(c):
         return now
     mask: Mask = board.within & board.cluster.nodes.columns.read("live")[: len(now)]
@@ -103,28 +105,28 @@ def _rows(board: GroupBoard, c: int, now: Mask) -> Mask:
 
 
 def _clashes(board: GroupBoard) -> Mask:
-    """bool[C, C]: classes whose pods ask for the same port of a host, and those that ask for any
-    with themselves.
+    """bool[C, C]: pairs of classes whose pods request the same host port; on the diagonal, classes
+    whose pods request any.
     """
     size = len(board.counts)
     found = np.zeros((size, size), dtype=np.bool_)
     users: dict[tuple[str, int], defaultdict[str, set[int]]] = {}  # port to address to classes
     for c in range(size):
-        for one in board.example(c).cls.host_ports:
-            by_address = users.setdefault((one.protocol, one.port), defaultdict(set))
-            by_address[one.ip].add(c)
+        for port in board.example(c).cls.host_ports:
+            by_address = users.setdefault((port.protocol, port.port), defaultdict(set))
+            by_address[port.ip].add(c)
     pairs = set()
     for by_address in users.values():
-        everybody = frozenset[int]().union(*by_address.values())
-        pairs.add((frozenset(by_address.get(ANY_ADDRESS, ())), everybody))
+        all_users = frozenset[int]().union(*by_address.values())
+        pairs.add((frozenset(by_address.get(ANY_ADDRESS, ())), all_users))
         pairs.update((frozenset(some), frozenset(some)) for some in by_address.values())
-    for some, others in pairs:
-        found[np.ix_(sorted(some), sorted(others))] = True
+    for left, right in pairs:
+        found[np.ix_(sorted(left), sorted(right))] = True
     return found | found.T
 
 
 class _ClassConstraint(NamedTuple):
-    """What a class says of others and the domains of a label."""
+    """A constraint of class `owner` on pods of a selector and the domains of a label."""
 
     owner: int
     kind: Literal["together", "apart", "even"]
@@ -134,24 +136,24 @@ class _ClassConstraint(NamedTuple):
 
 
 def _rules(board: GroupBoard) -> list[Rule]:
-    """What pods of the group say about each other's domains."""
+    """The rules of the group's pods about each other's domains."""
     found: list[Rule] = []
     there = _Placed(board.cluster)
     looks = 0
-    for wish in _wishes(board):
+    for constraint in _constraints(board):
         asked = len(board.counts)
-        if wish.kind == "even":
-            asked += len(there.sets(board.example(wish.owner)))
-        looks += asked * (1 + len(wish.selector.requirements if wish.selector else ()))
+        if constraint.kind == "even":
+            asked += len(there.sets(board.example(constraint.owner)))
+        looks += asked * (1 + len(constraint.selector.requirements if constraint.selector else ()))
         if looks > LOOKS_MAX or len(found) == RULES_MAX:
             break
-        about = _about(board, wish.selector, wish.owner)
-        if about or wish.kind == "even":
-            found.append(_rule(board, wish, about, there))
+        about = _about(board, constraint.selector, constraint.owner)
+        if about or constraint.kind == "even":
+            found.append(_rule(board, constraint, about, there))
     return found
 
 
-def _wishes(board: GroupBoard) -> Iterator[_ClassConstraint]:
+def _constraints(board: GroupBoard) -> Iterator[_ClassConstraint]:
     for c in range(len(board.counts)):
         cls = board.example(c).cls
         inside = cls.label_set.namespace
@@ -171,16 +173,14 @@ def _wishes(board: GroupBoard) -> Iterator[_ClassConstraint]:
 
 
 class _Placed:
-    """Rows of placed pods that stay, by what they are labelled with, collected once somebody
-    asks.
-    """
+    """Rows of placed pods that are not being deleted, by their labels, collected on first use."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rows: dict[str, defaultdict[LabelSet, list[int]]] | None = None
 
     def sets(self, pod: PodInfo) -> dict[LabelSet, list[int]]:
-        """Those of a pod's namespace."""
+        """The rows by labels in a pod's namespace."""
         if self._rows is None:
             self._rows = {}
             for info in self._cluster.placed.values():
@@ -203,14 +203,14 @@ def _about(board: GroupBoard, selector: Selector | None, owner: int) -> frozense
 
 
 def _rule(
-    board: GroupBoard, wish: _ClassConstraint, about: frozenset[int], placed: _Placed
+    board: GroupBoard, constraint: _ClassConstraint, about: frozenset[int], placed: _Placed
 ) -> Rule:
     nodes = board.cluster.nodes
-    domains = nodes.label_column(wish.topology_key).ids[: nodes.height].astype(np.int64)
+    domains = nodes.label_column(constraint.topology_key).ids[: nodes.height].astype(np.int64)
     there = np.zeros(int(domains.max(initial=0)) + 1, dtype=np.int64)
-    if wish.kind == "even":
-        for labels, rows in placed.sets(board.example(wish.owner)).items():
-            if matches(wish.selector, labels.labels):
+    if constraint.kind == "even":
+        for labels, rows in placed.sets(board.example(constraint.owner)).items():
+            if matches(constraint.selector, labels.labels):
                 np.add.at(there, domains[rows], 1)
     there[0] = 0
-    return Rule(wish.kind, wish.owner, about, domains, wish.skew, there)
+    return Rule(constraint.kind, constraint.owner, about, domains, constraint.skew, there)

@@ -1,17 +1,17 @@
-"""Where a gang's pods could go after all, if trying them one after the other found no place.
+"""Search places for a gang whose pod-by-pod trial found none.
 
-    bounds     refuted: no place, and the reason
-    plans      packed by prices, in one choice of domains after the other; then asked of the filters
-    search     through all states, asked of the filters: a place, a proof, or out of budget; if the
-               first devices and volumes that will do are in the way, through all choices of them
+    bounds     refuted: there is no place, with the reason
+    plans      packed by prices, in one choice of domains after the other; then checked by filters
+    search     through all states, checked by filters: places, a proof, or out of budget; if the
+               first suitable devices and volumes are in the way, through all choices of them
 
-What is found is tried like any group, pod by pod, each on the node the plan has for it: the
-filters, Reserve and Permit have the last word. Where pods one after the other found a place, nobody
-searches; extenders are not asked about trials, so gangs in which they have a say are left alone.
+A result is tried like any group, pod by pod, each on its planned node: the filters, Reserve and
+Permit decide. There is no search if the pod-by-pod trial succeeds. Extenders cannot be called for
+trials, so gangs that need them are not searched for.
 
-Bounds  `gang_search_steps` of the budget an attempt, in slices like all long work, and half of that
-        after each attempt of a group that ended in nothing known, down to STEPS_MIN; gangs of more
-        than PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
+Bounds  `gang_search_steps` of the budget an attempt, in slices like all long work; half of that
+        after each search of a group without a result, down to STEPS_MIN; gangs of more than
+        PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
 """
 
 from collections.abc import Generator, Mapping
@@ -41,10 +41,10 @@ from asched.core.state.facts import Answer
 from asched.core.state.gang import count_missing, gang_of
 
 STEPS_MIN: Final = 5_000
-#: More pods than this are planned, but not moved about one by one. A guess.
+#: Gangs with more pods are planned, but not searched pod by pod. A guess.
 PODS_MAX: Final = 250
 KNOWN_MAX: Final = 1_024
-#: What the bounds cost, and each plan: for so many cells of classes by rows one step.
+#: Cells of classes by rows for one budget step of the bounds and of each plan.
 CELLS_A_STEP: Final = 200
 
 TOO_LARGE: Final = Unproven("no plan came out even, and it is too large to be tried in all orders")
@@ -55,27 +55,27 @@ Found = GroupOutcome | Infeasible | Unproven
 
 
 class Searches:
-    """How often the search for a group ended in nothing known, by key: for `Cluster.singleton`."""
+    """Searches without a result by key of the group. Made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
-        self._vain: dict[str, int] = {}
+        self._unproven: dict[str, int] = {}
 
     def steps(self, key: str, most: int) -> int:
-        """What the next search may cost."""
-        return max(most >> self._vain.get(key, 0), min(most, STEPS_MIN))
+        """The budget steps of the next search."""
+        return max(most >> self._unproven.get(key, 0), min(most, STEPS_MIN))
 
     def ended(self, key: str, found: Found) -> None:
-        before = self._vain.pop(key, 0)
+        before = self._unproven.pop(key, 0)
         if isinstance(found, Unproven):
-            self._vain[key] = before + 1
-            if len(self._vain) > KNOWN_MAX:
-                self._vain.pop(next(iter(self._vain)))
+            self._unproven[key] = before + 1
+            if len(self._unproven) > KNOWN_MAX:
+                self._unproven.pop(next(iter(self._unproven)))
 
 
 def search_if_due(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """After a trial of all pods: its outcome, or the one of a plan that has places for them."""
+    """Search after a trial without places; returns the trial's outcome, or that of a plan."""
     if outcome.result not in (Result.UNSCHEDULABLE, Result.WAITING_ON_PREEMPTION):
         return outcome
     if not missing(context, group):
@@ -85,25 +85,25 @@ def search_if_due(
     if isinstance(found, GroupOutcome):
         yield from undo(context, group, outcome)
         return found
-    outcome.proof = told(found)
+    outcome.proof = proof_text(found)
     return outcome
 
 
-def told(found: Infeasible | Unproven) -> str:
+def proof_text(found: Infeasible | Unproven) -> str:
     if isinstance(found, Infeasible):
         return f"there is no place for it: {found.why}"
     return f"no place was found for it: {found.why}"
 
 
 def missing(context: SchedulerContext, group: GroupAttempt) -> int:
-    """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
+    """How many pods of a gang must get places; 0 if no search is needed or possible."""
     if group.company is not None:
         return 0 if group.consults else group.company.needed
     is_gang = gang_of(context.cluster, group.key) is not None
     if not is_gang or group.consults or not context.gang_search_steps:
         return 0
-    # While places of this attempt are reserved their pods count as placed.
-    reserved = sum(context.cluster.is_assumed(one.pod.uid) for one in group.attempts)
+    # While places of this attempt are reserved, their pods count as placed.
+    reserved = sum(context.cluster.is_assumed(attempt.pod.uid) for attempt in group.attempts)
     count = count_missing(context.cluster, group.key) + reserved
     return count if 0 < count <= len(group.attempts) else 0
 
@@ -111,7 +111,7 @@ def missing(context: SchedulerContext, group: GroupAttempt) -> int:
 def search_places(
     context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
 ) -> Generator[Effect, Answer, Found]:
-    """Search while no pod of the group's attempts has a place. Places of an outcome are held."""
+    """Search places; no pod of the group may have one. The places of an outcome are held."""
     needed = missing(context, group)
     if not needed:
         return Unproven("it is not a gang that can be completed")
@@ -139,7 +139,7 @@ def _found(
         return described_as
     if described_as is not None:
         problem, hopeful, rules, names, resources = described_as
-        # If that is too much, whatever is charged next ends it: the bounds have their say.
+        # The bounds run even if this uses up the budget; the next charge ends the search then.
         yield from board.charge(1 + problem.rows.size // CELLS_A_STEP)
         why = refuted(problem, names, resources)
         if why:
@@ -173,9 +173,9 @@ def _found(
 
 
 def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unproven]:
-    """Places on the board, with the first devices and volumes that will do or, if need be, others.
+    """Search on the board with the first suitable devices and volumes, and then with others.
 
-    A search that has others after it leaves half of the steps to them.
+    A search that others may follow leaves half of the steps to them.
     """
     if not any(map(board.chooses, range(len(board.counts)))):
         return (yield from search(board))
@@ -199,7 +199,7 @@ def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible 
 def _proof(
     board: GroupBoard, problem: GangProblem
 ) -> Generator[Effect, Answer, Infeasible | Unproven | None]:
-    """Whether prices refute it; or why that is not known."""
+    """Try to refute the problem by prices; None if it may have a solution."""
     steps = by_prices(problem, only_proof=True)
     while True:
         try:
@@ -219,7 +219,7 @@ def _tried_with(
     within: Mask | None,
     choices: Mapping[str, tuple[str, dict[str, int]]],
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """`choices`: by uid, what is to be chosen for the pod, and where."""
+    """As `_tried`. `choices`: by uid, the node and the choices of devices and volumes."""
     insisted = context.cluster.singleton(Choices)
     for uid, made in choices.items():
         insisted.insist(uid, *made)
@@ -237,7 +237,7 @@ def _tried(
     plan: Plan,
     within: Mask | None,
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    left = [list(attempts) for attempts in board.members]
+    remaining = [list(attempts) for attempts in board.members]
     masks: dict[int, Any] = {}
     where: dict[str, Mask] = {}
     for c, row, count in plan:
@@ -245,7 +245,7 @@ def _tried(
         if mask is None:
             mask = masks[row] = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
             mask[row] = True
-        members: list[Attempt] = left[c]
+        members: list[Attempt] = remaining[c]
         for _ in range(count):
             where[members.pop(0).pod.uid] = mask
     return (yield from try_plan(context, group, where, within))

@@ -1,7 +1,7 @@
-"""Whether what a PodGroup of scheduling.x-k8s.io names as minResources is free before it starts.
+"""Check that the minResources of a PodGroup of scheduling.x-k8s.io are free before it starts.
 
-It is checked once, beside the places of the pods that come first, as scheduler-plugins does:
-afterwards nothing is reserved for the pods that come later.
+They are checked once, beside the places of the first pods, as in scheduler-plugins; nothing is
+reserved for the pods that come later.
 
 Bounds  a sum over the nodes for each resource that both the group and a node name.
 """
@@ -15,9 +15,9 @@ from asched.core.state.gang_shortages import Shortages, amounts_of, told
 
 
 def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> None:
-    """The first pods of a group fit: does the rest of its minResources? If not, they do not start.
+    """Refuse a group whose first pods fit but whose minResources beyond them are not free.
 
-    To be called while their places are counted.
+    To be called while the places of the first pods are assumed.
     """
     cluster, key = context.cluster, group.key
     gang = gang_of(cluster, key)

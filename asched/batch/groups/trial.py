@@ -1,19 +1,19 @@
-"""The trial of a pod group: one pod after the other, with places held for those before it.
+"""The trial of a pod group: one pod after the other, with the places of earlier pods held.
 
     each pod:  filters, scores ─> node ─> assume, Reserve, Permit ─> the place is held
-                   └─> PostFilter ─> a node once others are gone ─> held as well
+                   └─> PostFilter ─> a node once victims are gone ─> held as well
                             └─> no node: the group may go on without this pod
 
-The group is schedulable as soon as Permit lets any of its pods go. It is tried on the columns
-themselves: cycles are serial, so nobody sees a place that is given back in the end. (While an
-extender is asked, or the trial pauses, pods of others do see it: to them the room is taken.)
-Evictions are only noted; they begin if the group fits with their help.
+The group is schedulable as soon as Permit allows any of its pods. It is tried on the columns
+themselves: cycles are serial, so no other pod sees a place that is given back in the end. (While an
+extender is called, or the trial pauses, other pods see the place as taken.) Evictions are only
+noted; they begin if the group fits with them.
 
-What is promised to the pods of the group by earlier nominations binds nobody among themselves: each
-of them is tried, and counts once it has its place.
+Earlier nominations of the group's pods do not bind the other pods of the group: each pod counts
+only once it has its place.
 
-A pod that was rejected for where pods of the cluster are, or are not, is tried again once others of
-its group have places: the order in which they are tried shall not matter to them.
+A pod that was rejected because of where other pods are, or are not, is tried again once further
+pods of its group have places, so that the order of trials does not matter.
 
 Bounds  a trial pauses between two pods once its slice of the budget is used up. Each further round
         places a pod, or is the last.
@@ -56,18 +56,18 @@ from asched.core.state.gang import count_missing
 
 T = TypeVar("T")
 
-#: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
+#: Budget steps for one pod of a group: its attempt, and the handling of its place.
 TRY_STEPS: Final = 10
-#: ... and for the search of one for room of its own, beside what that counts itself.
+#: Budget steps for a pod's PostFilter, beside what that charges itself.
 ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
-#: ... and for what is told of it to those who wait, or to its own owner.
+#: Budget steps to report a pod's result, or to notify waiting pods of its place.
 TELL_STEPS: Final = 5
 
 
 def seen(group: GroupAttempt, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
-    """Run the steps of a group, and note whether others had their turn meanwhile: whatever it is
-    that they wait for, an extender, a plugin, the next slice.
+    """Run the steps of a group, and note whether other pods could be tried meanwhile, while the
+    steps wait for an extender, a plugin, or the next slice.
     """
     answer: Any = None
     while True:
@@ -90,11 +90,11 @@ def try_group(
 ) -> Generator[Effect, Answer, GroupOutcome]:
     """Try all pods, on the nodes `within` if that is given (bool[N]).
 
-    Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
-    pods are to go; these come first, in this order. With a plan nobody is evicted. `only_whether`:
-    once the group is schedulable, its other pods are not tried. Nor are they where all are needed,
-    and one found no place. Beyond its minimum, pods of a lower priority than the one that was
-    popped are left out: their turn comes by their own priority.
+    Places of `GroupOutcome.tried` are held until `let_go`. `plan`: by uid, the rows for pods;
+    these pods come first, in this order. With a plan nothing is evicted. `only_whether`: stop once
+    the group is schedulable. Hypothetical pods, all of which are needed, stop at the first pod
+    without a place. Beyond the group's minimum, pods of a lower priority than the popped pod are
+    left out; they are tried by their own priority.
     """
     outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts if context.nominator else ():
@@ -115,8 +115,8 @@ def try_group(
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
         needed -= tried.decision is not None
-        is_vain = tried.failure is not None and group.company is not None and not plan
-        if not _count(outcome, tried) or is_vain:
+        is_refuted = tried.failure is not None and group.company is not None and not plan
+        if not _count(outcome, tried) or is_refuted:
             return outcome
         if only_whether and outcome.result is Result.SCHEDULED:
             return outcome
@@ -139,7 +139,7 @@ def try_group(
 def try_plan(
     context: SchedulerContext, group: GroupAttempt, plan: Mapping[str, Mask], within: Mask | None
 ) -> Generator[Effect, Answer, GroupOutcome]:
-    """As `try_group`. Pods that cannot go where the plan has them go elsewhere in the end."""
+    """As `try_group`; pods that do not fit on their planned rows are then tried elsewhere."""
     outcome = yield from try_group(context, group, within, plan)
     for index, before in enumerate(outcome.tried):
         if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
@@ -159,7 +159,7 @@ def _in_order(group: GroupAttempt, plan: Mapping[str, Mask]) -> list[Attempt]:
 def pause_if_due(
     context: SchedulerContext, steps: float, *, is_alone: bool = False
 ) -> Generator[Effect, Answer, None]:
-    """Between two pods: pause if the slice is used up, then take so many steps."""
+    """Pause if the slice is used up, then charge steps."""
     budget = context.cluster.budget
     if budget.is_used_up:
         yield Pause(is_alone=is_alone)
@@ -167,13 +167,13 @@ def pause_if_due(
 
 
 def _count(outcome: GroupOutcome, tried: Tried) -> bool:
-    """What a pod's trial means to the group. False ends it: something failed."""
+    """Update the group's outcome with a pod's trial. False ends the trial after an error."""
     if tried.decision is None:
         assert tried.failure is not None
         if tried.failure.is_error:
             outcome.result = Result.ERROR
-            said = tried.failure.message
-            outcome.message = f"failed to schedule other pod from a pod group: {said}"
+            message = tried.failure.message
+            outcome.message = f"failed to schedule other pod from a pod group: {message}"
         return not tried.failure.is_error
     outcome.needs_room |= tried.failure is not None
     if tried.permit is SUCCESS or (tried.permit is not None and tried.permit.is_success):
@@ -186,7 +186,7 @@ def _count(outcome: GroupOutcome, tried: Tried) -> bool:
 
 
 def _may_profit(tried: Tried) -> bool:
-    """Whether others' places may make the difference. One that makes room is left in peace."""
+    """Whether places of other pods may help a rejected pod. Not if room is being made for it."""
     failure = tried.failure
     if failure is None or tried.decision is not None:
         return False
@@ -209,23 +209,23 @@ def _try_pod(
     attempt.started_s = context.counter_s()
     tried = Tried(attempt)
     nominated = group.nominated.get(pod.uid) if group.nominated else None
-    if nominated is not None:  # to itself it matters
+    if nominated is not None:  # its own trial respects it
         context.nominator.add(pod, nominated)
     try:
         decision = yield from _find(context, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
             tried.line = chosen(context, attempt, decision)
-            held = yield from hold(context, attempt, decision)
-            if isinstance(held, Failure):
-                tried.failure = held
+            reserved = yield from hold(context, attempt, decision)
+            if isinstance(reserved, Failure):
+                tried.failure = reserved
             else:
-                tried.decision, tried.waiting, tried.permit = decision, *held
+                tried.decision, tried.waiting, tried.permit = decision, *reserved
     except MISTAKES as raised:
         tried.failure = failure_of(context, raised, pod.key)
         if context.cluster.is_assumed(pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
-    if tried.decision is None or tried.waiting is None:  # else it went when the place was taken
+    if tried.decision is None or tried.waiting is None:  # else `hold` deleted the nomination
         context.nominator.delete(pod.uid)
     tried.duration_s = context.counter_s() - attempt.started_s
     return tried
@@ -238,7 +238,7 @@ def _find(
     *,
     makes_room: bool,
 ) -> Generator[Effect, Answer, Decision | None]:
-    """A node, in as many turns as that takes; without one, `tried` knows why."""
+    """Find a node over as many turns as needed; without one, `tried.failure` has the reason."""
     attempt = tried.attempt
     while True:
         try:
@@ -261,7 +261,7 @@ def _find(
 def _find_room(
     context: SchedulerContext, tried: Tried, rejection: Rejection
 ) -> Generator[Effect, Answer, Decision | None]:
-    """A node that others would have to leave first. What there is to be done is only noted."""
+    """Find a node that victims would have to leave first; the evictions are only noted."""
     attempt = tried.attempt
     context.cluster.budget.note(ROOM_STEPS)
     result = yield from make_room(context, attempt, rejection)
@@ -279,8 +279,8 @@ def _find_room(
 def let_go(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
-    """Give back every place that is held, the last one first. Nobody has seen them taken, unless
-    others had their turn: `group.freed` has what these are to hear (`tell_freed`).
+    """Give back all held places, the last one first. If other pods could be tried meanwhile, the
+    places are added to `group.freed`, of which `announce_freed` notifies waiting pods.
     """
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
@@ -297,7 +297,7 @@ def let_go(
 def released(
     context: SchedulerContext, group: GroupAttempt, steps: Generator[Effect, Answer, T]
 ) -> Generator[Effect, Answer, T]:
-    """Run steps of a group's attempt; where an exception ends them, its pods keep no places."""
+    """Run steps of a group's attempt; after an exception, give back the places of its pods."""
     try:
         return (yield from steps)
     except MISTAKES:
@@ -308,17 +308,18 @@ def released(
 
 
 def release(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:
-    """Give back places that no outcome knows of: an exception ended the trial that took them."""
+    """Give back places that no outcome records, because an exception ended their trial."""
     for attempt in reversed(group.attempts):
         if context.cluster.is_assumed(attempt.pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
             context.waiting.drop(attempt.pod.uid)
 
 
-def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:
-    """Let the pods that wait hear of what was given back. Only once the group's own pods rest: in
-    the midst of their attempt it would count as something that they missed, and they would be tried
-    again for it, and again.
+def announce_freed(
+    context: SchedulerContext, group: GroupAttempt
+) -> Generator[Effect, Answer, None]:
+    """Notify waiting pods of places that were given back, after the group's own pods are queued
+    again. During their attempt the group's pods would miss the change, and be tried again for it.
     """
     yield from notify_of_freed(context, group.freed)
 
@@ -326,7 +327,7 @@ def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effe
 def undo(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
-    """As if the trial had not been: places and evictions are taken back, nothing goes on."""
+    """Undo a trial: give back places and withdraw evictions."""
     yield from let_go(context, group, outcome)
     for tried in outcome.tried:
         if tried.room is not None:

@@ -1,12 +1,13 @@
-"""Steps of a trial that run as if some placed pods were gone.
+"""Run steps of a trial without some placed pods.
 
-    gone ─> steps, up to what they ask of others ─> back ─> others have their turn ─> gone ─> ...
+    remove pods ─> steps, up to an effect that needs an answer ─> put pods back ─> other pods' turn
+        └──────────────────────────────────────────────────────────────────────────────┘
 
-Whoever has a turn meanwhile sees the cluster as it is. What is asked without wanting an answer is
-handed on once all are back.
+Other pods always see the real cluster. Effects that want no answer are passed on once all pods are
+back.
 
-Ten thousand may have to go, which takes longer than a turn may: all of it is cut into slices, in
-which nothing is taken in or decided (`alone.py`).
+Ten thousand pods may have to be removed, which takes longer than a turn may: that is cut into
+slices, without other facts or attempts in between (`core/cycle/alone.py`).
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,18 +21,18 @@ from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 from asched.core.state.supposition import Supposition
 
-#: Steps of the budget for a pod that is supposed gone, and for one that is there again.
+#: Budget steps to remove a pod, and to put it back.
 MOVE_STEPS: Final = 1.25
-#: Moved between two looks at the budget.
+#: Pods moved between two checks of the budget.
 AT_ONCE: Final = 32
 
 Steps = Generator[Effect, Answer, GroupOutcome]
-#: What else is supposed, in parts; before each of them, how many steps it costs.
+#: Further changes for the trial, in parts; yields the cost of each part before it.
 Beside = Callable[[Supposition], Iterator[float]]
 
 
 class Leg(NamedTuple):
-    """What steps came to in one go: the effect that wants an answer, or their outcome."""
+    """The result of steps up to a wait: the effect that wants an answer, or their outcome."""
 
     passing: list[Effect]
     asked: Effect | None
@@ -45,7 +46,7 @@ def nothing(_: Supposition) -> Iterator[float]:
 def without(
     cluster: Cluster, pods: Sequence[PodInfo], steps: Steps, beside: Beside = nothing
 ) -> Steps:
-    """Run steps without these pods, those of them that are there each time."""
+    """Run steps without these pods, as far as they are still placed."""
     budget = cluster.budget
     answer: Answer | None = None
     while True:
@@ -56,11 +57,11 @@ def without(
             with cluster.supposing() as suppose:
                 yield from _in_slices(budget, _gone(cluster, suppose, pods, beside))
                 moving = 2 * (budget.spent - spent)
-                if moving <= SLICE_STEPS:  # it takes no slice of its own to begin and to end
+                if moving <= SLICE_STEPS:  # removing and putting back fit into the slice
                     budget.open()
                     leg = yield from _advance(budget, steps, answer, 0)
                     budget.note(sum(_back(suppose)))
-                else:  # as much is tried before the next pause as it takes to begin after one
+                else:  # run at least as many steps before a pause as the moves cost
                     leg = yield from _advance(budget, steps, answer, moving)
                     yield from _in_slices(budget, _back(suppose))
         finally:
@@ -101,8 +102,8 @@ def _in_slices(budget: Budget, parts: Iterator[float]) -> Generator[Effect, Answ
 def _advance(
     budget: Budget, steps: Steps, answer: Answer | None, least: float
 ) -> Generator[Effect, Answer, Leg]:
-    """As far as the steps go without others, and beyond their pauses for `least` steps of the
-    budget.
+    """Run steps up to an effect that needs an answer; pauses before `least` budget steps are taken
+    alone.
     """
     passing: list[Effect] = []
     spent = budget.spent

@@ -1,6 +1,6 @@
-"""Bounds: why a gang cannot have places, found by counting and by flow.
+"""Bounds: prove by counting and by flow that a gang cannot have places.
 
-Each of them looks at less than all rules, so that what it refutes is refuted:
+Each of them checks less than all rules, so a refutation is certain:
 
     counting   the places of one class alone; the amounts of one resource together
     flow       pods of each class to rows that take them, no row more pods than it takes of any
@@ -20,7 +20,9 @@ FLOW_ROWS_MAX: Final = 4_000
 
 
 def refuted(problem: GangProblem, names: list[str], resources: list[str]) -> str:
-    """Why there is no place for it, or nothing. `names` of classes, `resources` by axis R."""
+    """Why there is no place for the gang; empty if none is found. `names` of classes, `resources`
+    by axis R.
+    """
     slots = problem.slots
     places = slots.sum(axis=1).tolist()
     spare = sum(problem.counts) - problem.needed

@@ -10,8 +10,8 @@
                 or Pending, if fewer than minMember pods are there
     Failed, Finished             for good
 
-Phases of older releases (PreScheduling, Scheduled, Unknown) count as any other. One look makes one
-step; what it writes leads to the next look. Unlike upstream's controller, it counts the pods of the
+Phases of older releases (PreScheduling, Scheduled, Unknown) count as any other. One call makes one
+step; its write leads to the next call. Unlike upstream's controller, it counts the pods of the
 group's own namespace alone.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/controllers/podgroup_controller.go
@@ -45,7 +45,7 @@ class MemberPhase(NamedTuple):
 
 
 def next_status(group: CoschedulingGroup, members: Collection[MemberPhase]) -> CoschedulingStatus:
-    """The status after one look; the same object if nothing is to be written."""
+    """The status after one step; the same object if nothing is to be written."""
     status, minimum = group.status, group.spec.min_member
     if status.phase in (FAILED, FINISHED):
         return status

@@ -199,7 +199,7 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
     yield 1 + found.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
     prices = shares.max(axis=1, initial=0.0)
-    prices = np.maximum(prices / (prices.max() or 1.0), 1 / PRICE_MAX)  # who needs nothing, too
+    prices = np.maximum(prices / (prices.max() or 1.0), 1 / PRICE_MAX)  # also without needs
     _, taken = problem.cheapest(_whole(prices))
     wanted = np.array(taken, dtype=np.float64)
     chosen = []
@@ -215,7 +215,7 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         asked, _ = problem.cheapest(whole)
         if bound < asked and found.drawn is None:
-            return Infeasible(_told(bound, asked))
+            return Infeasible(_refutation(bound, asked))
         short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
         prices /= prices.max()
@@ -232,7 +232,7 @@ def _whole(prices: F64) -> I64:
     return found
 
 
-def _told(bound: int, asked: int) -> str:
+def _refutation(bound: int, asked: int) -> str:
     return (
         f"if its pods are weighed by what they take away from each other, the nodes hold"
         f" {bound * 100 // asked} % of what it needs, however they are packed"
@@ -241,7 +241,7 @@ def _told(bound: int, asked: int) -> str:
 
 def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
     """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
-    # A walk that meets all rounds evenly, whichever rows one looks at.
+    # A sequence that visits all rounds evenly for any range of rows.
     walk = np.arange(len(found.kind)) * 0.6180339887498949
     for start in range(STARTS):
         moment = ((walk + start * 0.3819660112501051) % 1.0 * len(table)).astype(np.intp)
@@ -316,9 +316,9 @@ def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[
         before, change = np.divmod(best, len(changes))
         ends, chains = every[best], np.column_stack((chains[before], change))
         if (ends[0] >= 0).all():
-            for one in chains[0].tolist():
-                extra += goals[one] - held[row_of[one]]
-                held[row_of[one]] = goals[one]
+            for change in chains[0].tolist():
+                extra += goals[change] - held[row_of[change]]
+                held[row_of[change]] = goals[change]
             return True
     return False
 

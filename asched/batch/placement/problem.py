@@ -1,8 +1,7 @@
-"""A gang as far as it can be written down in numbers: classes of equal pods, rows with what is left
-of them.
+"""A gang in numbers: classes of equal pods, and rows with their free amounts.
 
-It says less than the rules do. What is impossible here is impossible; what is possible here has
-still to be asked of the filters.
+It has fewer restrictions than the rules. A gang without places here has none; places that are found
+here have still to be checked by the filters.
 """
 
 from functools import cached_property

@@ -1,13 +1,12 @@
-"""The search through all orders: which pod goes where next, asked of the rules themselves.
+"""The search through all orders of placing a gang's pods, checked by the rules themselves.
 
-It walks over states: how many pods of each class stand on which rows, and what was chosen for them
-there (devices, volumes). A state is entered once, however it was come to, and rows that nobody can
-tell apart stand for each other. Where the order
-does not matter to any class left (`Board.is_order_free`), one class is placed before the next, and
-bounds cut off what cannot come to an end. Where it does, every class may be next. So what was
-walked through without success has no place for the gang, in no order.
+A state is the number of pods of each class on each row, and the devices and volumes chosen for
+them. Each state is entered once, and of equal rows only one is tried. If the order does not matter
+to any remaining class (`Board.is_order_free`), one class is placed before the next, and bounds cut
+off states that cannot succeed. Otherwise every class may be next. So a complete search without
+success proves that the gang has no places in any order.
 
-Bounds  the board says when it is enough (`Board.goes_on`); one remembered state for each step.
+Bounds  the board ends the search (`Board.goes_on`); one stored state for each step.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
@@ -33,7 +32,7 @@ FIRST: Final[Choice] = ()
 
 
 class _Move(NamedTuple):
-    """A pod of a class goes to a row. `choice`: None until somebody asked what there is."""
+    """Place a pod of a class on a row. `choice`: None until the choices are read."""
 
     c: int
     row: int
@@ -41,7 +40,7 @@ class _Move(NamedTuple):
 
 
 class Board(Protocol):
-    """The cluster, as far as the search may touch it. Classes go by number from 0."""
+    """The part of the cluster that the search may change. Classes are numbered from 0."""
 
     #: how many pods of each class there are, and how many of all must get places
     counts: tuple[int, ...]
@@ -50,7 +49,7 @@ class Board(Protocol):
     is_thorough: bool
 
     def feasible(self, c: int) -> Mask:
-        """bool[N]: where the rules let a pod of the class go now."""
+        """bool[N]: rows that the rules allow for a pod of the class now."""
 
     def slots(self, c: int) -> I64:
         """int64[N]: more of them than this have no room on a row as it is now."""
@@ -81,7 +80,7 @@ class Board(Protocol):
         """Whether there may be one more step."""
 
     def patiently(self, ask: Callable[[], T]) -> Generator[Any, Any, T | Unproven]:
-        """What is asked of the board, in as many turns as that takes."""
+        """Call a function of the board, again after pauses if it raises OutOfTurn."""
 
 
 class _Frame(msgspec.Struct):
@@ -104,13 +103,13 @@ class _Walk(msgspec.Struct):
 
 
 def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unproven]:
-    """Places for `needed` pods, left on the board; or all taken back, and why."""
+    """Find places for `needed` pods, which stay on the board; or a reason, with all taken back."""
     walk = _Walk(board, list(board.counts))
     alike = yield from board.patiently(board.alike)
     if isinstance(alike, Unproven):
         return alike
     stack: list[_Frame] = []
-    is_ahead = True  # where the walk stands, it has not looked what may come next
+    is_ahead = True  # whether the moves of the present state are still to be listed
     while (stack or is_ahead) and len(walk.placed) < board.needed:
         stop = yield from board.goes_on()
         if stop is None and is_ahead:
@@ -134,7 +133,7 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unproven]:
             if isinstance(choices, Unproven):
                 yield from _take_all_back(walk)
                 return choices
-            frame.moves = chain([move._replace(choice=one) for one in choices], frame.moves)
+            frame.moves = chain([move._replace(choice=choice) for choice in choices], frame.moves)
             continue
         is_made = yield from _make(walk, move, alike)
         if isinstance(is_made, Unproven):
@@ -178,7 +177,7 @@ def _make(walk: _Walk, move: _Move, alike: tuple[int, ...]) -> Generator[Any, An
 
 
 def _is_new(walk: _Walk, alike: tuple[int, ...]) -> bool:
-    """Whether the walk has not come here before; it has now."""
+    """Whether the state is new; it is stored."""
     rows = sorted((alike[row], tuple(held)) for row, held in walk.held.items())
     state = tuple(walk.left), tuple(rows), walk.board.chosen()
     if state in walk.seen:
@@ -204,7 +203,7 @@ def _back(walk: _Walk, move: _Move) -> Generator[Any, Any, None]:
 
 
 def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[_Move]:
-    """What may come next, the most promising first; nothing if it cannot come to an end."""
+    """The next moves, the most promising first; empty if the state cannot succeed."""
     board = walk.board
     need = board.needed - len(walk.placed)
     left = [c for c, count in enumerate(walk.left) if count]

@@ -1,10 +1,10 @@
-"""Room over time: what is free on each row from some moment on, by the ends that are known.
+"""Room over time: the free amounts of each row from some time on, by the known ends of pods.
 
-    free now + those who have ended by t - those to whom room is promised at t
+    free now + amounts of pods that have ended by t - amounts promised at t
 
-Nothing here knows a rule: what fits by these amounts is tried by all rules afterwards. A hundred
-thousand may be known to end, and a gang may be of two thousand classes: whatever goes through them
-says what it costs, and may be stopped in between.
+No rules are checked here: what fits by amounts is tried by all rules afterwards. A hundred thousand
+pods may have known ends, and a gang may have two thousand classes, so generators yield the cost of
+each step, and may be stopped there.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -23,7 +23,7 @@ R = TypeVar("R")
 #: Generators yield how many steps of the budget come next, and return what they found.
 Steps = Generator[float, None, R]
 
-#: Who did not fit just now, and would by amounts, is not promised the very same moment.
+#: Pods that do not fit now, although the amounts are free, get no start before this time.
 SOON_S: Final = 30.0
 #: Cells that are added or compared in a step, and promises beside which a look costs twice as much.
 #: Measured roughly.
@@ -33,8 +33,8 @@ PROMISED_A_LOOK: Final = 4
 
 
 class Endings(NamedTuple):
-    """Who gives room back: at `at_s` float64[E], on `rows` intp[E], what pods of the class `kinds`
-    intp[E] have: `amounts` int64[R+1, K].
+    """Ends of pods: at `at_s` float64[E], on `rows` intp[E], with the amounts of `kinds` intp[E]:
+    `amounts` int64[R+1, K].
     """
 
     at_s: F64
@@ -44,7 +44,7 @@ class Endings(NamedTuple):
 
 
 class Promised(NamedTuple):
-    """Room that somebody has from `start_s` to `end_s`: `amounts` int64[R+1, n] on `rows`."""
+    """Room promised from `start_s` to `end_s`: `amounts` int64[R+1, n] on `rows`."""
 
     start_s: float
     end_s: float
@@ -56,7 +56,7 @@ class Promised(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A moment, and int64[R+1, N] what is left from then on."""
+    """A time, and int64[R+1, N] the free amounts from then on."""
 
     at_s: float
     room: I64
@@ -78,7 +78,7 @@ class TimelineDemand(msgspec.Struct, frozen=True):
 
 
 class Timeline:
-    """`free` int64[R+1, N] is what is left now, less than nothing where others wait for room."""
+    """`free` int64[R+1, N]: the free amounts now, negative where more is requested."""
 
     def __init__(
         self, now_s: float, free: I64, endings: Endings, promised: Sequence[Promised]
@@ -94,19 +94,19 @@ class Timeline:
 
     def times(self, horizon_s: float) -> list[float]:
         """Moments at which room comes free, up to the horizon, and one soon; in order."""
-        others = [self._now_s + SOON_S, *(one.end_s for one in self.promised)]
-        every = np.unique(np.concatenate((self._at_s, np.array(others, dtype=np.float64))))
+        further = [self._now_s + SOON_S, *(promise.end_s for promise in self.promised)]
+        every = np.unique(np.concatenate((self._at_s, np.array(further, dtype=np.float64))))
         found: list[float] = every[(self._now_s < every) & (every <= horizon_s)].tolist()
         return found
 
     @property
     def look_steps(self) -> float:
-        """What it costs to count what is left at a moment."""
+        """The cost of computing the free amounts at a time."""
         axes, height = len(self._free), int(self._free.shape[1])
         return LOOK_STEPS + axes * (len(self._at_s) + height) / CELLS_A_STEP
 
     def free_at(self, at_s: float) -> I64:
-        """int64[R+1, N]: without those who have ended, promises left aside."""
+        """int64[R+1, N]: free amounts after the ends up to `at_s`, promises ignored."""
         return self._free_on(at_s, None)
 
     def _free_on(self, at_s: float, place: Places | None) -> I64:
@@ -124,34 +124,34 @@ class Timeline:
         return found
 
     def room(self, at_s: float, until_s: float) -> I64:
-        """int64[R+1, N]: the least that is left at any time from `at_s` on, before `until_s`."""
+        """int64[R+1, N]: the lowest free amounts at any time from `at_s` on, before `until_s`."""
         found = self._beside_promised(at_s, None)
-        for one in self.promised:
-            if at_s < one.start_s < until_s:
+        for promise in self.promised:
+            if at_s < promise.start_s < until_s:
                 place = np.full(found.shape[1], -1, dtype=np.intp)
-                place[one.rows] = 0
+                place[promise.rows] = 0
                 rows = np.flatnonzero(place == 0)
                 place[rows] = np.arange(len(rows))
-                then = self._beside_promised(one.start_s, place)
+                then = self._beside_promised(promise.start_s, place)
                 found[:, rows] = np.minimum(found[:, rows], then)
         return found
 
     def _beside_promised(self, at_s: float, place: Places | None) -> I64:
         found = self._free_on(at_s, place)
-        for one in self.promised:
-            if one.is_active(at_s):
+        for promise in self.promised:
+            if promise.is_active(at_s):
                 if place is None:
-                    found[:, one.rows] -= one.amounts
+                    found[:, promise.rows] -= promise.amounts
                 else:
-                    there = np.flatnonzero(place[one.rows] >= 0)
-                    found[:, place[one.rows[there]]] -= one.amounts[:, there]
+                    there = np.flatnonzero(place[promise.rows] >= 0)
+                    found[:, place[promise.rows[there]]] -= promise.amounts[:, there]
         return found
 
     def starts(
         self, demands: Sequence[TimelineDemand], lasts_s: float, horizon_s: float, scan_max: int
     ) -> Iterator[float | Start]:
-        """Moments at which all demands may fit by amounts, the earliest first; before each look at
-        one, the steps that it costs.
+        """Yield the starts at which all demands may fit by amounts, the earliest first, and the
+        cost of each check before it.
 
         Promises only take room: what does not fit without them is skipped by bisection. After that
         `scan_max` moments are looked at.
@@ -174,29 +174,29 @@ class Timeline:
 
 
 def may_ever_fit(demands: Sequence[TimelineDemand], offered: I64) -> bool:
-    """Whether each of the demands alone would find enough slots if nobody else were there."""
-    return all(one.count <= int(one.slots(offered).sum()) for one in demands)
+    """Whether each of the demands alone would find enough slots in an empty cluster."""
+    return all(demand.count <= int(demand.slots(offered).sum()) for demand in demands)
 
 
 def _may_fit(demands: Sequence[TimelineDemand], room: I64) -> Steps[bool]:
     """Whether each of the demands alone finds enough slots."""
-    for one in demands:
-        if int(one.slots(room).sum()) < one.count:
+    for demand in demands:
+        if int(demand.slots(room).sum()) < demand.count:
             return False
         yield room.size / CELLS_A_STEP
     return True
 
 
 def rows_for(demands: Sequence[TimelineDemand], room: I64, spare: float) -> Steps[Mask]:
-    """bool[N]: rows that take the demands by amounts, `spare` times as many slots as are needed;
-    those that have most come first.
+    """bool[N]: rows that take the demands by amounts, with `spare` times the needed slots; rows
+    with most slots first.
     """
     chosen: Mask = np.zeros(room.shape[1], dtype=np.bool_)
-    for one in demands:
+    for demand in demands:
         yield 3 * room.size / CELLS_A_STEP
-        slots = one.slots(room)
+        slots = demand.slots(room)
         order = np.argsort(-slots, kind="stable")
-        enough = np.cumsum(slots[order]) >= spare * one.count
+        enough = np.cumsum(slots[order]) >= spare * demand.count
         last = int(np.argmax(enough)) + 1 if enough.any() else len(order)
         taken = order[:last]
         chosen[taken[slots[taken] > 0]] = True

@@ -1,12 +1,11 @@
-"""Places that an earlier process promised: held again as the status of their request tells.
+"""Hold places again that an earlier process promised, by the status of their requests.
 
-A new process meets as many of them as the cluster has, so that whoever asks may stop after each.
+A new process adopts all places of the cluster, so the work stops after each place. Other clients
+may write the status, too. So places are held no longer than the request specifies, counted from
+when the status was read, only once, and within the share of their namespace; `cycle.py` records the
+requests that have ended.
 
-Other clients may write the status, too. What it says is held no longer than the request asks for,
-counted from when it was read, only once, and within the share of its namespace: `request_cycle.py`
-knows which ones are over.
-
-Bounds  PODS_MAX places a request; nothing of what tells of more is believed.
+Bounds  PODS_MAX places a request; a status with more places is not adopted.
 """
 
 from collections import Counter
@@ -26,12 +25,12 @@ LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
 TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")
 
 
-#: What is believed where another process's promise is only looked at.
+#: The limits for a promise of another process that is only read.
 ANY_TERMS: Final = CheckAndHoldArgs(hold_s=HOLD_S_MAX, max_namespace_percentage=PERCENT_MAX)
 
 
 def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
-    """As `holding_promised`, in one go and on any terms."""
+    """As `holding_promised`, in one step and without limits."""
     steps = holding_promised(cluster, request, ANY_TERMS)
     while True:
         try:
@@ -44,8 +43,8 @@ def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, 
 def holding_promised(
     cluster: Cluster, request: ProvisioningRequest, args: CheckAndHoldArgs
 ) -> Generator[None, None, tuple[str, str] | None]:
-    """Hold the places that an accepted request tells of; or (reason, message) why there are none
-    any more. Stops after each place.
+    """Hold the places in the status of an accepted request; returns (reason, message) if there are
+    none any more. Yields after each place.
     """
     bookings = cluster.singleton(Bookings)
     promised = request_status.read(request.status.provisioning_class_details)

@@ -5,18 +5,18 @@
                  │ taken: a pod has its place there ─> the pod loses it: held again
                  └ over: given back part by part (`giving_back`), which is one change for the queue
 
-Where a slot is has been told (`request_status.py`), so it stays there, counted, until it is told
-otherwise or its time is up. A pod of the request that has its place elsewhere leaves the slots as
-they are; once as many pods have places as there are slots, nothing is left to be held.
+The node of a slot is in the request's status (`status.py`), so the slot is counted there until
+another status is written or its time is up. A pod of the request with a place elsewhere does not
+change the slots; once as many pods have places as there are slots, no slot is held any more.
 
-Slots are told apart by their owners in the ledger (`state/holds.py`), one each, so that a pod that
-takes its place costs one slot and not the request. Who has a slot is read off the pods that the
-cluster counts: nothing is noted that a new process would not come to as well.
+Each slot has an owner of its own in the ledger (`state/holds.py`), so that a pod that takes its
+place costs one slot and not the request. The pod of a slot is derived from the pods that the
+cluster counts, so that a new process comes to the same result.
 
-A slot whose node went, or on whose node others lie, is *homeless*: it counts nowhere, and its
-request has to look for another place (`request_cycle.py`). A slot leaves the pods that are
-nominated to its node their room, and gives way to pods above the priority of its booking, which an
-administrator sets (`consuming.py`).
+A slot whose node was removed, or whose room other pods have taken, is *homeless*: it counts
+nowhere, and its request has to find another place (`cycle.py`). A slot leaves room to the pods that
+are nominated to its node, and to pods above the priority of its booking, which an administrator
+sets (`consuming.py`).
 
 Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
 """
@@ -44,12 +44,12 @@ from asched.core.state.usage import Priorities
 OWNERS: Final = "ProvisioningRequest"
 #: A request for more is refused. A guess: the largest jobs have some thousands of pods.
 PODS_MAX: Final = 5_000
-#: Steps of the budget to give a slot back.
+#: Budget steps to give a slot back.
 GIVE_BACK_STEPS: Final = 3
 
 
 class Slot(msgspec.Struct, eq=False):
-    """A place for one pod to come. `node` is "" while it is homeless."""
+    """A place for one future pod. `node` is "" while it is homeless."""
 
     owner: str
     pod_set: int
@@ -59,7 +59,7 @@ class Slot(msgspec.Struct, eq=False):
 
 
 class Booking(msgspec.Struct, eq=False):
-    """All slots of a request, held until `until_s` (since 1970). Pods above `priority` may have
+    """All slots of a request, held until `until_s` (since 1970). Pods above `priority` may use
     them.
     """
 
@@ -69,15 +69,15 @@ class Booking(msgspec.Struct, eq=False):
     priority: int = 0
     number: int = 0
     slots: dict[str, Slot] = msgspec.field(default_factory=dict)  # by owner
-    #: pod set -> owner -> slot that nobody has; the same by (pod set, node)
+    #: pod set -> owner -> free slot; the same by (pod set, node)
     free: dict[int, dict[str, Slot]] = msgspec.field(default_factory=dict)
     free_on: dict[tuple[int, str], dict[str, Slot]] = msgspec.field(default_factory=dict)
-    #: others lie on its room, or its node went
+    #: slots whose room other pods took, or whose node was removed
     homeless: dict[str, Slot] = msgspec.field(default_factory=dict)
-    #: pod set -> one of its pods to come, and how many slots there are
+    #: pod set -> one of its future pods, and the number of slots
     likes: dict[int, PodInfo] = msgspec.field(default_factory=dict)
     sizes: Counter[int] = msgspec.field(default_factory=Counter)
-    #: how many pods have their place where the request has none, by the pod sets that suit them
+    #: number of pods with a place outside the slots, by the pod sets that suit them
     elsewhere: Counter[tuple[int, ...]] = msgspec.field(default_factory=Counter)
 
     @property
@@ -85,12 +85,12 @@ class Booking(msgspec.Struct, eq=False):
         return self.key.partition("/")[0]
 
     def put_free(self, slot: Slot) -> None:
-        """Nobody has it, on its node."""
+        """Add a slot of its node to the free slots."""
         self.free.setdefault(slot.pod_set, {})[slot.owner] = slot
         self.free_on.setdefault((slot.pod_set, slot.node), {})[slot.owner] = slot
 
     def drop_free(self, slot: Slot) -> None:
-        """Somebody has it, or it is about to lose its node."""
+        """Remove a slot from the free slots."""
         if self.free.get(slot.pod_set, {}).pop(slot.owner, None) is not None:
             there = self.free_on[slot.pod_set, slot.node]
             del there[slot.owner]
@@ -99,23 +99,23 @@ class Booking(msgspec.Struct, eq=False):
 
     @property
     def is_consumed(self) -> bool:
-        """Whether pods have places, here or elsewhere, for all of it."""
-        left = {s: len(slots) for s, slots in self.free.items()}
+        """Whether pods have places, in slots or elsewhere, for the whole request."""
+        remaining = {s: len(slots) for s, slots in self.free.items()}
         for slot in self.homeless.values():
-            left[slot.pod_set] = left.get(slot.pod_set, 0) + 1
-        if sum(left.values()) > self.elsewhere.total():
+            remaining[slot.pod_set] = remaining.get(slot.pod_set, 0) + 1
+        if sum(remaining.values()) > self.elsewhere.total():
             return False
         for sets, count in self.elsewhere.items():
             pods = count
             for pod_set in sets:
-                taken = min(pods, left.get(pod_set, 0))
-                left[pod_set] = left.get(pod_set, 0) - taken
+                taken = min(pods, remaining.get(pod_set, 0))
+                remaining[pod_set] = remaining.get(pod_set, 0) - taken
                 pods -= taken
-        return not any(left.values())
+        return not any(remaining.values())
 
     def sets_for(self, info: PodInfo) -> list[int]:
-        """Pod sets of which a pod may have a slot: those whose pods ask for just as much, and if
-        there are none those whose pods ask for more.
+        """The pod sets of which a pod may have a slot: those with equal requests, or if there are
+        none those with higher requests.
         """
         asked, larger = info.cls.accounted, []
         for pod_set, like in self.likes.items():
@@ -126,7 +126,7 @@ class Booking(msgspec.Struct, eq=False):
 
 
 class Bookings:
-    """For `Cluster.singleton`."""
+    """All bookings. Made by `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -134,13 +134,13 @@ class Bookings:
         self._bookings: dict[str, Booking] = {}
         self._begun = 0
         self._first_end_s: float | None = None
-        #: by owner, or uid of the pod that has it: a slot, or the pod sets of a pod elsewhere
+        #: by owner, or uid of the slot's pod: a slot, or the pod sets of a pod elsewhere
         self._slot_of: dict[str, tuple[Booking, Slot | tuple[int, ...]]] = {}
         #: slots that are not counted while a pod is tried for them, by its uid
         self._open: dict[str, list[tuple[Booking, Slot]]] = {}
-        #: requests to be looked at: a slot of theirs became homeless, or was taken
+        #: requests to check: one of their slots became homeless, or was taken
         self.moved: dict[str, None] = {}
-        #: how many bookings have which priority
+        #: number of bookings by priority
         self.priorities = Priorities()
         #: slots of bookings that are over, still counted
         self.over: dict[str, Slot] = {}
@@ -157,13 +157,13 @@ class Bookings:
         return self._bookings.get(key)
 
     def has_slot(self, uid: str) -> bool:
-        """Whether a pod has one."""
+        """Whether a pod has a slot."""
         return uid in self._slot_of
 
     # --- for the requests' cycle -----------------------------------------------------------------
 
     def begin(self, key: str, uid: str, until_s: float, priority: int) -> Booking:
-        """A booking without slots; one that was there before has been ended."""
+        """Begin a booking without slots; ends an earlier booking of the request."""
         self._begun += 1
         booking = self._bookings[key] = Booking(key, uid, until_s, priority, self._begun)
         self.priorities[priority] += 1
@@ -171,7 +171,7 @@ class Bookings:
         return booking
 
     def add(self, booking: Booking, pod_set: int, what: PodInfo, node: str) -> Slot:
-        """One more slot. It is not held before `house`."""
+        """Add a slot. It is held after `place`."""
         owner = f"{OWNERS}:{booking.key}#{booking.number}.{len(booking.slots)}"
         slot = booking.slots[owner] = Slot(owner, pod_set, what, node)
         self._slot_of[owner] = (booking, slot)
@@ -181,16 +181,16 @@ class Bookings:
         return slot
 
     def adopt(self, booking: Booking) -> Iterator[None]:
-        """Hold all slots that no pod has already. Stops after each."""
+        """Hold all slots that no pod has already. Yields after each."""
         self.match(booking)
         for slot in tuple(booking.slots.values()):
             if not slot.taken_by:
-                self.house(booking, slot, slot.node)
+                self.place(booking, slot, slot.node)
             yield
 
     def held_by(self, namespace: str) -> Iterator[dict[str, int]]:
-        """What the slots of a namespace amount to, pods among it: those that pods have as well,
-        since they are held again once these go.
+        """Yield the amounts of a namespace's slots, with the number of pods. Taken slots count,
+        since they are held again once their pods are gone.
         """
         for booking in self._bookings.values():
             for pod_set, size in booking.sizes.items() if booking.namespace == namespace else ():
@@ -198,13 +198,13 @@ class Bookings:
 
     @property
     def first_end_s(self) -> float | None:
-        """When the first of them is over, since 1970."""
+        """The end of the first booking, since 1970."""
         if self._first_end_s is None and self._bookings:
-            self._first_end_s = min(one.until_s for one in self._bookings.values())
+            self._first_end_s = min(booking.until_s for booking in self._bookings.values())
         return self._first_end_s
 
-    def house(self, booking: Booking, slot: Slot, node: str) -> bool:
-        """Hold a slot on a node if that has room for it; whether it has."""
+    def place(self, booking: Booking, slot: Slot, node: str) -> bool:
+        """Hold a slot on a node if that has room for it; returns whether it has."""
         cluster = self._cluster
         row = cluster.nodes.row_of.get(node)
         if row is not None:
@@ -224,12 +224,12 @@ class Bookings:
         return False
 
     def match(self, booking: Booking) -> None:
-        """Pods may have come before the booking."""
+        """Give slots to pods that were placed before the booking."""
         for info in self._cluster.consumers.of(booking.key).values():
             self._take(info, ())
 
     def end(self, key: str) -> None:
-        """Nothing is to be held for the request any more: its slots are given back by and by."""
+        """End the booking of a request: its slots are given back part by part."""
         booking = self._bookings.pop(key, None)
         self.moved.pop(key, None)
         if booking is None:
@@ -244,16 +244,16 @@ class Bookings:
             if slot.node and not slot.taken_by:
                 self.over[slot.owner] = slot
         for uid, opened in tuple(self._open.items()):
-            left = [one for one in opened if one[0] is not booking]
-            if left:
-                self._open[uid] = left
+            remaining = [entry for entry in opened if entry[0] is not booking]
+            if remaining:
+                self._open[uid] = remaining
             else:
                 del self._open[uid]
 
     # --- for pods that consume -------------------------------------------------------------------
 
     def open(self, uid: str, slots: Iterable[tuple[Booking, Slot]]) -> bool:
-        """Do not count free slots while a pod is tried on their node; whether all are still
+        """Do not count free slots while a pod is tried on their node; returns whether all are still
         free.
         """
         self._cluster.consumers.moved[uid] = None
@@ -268,12 +268,12 @@ class Bookings:
         return True
 
     def close(self, uid: str) -> None:
-        """The pod is not tried for its slots any more, or others have their turn."""
+        """Count the slots again, when the trial of a pod ends or pauses."""
         for _, slot in self._open.pop(uid, ()):
             self._cluster.holds.restore(slot.owner)
 
     def settle(self) -> None:
-        """Pods came to slots, or left them."""
+        """Update slots whose pods were placed or deleted."""
         consumers, placed = self._cluster.consumers, self._cluster.placed
         for uid in (*consumers.moved, *self._open):
             opened = self._open.pop(uid, [])
@@ -289,7 +289,7 @@ class Bookings:
         consumers.moved.clear()
 
     def disturbed(self, owner: str) -> None:
-        """The room of a slot was disturbed: if others lie there, it is homeless."""
+        """Check the room of a slot; the slot becomes homeless if other pods have taken it."""
         found = self._slot_of.get(owner)
         self._cluster.holds.touched.pop(owner, None)
         if found is None:
@@ -304,7 +304,7 @@ class Bookings:
             self._evict(booking, slot)
 
     def on(self, row: int, below: int) -> list[tuple[Booking, Slot]]:
-        """Slots on a row of bookings below a priority."""
+        """The slots on a row whose bookings are below a priority."""
         found = []
         for owner in self._cluster.holds.owners_on(row):
             booking, slot = self._slot_of.get(owner, (None, None))
@@ -315,9 +315,7 @@ class Bookings:
     # --- inside ----------------------------------------------------------------------------------
 
     def _has_room(self, booking: Booking, row: int, node: str) -> bool:
-        """Whether all that is counted on a row has room there, beside pods that are nominated to
-        its node.
-        """
+        """Whether all that is counted on a row fits there, beside pods nominated to its node."""
         cluster = self._cluster
         nominated = [
             cluster.classes.class_of(pod).accounted
@@ -331,15 +329,15 @@ class Bookings:
             asked.update(amounts)
         if read("pod_count")[row] + len(nominated) > read("allowed_pods")[row]:
             return False
-        left = read("allocatable")[:, row] - read("requested")[:, row]
+        remaining = read("allocatable")[:, row] - read("requested")[:, row]
         places = {cluster.nodes.find_resource(name): amount for name, amount in asked.items()}
-        return bool((left >= 0).all()) and all(
-            at is None or left[at] >= amount for at, amount in places.items()
+        return bool((remaining >= 0).all()) and all(
+            at is None or remaining[at] >= amount for at, amount in places.items()
         )
 
     def _take(self, info: PodInfo, opened: Iterable[tuple[Booking, Slot]]) -> None:
-        """A pod of a request has its place: it has the slot that it was tried for, or one of its
-        node, or none.
+        """Give a placed pod of a request the slot that it was tried for, or a slot of its node, or
+        none.
         """
         uid = info.pod.uid
         booking = self._bookings.get(self._cluster.consumers.request_of(uid))
@@ -366,7 +364,7 @@ class Bookings:
                 del booking.elsewhere[slot]
             return
         slot.taken_by = ""
-        self.house(booking, slot, slot.node)
+        self.place(booking, slot, slot.node)
 
     def _evict(self, booking: Booking, slot: Slot) -> None:
         self._cluster.holds.drop(slot.owner)
@@ -377,7 +375,7 @@ class Bookings:
 
 
 def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
-    """A free slot for such a pod on its node."""
+    """A free slot for the pod on its node."""
     for pod_set in booking.sets_for(info):
         for slot in booking.free_on.get((pod_set, info.node_name), {}).values():
             return slot
@@ -385,13 +383,13 @@ def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
 
 
 def times(like: PodInfo, count: int) -> dict[str, int]:
-    """What so many equal pods amount to, pods among it."""
+    """The amounts of `count` equal pods, with the number of pods."""
     return {PODS: count, **{name: count * a for name, a in like.cls.accounted.items()}}
 
 
 def keep(context: SchedulerContext) -> None:
-    """Bring bookings in line with time and with what came to lie on their room. To be called before
-    any pod is decided for, and not sooner: where half of the cluster is known, there is no room.
+    """Update bookings by the time and by pods that took their room. To be called before each
+    attempt, and only once all nodes and pods are known: before that, room seems to be missing.
     """
     settle_consumers(context)
     cluster = context.cluster
@@ -405,31 +403,31 @@ def keep(context: SchedulerContext) -> None:
     for owner in tuple(cluster.holds.touched):
         try:
             bookings.disturbed(owner)
-        except MISTAKES as raised:  # nothing is held for it until something of it moves again
+        except MISTAKES as raised:  # nothing is held for it until it changes again
             context.contain(raised, "requests", owner)
             cluster.holds.drop(owner)
 
 
 def next_s(cluster: Cluster) -> float | None:
-    """When `keep` has something to do next, by the time of turns."""
+    """The time at which `keep` has work next, in seconds of turns; None if it has none."""
     first_end_s = cluster.singleton(Bookings).first_end_s
     return None if first_end_s is None else first_end_s - cluster.wall_ahead_s
 
 
 def settle_consumers(context: SchedulerContext) -> None:
-    """Bring slots in line with the pods that have them."""
+    """Update slots by the pods that have them."""
     if not context.cluster.consumers.moved:
         return
     try:
         context.cluster.singleton(Bookings).settle()
-    except MISTAKES as raised:  # their slots are held until these pods move again
+    except MISTAKES as raised:  # their slots are held until these pods change again
         context.contain(raised, "requests")
         context.cluster.consumers.moved.clear()
 
 
 def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
-    """Give back the slots of bookings that are over, and let the pods that wait hear of it: once
-    for all slots of equal pods. Other pods are decided for in between.
+    """Give back the slots of ended bookings, and notify waiting pods once for all slots of equal
+    pods. Other pods may be tried in between.
     """
     cluster, budget = context.cluster, context.cluster.budget
     bookings, freed = cluster.singleton(Bookings), FreedPlaces()
@@ -443,7 +441,7 @@ def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
             if cluster.holds.drop(owner):
                 freed.add(slot.what.cls.number, slot.what.pod, slot.node)
         yield from notify_of_freed(context, freed)
-    except MISTAKES as raised:  # what is left is given back in another go
+    except MISTAKES as raised:  # the rest is given back in a later turn
         context.contain(raised, "requests")
     finally:
         bookings.is_giving_back = False

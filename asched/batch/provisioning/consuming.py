@@ -1,15 +1,14 @@
-"""Places in held room: of pods that consume a ProvisioningRequest, and of more important ones.
+"""Place pods in held slots: pods that consume a ProvisioningRequest, and pods of higher priority.
 
-A slot is not counted while its pod is tried on it, on this one node, by all filters of the profile.
-Pods that are nominated there have no say: whoever was promised room there has it beside the slot.
-Where none of the slots fits the pod (it is larger than its template, or asks for other nodes), it
-goes where any pod may go.
+A slot is not counted while its pod is tried on this node by all filters of the profile. Nominated
+pods of the node do not matter: their room is beside the slot. If the pod fits in no slot (it is
+larger than its template, or requires other nodes), it is placed like any pod.
 
-A pod that fits nowhere and is above the priority of a booking is tried on nodes with slots of it,
-which are not counted meanwhile. Where it fits it is placed; slots without room beside it are
-homeless then, and their request looks for other places.
+A pod that fits on no node and is above the priority of a booking is tried on nodes with slots of
+the booking, which are not counted meanwhile. Slots without room beside it become homeless, and
+their request finds other places.
 
-Bounds  TRIES_MAX nodes a pod. Amounts tell on which nodes it is worth while.
+Bounds  TRIES_MAX nodes a pod, selected by amounts.
 """
 
 from collections.abc import Generator, Iterator
@@ -33,12 +32,12 @@ from asched.core.state.pods import PodInfo
 
 TRIES_MAX: Final = 8
 
-#: Steps of the budget for a slot whose amounts are added up.
+#: Budget steps for a slot whose amounts are added up.
 SLOT_STEPS: Final = 0.1
 
 
 class HeldRow(NamedTuple):
-    """A row, and slots on it that give way."""
+    """A row, and the slots on it that give way."""
 
     row: int
     slots: list[tuple[Booking, Slot]]
@@ -68,7 +67,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
 
 
 def where_slots_give_way(cluster: Cluster, info: PodInfo, rejection: Rejection) -> list[HeldRow]:
-    """Rows on which a rejected pod has room by its amounts without slots that give way to it, those
+    """The rows where a rejected pod fits, by amounts, without the slots that give way to it; rows
     with the fewest slots first.
     """
     bookings = cluster.singleton(Bookings)
@@ -101,7 +100,7 @@ def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booki
 def _where_slots_give_way(
     context: SchedulerContext, attempt: Attempt, rejection: Rejection, within: Mask | None
 ) -> Generator[Effect, Answer, Decision | None]:
-    """The slots stay open after a decision, as above."""
+    """Try rows with slots that give way. After a decision the slots stay open, as above."""
     bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
     tries = 0
     for row, slots in where_slots_give_way(context.cluster, attempt.info, rejection):
@@ -118,7 +117,7 @@ def _where_slots_give_way(
 
 
 def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -> Rejection | None:
-    """Gates are asked once more: the request may have been listed after its pods."""
+    """Run the gates again, since the request may have been listed after its pods."""
     nodes = context.cluster.nodes
     for plugin in attempt.runner.profile.pre_enqueue:
         status = plugin.pre_enqueue(attempt.pod)
@@ -139,7 +138,7 @@ def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -
 def _among_slots(
     context: SchedulerContext, attempt: Attempt, booking: Booking, within: Mask | None
 ) -> Generator[Effect, Answer, Decision | None]:
-    """The slot stays open after a decision: `settle_consumers` sees what came of it."""
+    """Try the slots of the pod. After a decision the slot stays open until `settle_consumers`."""
     bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
     for slot, row in list(_candidates(context, attempt, booking, within)):
         found: Decision | Rejection | None = None
@@ -156,8 +155,8 @@ def _among_slots(
 def _on_open(
     context: SchedulerContext, attempt: Attempt, row: int, slots: list[tuple[Booking, Slot]]
 ) -> Generator[Effect, Answer, Decision | Rejection | None]:
-    """Run an attempt on a row without these slots; whenever other pods may have their turn, they
-    count. None if one went meanwhile.
+    """Run an attempt on a row without these slots, which are counted whenever other pods may be
+    tried. None if a slot was taken meanwhile.
     """
     bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
     steps = attempt.runner.schedule(attempt.info, context.seed + attempt.id, _only(row, context))
@@ -181,8 +180,8 @@ def _on_open(
 
 
 def _on_row(context: SchedulerContext, attempt: Attempt, row: int) -> Decision | None:
-    """Whether all filters let the pod on a row. The slot is closed by whoever settles, also after
-    an exception. Raises as `Runner.schedule` does.
+    """Run all filters for the pod on a row. `settle_consumers` closes the slot, also after an
+    exception. Raises as `Runner.schedule` does.
     """
     state, cluster = attempt.runner.cache.state_of(attempt.info), context.cluster
     node = cluster.nodes.node_at[row]
@@ -196,7 +195,7 @@ def _on_row(context: SchedulerContext, attempt: Attempt, row: int) -> Decision |
 def _candidates(
     context: SchedulerContext, attempt: Attempt, booking: Booking, within: Mask | None
 ) -> Iterator[tuple[Slot, int]]:
-    """Free slots for such a pod with their rows, one a node, as far as the nodes suit it."""
+    """Free slots for the pod with their rows, one for each suitable node."""
     cluster, seen = context.cluster, set[int]()
     suits: Mask | None = None
     tries = 0
@@ -215,7 +214,7 @@ def _candidates(
 
 
 def _suits(context: SchedulerContext, attempt: Attempt) -> Mask:
-    """bool[N]: what filters say that look at nodes alone."""
+    """bool[N]: rows that pass the filters which read only nodes."""
     state = attempt.runner.cache.state_of(attempt.info)
     mask: Mask = np.ones(context.cluster.nodes.height, dtype=np.bool_)
     if state.update(attempt.info).rejection is None:

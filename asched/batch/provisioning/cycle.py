@@ -1,24 +1,24 @@
-"""ProvisioningRequests: who is answered next, what is held for them, and what they are told.
+"""The cycle of ProvisioningRequests: try them in turn, hold their places, and write their status.
 
-    seen ─> tried ─ no place ─> told so, tried again after a pause (or failed, if it says so)
-              └─ all places ─> held ─> told, with the places in the same write ─> pods come
-                                 └─ time is up, all places taken, or lost ─> nothing is held; told
+    seen ─> tried ─ no place ─> status written, tried again after a pause (or failed, by NoRetry)
+              └─ all places ─> held ─> status written, with the places ─> pods consume them
+                                 └─ time is up, all places taken, or lost ─> given back, status
 
-What counts is held before it is told, and told before anybody relies on it: Kueue lets a job go
-once it reads `Provisioned`, which is written together with where the places are. A process that
-dies before the write has promised nothing; one that dies after it is followed by one that reads the
-promise (`adopt`), while it leads and knows all nodes and pods.
+Places are held before the status is written, and written before a client relies on them: Kueue
+starts a job once it reads `Provisioned`, which is written together with the places. A process that
+dies before the write has promised nothing; after the write, the next leader reads the promise
+(`adopt`) once it knows all nodes and pods.
 
-A place that is lost (its node went, others lie there) is looked for elsewhere, and the request told
-where; if there is none, the booking is over and Kueue may ask again. CapacityRevoked is for people
-to write: Kueue would give the job up for good.
+For a lost place (its node was removed, or other pods took it) another place is found and written to
+the status; if there is none, the booking ends and Kueue may create a new request. CapacityRevoked
+is never written here, because Kueue would not retry the job; it is left to administrators.
 
-Namespaces have their turns one after the other, each with one request at a time. Requests that
-found no place before come after those that were not tried yet, but for one in NEW_IN_A_ROW.
+Namespaces have their turns one after the other, each with one request at a time. Requests that were
+tried without success come after new requests, but for one in NEW_IN_A_ROW.
 
 Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pauses from PAUSE_S,
-        doubled up to PAUSE_S_MAX; OPEN_MAX requests a namespace are without an end, others fail;
-        one entry per request without an end.
+        doubled up to PAUSE_S_MAX; OPEN_MAX open requests a namespace, further requests fail; one
+        entry per open request.
 """
 
 import math
@@ -46,16 +46,16 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done
 
 WRITES_MAX: Final = 32
-#: Requests of one namespace that have no end yet.
+#: Open requests of one namespace.
 OPEN_MAX: Final = 500
-#: Requests that are tried for the first time before one has its turn that found no place before.
+#: New requests that are tried before a request that was tried without success.
 NEW_IN_A_ROW: Final = 4
-#: Steps of the budget for a request that is looked at, and twice for a place that is held again.
+#: Budget steps for a request that is checked, and twice that for a place that is held again.
 CONSIDER_STEPS: Final = 1
 PLACE_STEPS: Final = 1.25
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
-#: Between two tries of a write that was refused, or got no answer.
+#: Between two attempts at a write that was refused, or got no answer.
 WRITE_PAUSE_S: Final = 0.25
 WRITE_PAUSE_S_MAX: Final = 8.0
 
@@ -63,54 +63,54 @@ Steps = Generator[Effect, Answer, None]
 
 
 class Tracked(msgspec.Struct, eq=False):
-    """A request that has not ended. Times in seconds of turns."""
+    """An open request. Times in seconds of turns."""
 
     key: str
     uid: str
     pause_s: float = PAUSE_S
     try_s: float | None = None
-    #: its time to be tried has come; it found no place before
+    #: whether it is due; whether it was tried without success before
     is_due: bool = False
-    is_vain: bool = False
+    is_retry: bool = False
     write_s: float | None = None
     write_pause_s: float = WRITE_PAUSE_S
     wanted: DesiredStatus | None = None
     is_writing: bool = False
     #: since 1970: it fails if it has no places by then
     valid_until_s: float = math.inf
-    #: what of the cluster had been seen when it was tried in vain
+    #: versions of the cluster at the last attempt without success
     seen: tuple[int, ...] = ()
-    #: the template without which it cannot be tried
+    #: key of a missing template
     lacks: str = ""
 
 
 class ProvisioningRequests:
-    """All that have no end: for `Cluster.singleton`."""
+    """All open requests. Made by `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.tracked: dict[str, Tracked] = {}
-        #: key -> uid of those that ended here, as long as they exist: what they say later is forged
+        #: key -> uid of ended requests that still exist: a later status of theirs is not trusted
         self.ended: dict[str, str] = {}
-        #: what `served` found, and of whom
+        #: the cached result of `served`, and its runners
         self.classes: dict[str, CheckAndHoldArgs] = {}
         self.runners: Mapping[str, Runner] | None = None
         self._cursor = -2
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
-        #: those whose time has come, new ones and those that found no place before, by namespace
+        #: due requests by namespace: new requests, and retries
         self._new: OrderedDict[str, dict[str, None]] = OrderedDict()
-        self._vain: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self._retries: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._new_in_a_row = 0
         self._open = Counter[str]()  # by namespace
         self._writes: list[tuple[float, int, str]] = []
         self._order = 0
-        #: the key of the one that is being tried
+        #: the key of the request that is being tried
         self.trying = ""
         self.writes = 0
 
     def begin(self, key: str, uid: str) -> Tracked:
-        """Track one more."""
+        """Track a request."""
         self._open[_namespace(key)] += 1
         tracked = self.tracked[key] = Tracked(key, uid)
         return tracked
@@ -136,15 +136,15 @@ class ProvisioningRequests:
         heappush(self._writes, (at_s, self._order, tracked.key))
 
     def to_try(self, now_s: float) -> Tracked | None:
-        """The next one whose time has come, if none is being tried."""
+        """The next due request, if none is being tried."""
         while self._tries and self._tries[0][0] <= now_s:
             at_s, _, key = heappop(self._tries)
             tracked = self.tracked.get(key)
             if tracked is not None and tracked.try_s == at_s:
                 tracked.try_s, tracked.is_due = None, True
-                lane = self._vain if tracked.is_vain else self._new
+                lane = self._retries if tracked.is_retry else self._new
                 lane.setdefault(_namespace(key), {})[key] = None
-        while not self.trying and (self._new or self._vain):
+        while not self.trying and (self._new or self._retries):
             tracked = self.tracked.get(self._next_key())
             if tracked is not None and tracked.is_due:
                 tracked.is_due, self.trying = False, tracked.key
@@ -152,10 +152,10 @@ class ProvisioningRequests:
         return None
 
     def _next_key(self) -> str:
-        """The namespace that waits for longest is next, and goes to the end."""
-        is_new = bool(self._new) and (self._new_in_a_row < NEW_IN_A_ROW or not self._vain)
-        self._new_in_a_row = self._new_in_a_row + 1 if is_new and self._vain else 0
-        lane = self._new if is_new else self._vain
+        """The next request of the namespace that has waited longest, which goes to the end."""
+        is_new = bool(self._new) and (self._new_in_a_row < NEW_IN_A_ROW or not self._retries)
+        self._new_in_a_row = self._new_in_a_row + 1 if is_new and self._retries else 0
+        lane = self._new if is_new else self._retries
         namespace, keys = lane.popitem(last=False)
         key = next(iter(keys))
         del keys[key]
@@ -164,7 +164,7 @@ class ProvisioningRequests:
         return key
 
     def to_write(self, now_s: float) -> Tracked | None:
-        """The same for writes, of which there may be several."""
+        """The next due write, of which several may be open."""
         while self.writes < WRITES_MAX and self._writes and self._writes[0][0] <= now_s:
             at_s, _, key = heappop(self._writes)
             tracked = self.tracked.get(key)
@@ -175,14 +175,14 @@ class ProvisioningRequests:
         return None
 
     def next_s(self) -> float | None:
-        if (self._new or self._vain) and not self.trying:
+        if (self._new or self._retries) and not self.trying:
             return 0.0
         heads = [] if self.trying else self._tries[:1]
         heads += self._writes[:1] if self.writes < WRITES_MAX else []
         return min((at_s for at_s, _, _ in heads), default=None)
 
     def changed(self, served: Mapping[str, CheckAndHoldArgs]) -> list[str]:
-        """Keys of requests that moved since the last call, and of those whose template did."""
+        """Keys of requests that changed since the last call, or whose templates did."""
         log = self._cluster.object_log
         entries = log.since(self._cursor) if served == self._served else None
         self._cursor, self._served = log.end, served
@@ -211,7 +211,7 @@ def _both(cluster: Cluster) -> tuple[ProvisioningRequests, Bookings]:
 
 
 def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
-    """By profile, what the plugin was told that serves a class; worked out once a reload."""
+    """The plugin's args by provisioning class; computed once after a reload."""
     known = context.cluster.singleton(ProvisioningRequests)
     if known.runners is not context.runners:
         known.runners = context.runners
@@ -220,12 +220,12 @@ def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
 
 
 def next_s(cluster: Cluster) -> float | None:
-    """When `due` has something to do next; None if not before something else happens."""
+    """The time at which `due` has work next; None if a change has to come first."""
     return cluster.singleton(ProvisioningRequests).next_s()
 
 
 def due(context: SchedulerContext) -> Iterator[Work]:
-    """What is to be begun now. To be asked while we lead and know everything."""
+    """Yield the work to begin now. Called by the leader once all objects are known."""
     requests, bookings = _both(context.cluster)
     classes = served(context)
     if not classes and not requests.tracked and not bookings.over:
@@ -250,14 +250,14 @@ def due(context: SchedulerContext) -> Iterator[Work]:
         yield Work(_write(context, tracked), decides=False)
 
 
-# --- what is known of them -----------------------------------------------------------------------
+# --- changes of requests -------------------------------------------------------------------------
 
 
 def _considering(
     context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], keys: Iterable[str]
 ) -> Iterator[None]:
-    """These appeared, moved or went, or their templates did. A new process meets all there are, and
-    as many places as the cluster has; nobody is decided for before all of them are held again.
+    """Handle requests that were added, changed or deleted, or whose templates were. A new process
+    handles all requests, and holds all their places again before it tries any pod.
     """
     note = context.queue.sliced.budget.note
     for key in keys:
@@ -267,7 +267,7 @@ def _considering(
             for _ in _consider(context, classes, key):
                 note(PLACE_STEPS)
                 yield
-        except MISTAKES as raised:  # nothing is done for it until it, or its template, moves again
+        except MISTAKES as raised:  # it is skipped until it, or its template, changes again
             context.contain(raised, "requests", key)
             _forget(context, key)
 
@@ -275,7 +275,7 @@ def _considering(
 def _consider(
     context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], key: str
 ) -> Iterator[None]:
-    """One of them, after a step for each of its places."""
+    """Handle one request. Yields after each of its places."""
     requests, bookings = _both(context.cluster)
     request: ProvisioningRequest | None = context.cluster.told(PROVISIONING_REQUEST, key)
     tracked = requests.tracked.get(key)
@@ -318,7 +318,9 @@ def _consider(
 def adopt(
     context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest
 ) -> Iterator[None]:
-    """Hold what a process before us promised, or what we did and did not hear of."""
+    """Hold the places of an accepted request, promised by an earlier process or by a write of this
+    process whose answer was lost.
+    """
     tracked.try_s, tracked.is_due = None, False
     name = request.spec.provisioning_class_name
     args = next(a for a in served(context).values() if a.provisioning_class_name == name)
@@ -336,7 +338,7 @@ CONSUMED: Final = (request_status.CONSUMED, "pods have taken all of its places")
 
 
 def _look_at_booking(context: SchedulerContext, key: str) -> None:
-    """A booking ended, or something of it was taken or lost."""
+    """Handle a booking that ended, or whose slots were taken or lost."""
     cluster = context.cluster
     requests, bookings = _both(cluster)
     tracked, booking = requests.tracked.get(key), bookings.get(key)
@@ -347,7 +349,7 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
     if booking is None:
         if request is not None and request.stage is RequestStage.HELD:
             _end(context, tracked, *TIME_IS_UP)
-        else:  # nobody was told
+        else:  # its status was not written
             tracked.wanted = tracked.write_s = None
             _pause(context, tracked)
     elif booking.is_consumed and requests.trying != key:
@@ -386,12 +388,12 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
             bookings.end(tracked.key)
             return
         tracked.lacks, tracked.seen = found.lacks, _now(cluster)
-        tracked.valid_until_s, tracked.is_vain = found.valid_until_s, found.is_tried_again
+        tracked.valid_until_s, tracked.is_retry = found.valid_until_s, found.is_tried_again
         if found.is_tried_again:
             _pause(context, tracked)
         if not says(request, found.wanted):
             _say(context, tracked, found.wanted)
-    except MISTAKES as raised:  # it holds no place, and is tried again after a pause
+    except MISTAKES as raised:  # no place is held, and it is tried again after a pause
         context.contain(raised, "requests", tracked.key)
         bookings.end(tracked.key)
         _pause(context, tracked)
@@ -426,8 +428,8 @@ def _write_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
 
 
 def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
-    """One write. What it says stays wanted until the watch shows it: an answer may be lost, and the
-    version on which it was made may have moved on.
+    """Send one write. The status stays wanted until the watch shows it: the answer may be lost, and
+    the resource version may be outdated.
     """
     cluster = context.cluster
     requests = cluster.singleton(ProvisioningRequests)
@@ -439,15 +441,15 @@ def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
         if says(request, wanted):
             tracked.wanted = None
             return
-        said = yield patch_of(cluster, request, wanted)
+        answer = yield patch_of(cluster, request, wanted)
         if requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
             return
-        if isinstance(said, Done) and tracked.wanted is wanted:
+        if isinstance(answer, Done) and tracked.wanted is wanted:
             tracked.wanted = None
             return
         _write_at(context, tracked, context.now_s + tracked.write_pause_s)
         tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
-    except MISTAKES as raised:  # what cannot be said is not said
+    except MISTAKES as raised:  # the write is given up
         context.contain(raised, "requests", tracked.key)
         tracked.wanted = None
     finally:

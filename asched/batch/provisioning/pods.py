@@ -1,8 +1,9 @@
-"""The pods that a ProvisioningRequest is for, as they would be: made of their templates.
+"""The hypothetical pods of a ProvisioningRequest, made from its templates.
 
-They are pods only to the rules: no group counts them, and no client of the API finds them. What
-cannot be held by counting a pod on its node is refused by name; so is what keeps pods of other
-namespaces out beyond amounts, since a PodTemplate goes through no admission that pods go through.
+Only scheduling rules see these pods: no group counts them, and they do not exist in the API.
+Templates with requirements that counting a pod on its node cannot hold are refused, with the name
+of the template. So are templates that keep pods of other namespaces away, since a PodTemplate does
+not pass the admission of pods.
 
 Bounds  PODS_MAX pods a request.
 """
@@ -22,21 +23,21 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched.core.state.pods import PodInfo
 
-#: What a template says of a priority no admission has checked: supposed pods respect every
-#: nomination, as the least important do.
+#: No admission has checked the priority of a template: hypothetical pods have the lowest priority,
+#: and so respect every nomination.
 LEAST: Final = -(1 << 31)
 HOLD_SECONDS: Final = "holdSeconds"
 NO_RETRY: Final = "noRetry"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
 PARAMETERS: Final = (HOLD_SECONDS, NO_RETRY, VALID_UNTIL_SECONDS)
-#: Of a parameter that counts seconds.
+#: The highest value of a parameter in seconds.
 DIGITS_MAX: Final = 10
 #: As long as cluster-autoscaler tries.
 VALID_S: Final = 7 * 86_400
 
 
 class UnusableRequestError(Exception):
-    """What is wrong with a request, for good unless it only `lacks` something yet."""
+    """A request cannot be served: never, or until the template `lacks` exists."""
 
     def __init__(self, message: str, *, lacks: str = "") -> None:
         super().__init__(message)
@@ -45,7 +46,7 @@ class UnusableRequestError(Exception):
 
 
 class Terms(NamedTuple):
-    """What a request's parameters say: seconds, and whether it is tried again."""
+    """The parameters of a request: seconds, and whether it is tried again."""
 
     hold_s: float
     valid_s: float
@@ -79,10 +80,10 @@ def _seconds(given: Mapping[str, str], name: str, default: int, most: int) -> fl
 
 
 def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodInfo, int]]:
-    """A pod of each pod set, and how many of them there are to be. Raises UnusableRequestError."""
+    """A pod of each pod set, and the number of its pods. Raises UnusableRequestError."""
     namespace, found = request.metadata.namespace, []
     total = sum(pod_set.count for pod_set in request.spec.pod_sets)
-    if not request.spec.pod_sets or any(one.count < 1 for one in request.spec.pod_sets):
+    if not request.spec.pod_sets or any(pods.count < 1 for pods in request.spec.pod_sets):
         raise UnusableRequestError("every pod set must count a pod at least")
     if total > PODS_MAX:
         raise UnusableRequestError(f"{total} pods: no more than {PODS_MAX} are held for a request")
@@ -97,7 +98,7 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
         if info.cls.host_ports:
             raise UnusableRequestError(
                 f'podtemplates "{name}" has host ports, which are not held: only the admission of'
-                " a pod tells whether it may have them"
+                " a pod decides whether it may have them"
             )
         found.append((info, pod_set.count))
     schedulers = {info.pod.spec.scheduler_name for info, _ in found}
@@ -109,7 +110,7 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
 
 
 def numbered(like: PodInfo, request: ProvisioningRequest, pod_set: int, number: int) -> PodInfo:
-    """One of the pods of a set, with a name and uid of its own."""
+    """A pod of a set, with a name and uid of its own."""
     name = f"{request.metadata.name}-{pod_set}-{number}"
     uid = f"{request.metadata.uid}/{pod_set}-{number}"
     metadata = msgspec.structs.replace(like.pod.metadata, name=name, uid=uid)
@@ -117,9 +118,9 @@ def numbered(like: PodInfo, request: ProvisioningRequest, pod_set: int, number: 
 
 
 def _pod(request: ProvisioningRequest, template: PodTemplate, index: int) -> Pod:
-    spec, said = template.template.spec, template.template.metadata
+    spec, metadata = template.template.spec, template.template.metadata
     _refuse(template.metadata.name, spec)
-    labels = {k: v for k, v in (said.labels or {}).items() if k != COSCHEDULING_LABEL}
+    labels = {k: v for k, v in (metadata.labels or {}).items() if k != COSCHEDULING_LABEL}
     return Pod(
         ObjectMeta(
             name=f"{request.metadata.name}-{index}",
@@ -144,7 +145,7 @@ def _refuse(name: str, spec: PodSpec) -> None:
         raise UnusableRequestError(f'podtemplates "{name}" names a node: there is no choice left')
     anti = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
     terms = anti.required if anti is not None else None
-    if any(one.namespaces or one.namespace_selector is not None for one in terms or ()):
+    if any(term.namespaces or term.namespace_selector is not None for term in terms or ()):
         raise UnusableRequestError(
             f'podtemplates "{name}" keeps pods of other namespaces away (podAntiAffinity with'
             " namespaces or namespaceSelector), which cannot be held"

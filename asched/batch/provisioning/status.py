@@ -1,9 +1,9 @@
-"""What a ProvisioningRequest is told: its conditions, and where its places are.
+"""The status of a ProvisioningRequest: its conditions, and where its places are.
 
-The conditions are cluster-autoscaler's, with its reasons, so that Kueue goes on by them. Where the
-places are and until when stands in `provisioningClassDetails`, written with the very condition that
-accepts the request: from that alone a new process holds the same again. Every write is bound to the
-version of the object that it was made from.
+The conditions and reasons are cluster-autoscaler's, so that Kueue understands them. The places and
+their end are in `provisioningClassDetails`, written together with the condition that accepts the
+request: from these details a new process holds the same places again. Every write requires the
+resource version that it was made from.
 
 Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/conditions
 """
@@ -31,7 +31,7 @@ NOT_FOUND: Final = "CapacityIsNotFound"
 NO_PODS: Final = "FailedToCreatePods"
 EXPIRED: Final = "Expired"
 TIME_IS_UP: Final = "CapacityReservationTimeExpired"
-#: Our own.
+#: Conditions and reasons of asched.
 CONSUMED: Final = "CapacityIsConsumed"
 LOST: Final = "CapacityIsLost"
 
@@ -44,7 +44,7 @@ MESSAGE_CHARS: Final = 32_768
 
 
 class RequestCondition(NamedTuple):
-    """One condition as it shall be."""
+    """The wanted value of one condition."""
 
     type: str
     status: str
@@ -52,14 +52,14 @@ class RequestCondition(NamedTuple):
     message: str
 
 
-#: What every request of ours is told first.
+#: The first condition of every accepted request.
 IS_OURS: Final = RequestCondition(
     ACCEPTED, "True", IS_ACCEPTED, "ProvisioningRequest is accepted by asched"
 )
 
 
 class Where(NamedTuple):
-    """So many places of a pod set on a node."""
+    """`times` places of a pod set on a node."""
 
     pod_set: int
     node: str
@@ -67,7 +67,7 @@ class Where(NamedTuple):
 
 
 class DesiredStatus(msgspec.Struct, frozen=True):
-    """What the status shall say. `details` None: nothing is held any more."""
+    """The wanted status. `details` None: nothing is held any more."""
 
     conditions: tuple[RequestCondition, ...]
     details: Mapping[str, str] | None = None
@@ -126,23 +126,23 @@ def _where(word: str) -> Where:
     pod_set, _, rest = word.partition("/")
     node, _, count = rest.partition("*")
     times = int(count or 1)
-    if times < 1:  # others may write the status: a sum with these says nothing
+    if times < 1:  # other clients may write the status
         raise ValueError(word)
     return Where(int(pod_set), node, times)
 
 
 def says(request: ProvisioningRequest, wanted: DesiredStatus) -> bool:
-    """Whether a request says all of it already."""
-    for told in wanted.conditions:
-        said = request.condition(told.type)
-        if said is None or (said.status, said.reason, said.message) != told[1:]:
+    """Whether a request has the wanted status already."""
+    for condition in wanted.conditions:
+        old = request.condition(condition.type)
+        if old is None or (old.status, old.reason, old.message) != condition[1:]:
             return False
     details = request.status.provisioning_class_details
     return (details or None) == (wanted.details or None)
 
 
 def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStatus) -> Patch:
-    """The write; refused with 409 if the object has moved on."""
+    """The patch of the status; refused with 409 if the object has changed meanwhile."""
     now = rfc3339(cluster.wall_clock_s)
     by_type = {c.type: c for c in request.status.conditions or ()}
     conditions: dict[str, dict[str, Any]] = {
@@ -156,17 +156,17 @@ def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStat
         }
         for c in by_type.values()
     }
-    for told in wanted.conditions:
-        before = by_type.get(told.type)
-        is_same = before is not None and before.status == told.status
+    for condition in wanted.conditions:
+        before = by_type.get(condition.type)
+        is_same = before is not None and before.status == condition.status
         since = before.last_transition_time if before is not None and is_same else now
-        conditions[told.type] = {
-            "type": told.type,
-            "status": told.status,
+        conditions[condition.type] = {
+            "type": condition.type,
+            "status": condition.status,
             "observedGeneration": request.metadata.generation,
             "lastTransitionTime": since or now,
-            "reason": told.reason,
-            "message": told.message,
+            "reason": condition.reason,
+            "message": condition.message,
         }
     gone = dict.fromkeys(request.status.provisioning_class_details or ())
     details = {**gone, **(wanted.details or {})}

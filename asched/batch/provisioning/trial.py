@@ -1,8 +1,8 @@
-"""The trial of a ProvisioningRequest: its pods as a gang that is only supposed, then its places.
+"""The trial of a ProvisioningRequest: try its pods as a hypothetical gang, then hold their places.
 
 The pods go through the trial and the search of any gang, by the profile that their templates name,
-and nobody is evicted for them. Each place changes at once from a pod that is supposed there to a
-slot that is held there, so that others who have their turn meanwhile find it taken.
+without evictions. Each place changes in one step from an assumed hypothetical pod to a held slot,
+so that other pods see it as taken at any time.
 """
 
 import math
@@ -12,14 +12,14 @@ from collections.abc import Generator, Mapping, Sequence
 import msgspec
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.search import search_places, told
+from asched.batch.groups.search import proof_text, search_places
 from asched.batch.groups.trial import (
     LET_GO_STEPS,
+    announce_freed,
     let_go,
     pause_if_due,
     released,
     seen,
-    tell_freed,
     try_group,
 )
 from asched.batch.provisioning import status as request_status
@@ -48,21 +48,21 @@ from asched.core.state.pods import PodInfo
 
 
 class RequestOutcome(msgspec.Struct, frozen=True):
-    """What a request is told, and whether it is tried again later, or as soon as it does not lack
-    the template any more.
+    """The status to write, and whether the request is tried again later, or once a missing template
+    exists.
     """
 
     wanted: DesiredStatus
     is_tried_again: bool = False
     lacks: str = ""
-    #: since 1970; after that it is told that its time is up
+    #: since 1970; after that the request fails
     valid_until_s: float = math.inf
 
 
 def answer(
     context: SchedulerContext, request: ProvisioningRequest, served: Mapping[str, CheckAndHoldArgs]
 ) -> Generator[Effect, Answer, RequestOutcome]:
-    """Look for places of all pods, and hold them."""
+    """Find places for all pods of a request, and hold them."""
     try:
         by_set = examples(context.cluster, request)
         scheduler = by_set[0][0].pod.spec.scheduler_name
@@ -112,7 +112,7 @@ def _not_found(why: str, terms: Terms, until_s: float) -> RequestOutcome:
 def rehouse(
     context: SchedulerContext, booking: Booking
 ) -> Generator[Effect, Answer, DesiredStatus]:
-    """Look for other places for slots that lost theirs."""
+    """Find other places for slots that lost theirs."""
     bookings = context.cluster.singleton(Bookings)
     slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
     lost = request_status.over(request_status.LOST, "others took some of its places, or nodes went")
@@ -133,7 +133,7 @@ def rehouse(
         yield from give_back(context, tried.attempt, node)
         slot = slots[uid]
         if bookings.get(booking.key) is booking and slot.owner in booking.homeless:
-            bookings.house(booking, slot, node)
+            bookings.place(booking, slot, node)
     return lost if booking.homeless else _found(booking)
 
 
@@ -172,9 +172,9 @@ def _supposed(
 def _trial(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, GroupOutcome | str]:
-    """Places of all pods, assumed; or why there are none."""
+    """Find and assume places for all pods; or return why there are none."""
     found = yield from seen(group, released(context, group, _sought(context, group)))
-    yield from tell_freed(context, group)
+    yield from announce_freed(context, group)
     return found
 
 
@@ -192,7 +192,7 @@ def _sought(
     found = yield from search_places(context, group)
     if isinstance(found, GroupOutcome):
         return found
-    return f"{told(found)} (tried one after the other: {why})"
+    return f"{proof_text(found)} (tried one after the other: {why})"
 
 
 def _book(
@@ -209,7 +209,7 @@ def _book(
         yield from give_back(context, tried.attempt, node)
         if bookings.get(key) is booking:
             slot = bookings.add(booking, pod_set_of[info.pod.uid], info, node)
-            bookings.house(booking, slot, node)
+            bookings.place(booking, slot, node)
     if bookings.get(key) is not booking or booking.homeless:
         if bookings.get(key) is booking:
             bookings.end(key)
@@ -220,7 +220,7 @@ def _book(
 
 
 def _found(booking: Booking) -> DesiredStatus:
-    """The places as they are told, those that pods have taken among them."""
+    """The status with all places of a booking, including places that pods have taken."""
     places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
     where = [Where(pod_set, node, count) for (pod_set, node), count in places.items()]
     return request_status.found(request_status.details_of(where, booking.until_s))
