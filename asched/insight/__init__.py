@@ -1,1 +1,1 @@
-"""What was decided and why: explanations, and decisions of another scheduler compared."""
+"""Explanations of decisions, and comparison with the decisions of another scheduler."""

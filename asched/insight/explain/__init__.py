@@ -1,1 +1,1 @@
-"""Why a pod waits, and the smallest change that would end it."""
+"""Why a pod waits, and the smallest change with which it would fit."""

@@ -1,4 +1,4 @@
-"""Why this node and not that one, for a pod that is placed."""
+"""Why a placed pod is on its node and not on another one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,15 +14,15 @@ from asched.insight.explain.deciding import Deciding
 def against(
     runner: Runner, nominator: Nominator, pod: Pod, node: str, chosen: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What speaks against a node: whether it would take the pod now, as if the pod were nowhere,
-    and what it scored beside the chosen one, if it was among the best when these were looked at
-    last. `chosen` is the decision as `Chosen.told` has it.
+    """The case against a node: whether it would take the pod now if the pod were not placed, and
+    its score, if it was among the best nodes at their last record. `chosen`: the decision as JSON
+    (`RecordedChoice`).
     """
-    told: dict[str, Any] = {"node": node}
+    found: dict[str, Any] = {"node": node}
     cluster = runner.cluster
     row = cluster.nodes.row_of.get(node)
     if row is None:
-        return {**told, "refused": "there is no such node now"}
+        return {**found, "refused": "there is no such node now"}
     deciding = Deciding(runner, nominator, pod.on(""))
     placed = cluster.placed.get(pod.uid)
     try:
@@ -30,11 +30,11 @@ def against(
             suppose.without(() if placed is None else (placed,))
             status = deciding.status_on(row)
     except (OutOfTurn, PointError) as error:
-        return {**told, "refused": str(error)}
+        return {**found, "refused": str(error)}
     if status is not None:
-        told["refused"] = f"{status.plugin}: {', '.join(status.reasons)}"
+        found["refused"] = f"{status.plugin}: {', '.join(status.reasons)}"
     best = (chosen or {}).get("best", ())
-    told["scored"] = next((one for one in best if one["node"] == node), None)
-    if told["scored"] is None and best:
-        told["below"] = best[-1]["score"]
-    return told
+    found["scored"] = next((scored for scored in best if scored["node"] == node), None)
+    if found["scored"] is None and best:
+        found["below"] = best[-1]["score"]
+    return found

@@ -1,4 +1,4 @@
-"""The smallest change of each kind that makes a pod fit, found by deciding and never by guessing.
+"""Find the smallest change of each kind that makes a pod fit. Each is verified by the filters.
 
     kind         what is changed                                  smallest is
     toleration   tolerations are added to the pod                 the fewest
@@ -10,12 +10,12 @@
     node         one more node like one that is there, empty      the least cpu, then memory
     eviction     pods up to a priority leave one node             the lowest priority
 
-A kind that cannot help by itself is left out, and so is one whose smallest change was not found
-within the bounds: whatever is told was decided, and nothing smaller of its kind does. Where others
-wait for the same (equal pods, a gang), each change also tells how many of them would fit with it,
-tried one after the other.
+Left out are kinds that cannot help by themselves, and kinds whose smallest change was not found
+within the bounds. No smaller change of a reported kind suffices. If further pods wait for the same
+(equal pods, a gang), each change also has the number of these pods that would fit with it, tried
+one after the other.
 
-Bounds  those of `Deciding`, for each kind anew; TAKES_MAX of the others for each change.
+Bounds  those of `Deciding`, for each kind anew; TAKES_MAX further pods for each change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,15 +43,15 @@ KINDS: Final[tuple[Kind, ...]] = (
     nodes,
     evictions,
 )
-#: Pods that are tried beside the one that is asked about. Each costs a decision for each change.
+#: Further pods that are tried. Each costs a decision for each change.
 TAKES_MAX: Final = 32
 
 
 def changes(
     runner: Runner, nominator: Nominator, pod: Pod, others: Sequence[Pod] = (), needed: int = 1
 ) -> list[SuggestedChange]:
-    """The smallest change of each kind that makes a waiting pod fit. `others` wait for the same;
-    with more than one `needed`, they are its gang, and so many of them must fit.
+    """The smallest change of each kind that makes a waiting pod fit. `others`: pods that wait for
+    the same; with `needed` above 1, its gang, of which `needed` pods must fit.
     """
     return list(chain.from_iterable(in_parts(runner, nominator, pod, others, needed)))
 
@@ -59,8 +59,8 @@ def changes(
 def in_parts(
     runner: Runner, nominator: Nominator, pod: Pod, others: Sequence[Pod] = (), needed: int = 1
 ) -> Iterator[list[SuggestedChange]]:
-    """The same, one kind after the other. In between nothing is supposed, and the cluster may
-    move: each kind is decided about as things stand then.
+    """Yield the changes of one kind after the other. Between two kinds the cluster may change; each
+    kind is decided by the state at that time.
     """
     gang = others if needed > 1 else ()
     deciding = Deciding(runner, nominator, pod, gang, needed)
@@ -83,7 +83,7 @@ def in_parts(
 
 
 def _with_others(deciding: Deciding, way: Way, others: Iterable[Pod]) -> SuggestedChange:
-    """The change, and how many of the others fit besides; that is not told if it takes too long."""
+    """The change, with the number of further pods that fit; without it if that takes too long."""
     waiting = [way.of_pod(other) for other in others]
     if not waiting:
         return way.change

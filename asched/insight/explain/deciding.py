@@ -1,8 +1,7 @@
-"""Deciding on supposition: would this pod fit, were it or a node a little different?
+"""Hypothetical decisions: would a pod fit if the pod or a node were different?
 
-A runner of its own, whose cached results go with it, over the same columns: what is supposed of the
-pod touches nothing, and what is supposed of the cluster undoes itself (`Cluster.supposing`).
-Extenders are not asked.
+They use a runner with its own cached results over the same columns. Changes of the pod affect
+nothing else, and changes of the cluster are undone (`Cluster.supposing`). Extenders are not called.
 
 Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget within one block of
         `within_budget`; then OutOfTurn.
@@ -32,10 +31,10 @@ STEPS_MAX: Final = 20_000
 
 
 class Deciding:
-    """One pod, and the decisions about it that are only supposed.
+    """Hypothetical decisions about one pod.
 
-    `gang`: the other pods of its group that wait, `needed` of which and itself must find places
-    for any to be placed; then it fits if they do, tried one after the other.
+    `gang`: the other waiting pods of its group; `needed` pods, itself included, must find places
+    for any to be placed. Then the pod fits if they do, tried one after the other.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Deciding:
         return self.cluster.classes.info_of(pod)
 
     def rows(self, pod: Pod | None = None) -> Mask:
-        """bool[N]: where the pod, or another in its place, fits. Raises OutOfTurn."""
+        """bool[N]: rows where the pod, or the given pod, fits. Raises OutOfTurn."""
         return self._fitting(pod or self.pod).rows()
 
     @property
@@ -73,16 +72,16 @@ class Deciding:
         return bool(self.rows(changed[0]).any())
 
     def fits_on(self, row: int) -> bool:
-        """Whether the pod fits a row, within a supposition about it."""
+        """Whether the pod fits on a row, within a hypothetical change."""
         return self.status_on(row) is None
 
     def status_on(self, row: int) -> Status | None:
-        """Why it does not; None if it does."""
+        """Why the pod does not fit on a row; None if it does."""
         return self._fitting(self.pod).status_on(row)
 
     def takes(self, pods: Iterable[Pod], most: int = 0) -> int:
-        """How many of some pods find a node, one after the other, up to `most` if that is given;
-        all have left again then.
+        """How many of the pods find a node, one after the other, up to `most` if given. All of them
+        are removed again.
         """
         count = 0
         with self.cluster.supposing() as suppose:
@@ -100,8 +99,8 @@ class Deciding:
         return count
 
     def refusals(self, stays: Callable[[str, int | None], bool]) -> Mask:
-        """bool[N]: live rows refused by some filter of which `stays` (its name, the aspects it
-        depends on) holds; rows that PreFilter left out among them.
+        """bool[N]: live rows that a filter rejects for which `stays` (name, aspects it depends on)
+        is true, or that PreFilter left out.
         """
         state = self._fitting(self.pod).state
         nodes = self.cluster.nodes
@@ -125,7 +124,7 @@ class Deciding:
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:
-        """What takes long is counted, and ends in OutOfTurn. Every such block begins anew."""
+        """Run a block with a new budget; raises OutOfTurn once it is used up."""
         budget, self._left = self.cluster.budget, DECISIONS_MAX
         budget.open(STEPS_MAX)
         try:
@@ -135,8 +134,8 @@ class Deciding:
 
 
 def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
-    """The smallest of low..high for which something holds that holds for all above; None if not
-    even for `high`.
+    """The smallest number of low..high for which `holds` is true, by bisection; None if it is false
+    for `high`.
     """
     if not holds(high):
         return None

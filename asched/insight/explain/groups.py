@@ -1,4 +1,4 @@
-"""Who waits for the same as a pod: its gang, or pods that are equal to it."""
+"""Find the pods that wait for the same as a pod: its gang, or equal pods."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -8,20 +8,20 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.gang import count_missing
 from asched.core.state.pod_groups import group_key
 
-#: Larger gangs are not decided about as a whole: each change would cost seconds.
+#: Larger gangs are not tried as a whole, since each change would cost seconds.
 GANG_MAX: Final = 64
 
 
 class WaitingMembers(NamedTuple):
-    """`others` that wait; `needed` of them and the pod must find places at once, 1 if none must."""
+    """`others`: further waiting pods. `needed` pods, itself included, must find places at once."""
 
     others: list[Pod]
     needed: int = 1
 
 
 def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMembers | None:
-    """None for a gang that is too large, or of which enough pods are not there yet: no change of
-    pods or nodes helps it.
+    """The waiting pods of the pod's gang, or its equals. None for a gang that is too large, or that
+    lacks pods, so that no change of pods or nodes helps it.
     """
     key = group_key(pod)
     if not key:

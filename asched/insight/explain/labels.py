@@ -1,4 +1,4 @@
-"""Which labels of a node would have to change for a pod to select it."""
+"""Find the labels of a node that would have to change for a pod to select it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -9,20 +9,20 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Labels, Requirement, compile_node_selector, integer
 
-#: What a label is set to where any value will do.
+#: The value of a label if any value suffices.
 ANY: Final = "true"
 
-#: Requirements that are asked in a step of the budget.
+#: Requirements that are evaluated in one budget step.
 LOOKS_A_STEP: Final = 20
 
-#: Key -> its new value, None to take the label away.
+#: Key -> its new value, None to remove the label.
 LabelChange = dict[str, str | None]
 
 
 class Selecting:
-    """What a pod requires of its node's labels, read once. `keys` are those that its selector and
-    required node affinity speak of. `charge` is told the steps of the budget before they are taken;
-    what it raises goes on.
+    """A pod's requirements on node labels, compiled once. `keys`: the label keys of its selector
+    and required node affinity. `charge` is called with budget steps before they are taken, and may
+    raise.
     """
 
     def __init__(self, pod: Pod, charge: Callable[[float], None] = lambda _: None) -> None:
@@ -33,13 +33,13 @@ class Selecting:
         self.keys = tuple(dict.fromkeys(key for term in self._terms for key in term))
 
     def of(self, labels: Labels) -> tuple[str | None, ...]:
-        """What the labels say of the keys: nodes of which they say the same are alike."""
+        """The values of the keys; nodes with equal values need equal changes."""
         self._charge(len(self.keys) / LOOKS_A_STEP)
         return tuple(labels.get(key) for key in self.keys)
 
     def fewest_changes(self, labels: Labels) -> list[LabelChange]:
-        """For each term of the affinity what would have to change for the pod to select a node with
-        these labels; terms that contradict themselves are left out.
+        """For each term of the affinity the changes with which the pod selects a node with these
+        labels; contradictory terms are left out.
         """
         self._charge(self._steps)
         found = []
@@ -56,7 +56,7 @@ class Selecting:
         return found
 
     def _value(self, at: int, key: str) -> tuple[str | None, ...]:
-        """The first value that a term accepts of a key; () if there is none."""
+        """The first value of a key that a term accepts; () if there is none."""
         known = self._values.get((at, key))
         if known is None:
             requirements, known = self._terms[at][key], ()
@@ -76,7 +76,7 @@ def relabelled(node: Node, change: LabelChange) -> Node:
 
 
 def _wanted(pod: Pod) -> list[dict[str, list[Requirement]]]:
-    """For each term of the affinity all that is required of each label, the selector included."""
+    """For each term of the affinity the requirements by label, the selector included."""
     affinity = pod.spec.affinity
     wanted = affinity.node_affinity if affinity is not None else None
     terms = compile_node_selector(wanted.required if wanted is not None else None)
@@ -99,7 +99,7 @@ def _all_accept(requirements: Iterable[Requirement], value: str | None) -> bool:
 
 
 def _candidates(requirements: Iterable[Requirement]) -> Iterator[str | None]:
-    """Values that may meet them, where any does; None is no label at all."""
+    """Values among which one meets the requirements, if any does; None means no label."""
     for requirement in requirements:
         match requirement.operator:
             case "In":

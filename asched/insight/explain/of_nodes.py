@@ -1,4 +1,4 @@
-"""Changes of the nodes: their labels, one more of them, or fewer pods on them."""
+"""Changes of nodes: labels, additional nodes, or fewer pods on a node."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,20 +26,20 @@ from asched.insight.explain.ways import SuggestedChange, Way
 from asched.names import LABEL_HOSTNAME
 
 TRIES_MAX: Final = 64
-#: A gang is not told of more new nodes than this.
+#: The most new nodes that are suggested for a gang.
 NODES_MAX: Final = 64
-#: Filters of which a node that holds no pods is judged as the node that it is like.
+#: Filters with the same result for an empty copy of a node as for the node.
 OF_THE_NODE: Final = (names.NODE_AFFINITY, names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
-#: Those that judge as before once pods have left: claims keep their devices until somebody frees
-#: them.
-WHOEVER_LEAVES: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
+#: Filters with the same result after pods have left: claims keep their devices until they are
+#: deallocated.
+UNAFFECTED_BY_EVICTION: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
 
 
 # --- labels --------------------------------------------------------------------------------------
 
 
 def labels(deciding: Deciding) -> Iterator[Way]:
-    """Nodes that only labels can be in the way of, by how many would have to change."""
+    """The fewest label changes that make a node suitable which only its labels exclude."""
     pod, nodes = deciding.pod, deciding.cluster.nodes
     selecting = Selecting(pod, deciding.cluster.budget.charge)
     if not selecting.keys:
@@ -50,10 +50,10 @@ def labels(deciding: Deciding) -> Iterator[Way]:
     for row in np.flatnonzero(~refused).tolist():
         node = nodes.node_at[row]
         assert node is not None
-        here = selecting.of(node.labels)
-        if here not in known:
-            known[here] = selecting.fewest_changes(node.labels)
-        ways.extend((len(change), row, change) for change in known[here] if change)
+        values = selecting.of(node.labels)
+        if values not in known:
+            known[values] = selecting.fewest_changes(node.labels)
+        ways.extend((len(change), row, change) for change in known[values] if change)
     ways.sort(key=lambda way: way[0])
     for _, row, change in ways[:TRIES_MAX]:
         node = nodes.node_at[row]
@@ -65,8 +65,8 @@ def labels(deciding: Deciding) -> Iterator[Way]:
             parts = [f"{k}={v}" if v is not None else f"{k}-" for k, v in change.items()]
             text = f"label node {node.name} {' '.join(parts)}"
             details = {"node": node.name, "labels": change}
-            told = SuggestedChange("label", text, details, 1, node.name)
-            yield Way(told, of_cluster=partial(_see, changed))
+            suggestion = SuggestedChange("label", text, details, 1, node.name)
+            yield Way(suggestion, of_cluster=partial(_see, changed))
             return
 
 
@@ -78,8 +78,8 @@ def _see(node: Node, suppose: Supposition) -> None:
 
 
 def nodes(deciding: Deciding) -> Iterator[Way]:
-    """An empty node like each kind of node there is, the smallest first; for a gang as many of the
-    first kind that helps as it takes.
+    """An empty copy of each kind of node, the smallest first; for a gang as many copies as it needs
+    of the first kind that helps.
     """
     cluster, pod = deciding.cluster, deciding.pod
     asked = deciding.info(pod).cls.requests
@@ -92,11 +92,11 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
         offered = _offered(deciding, row)
         if any(offered.get(name, 0) < amount for name, amount in asked.items()):
             continue
-        told = frozenset((k, v) for k, v in node.labels.items() if k != LABEL_HOSTNAME)
+        own_labels = frozenset((k, v) for k, v in node.labels.items() if k != LABEL_HOSTNAME)
         key = (
             tuple(offered.items()),
             node.spec.taints,
-            told,
+            own_labels,
             frozenset(have.get(node.name, {}).items()),
         )
         kinds.setdefault(key, (offered.get(CPU, 0), offered.get(MEMORY, 0), node))
@@ -117,15 +117,15 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
 
 
 def looks_around(pod: Pod) -> bool:
-    """Whether a node's worth for the pod depends on what other nodes there are."""
+    """Whether a node's suitability for the pod depends on other nodes."""
     affinity = pod.spec.affinity
     is_near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
     return bool(is_near or pod.spec.topology_spread_constraints)
 
 
 def _that_help(deciding: Deciding, tries: Sequence[Node]) -> list[Node]:
-    """Those of which one more would take the pod, all supposed at once: one decision for a pod that
-    does not look around.
+    """The nodes of which a copy would take the pod, tried with one decision for all copies, for a
+    pod to which other nodes do not matter.
     """
     with deciding.cluster.supposing() as suppose:
         names = [_add(deciding, node, 1, suppose) for node in tries]
@@ -142,12 +142,11 @@ def _helps(deciding: Deciding, node: Node, count: int) -> bool:
 
 
 def _add(deciding: Deciding, node: Node, count: int, suppose: Supposition) -> str:
-    """Nodes like one, with the drivers and devices it has; the name of the last one."""
+    """Add copies of a node with its drivers and devices; returns the name of the last copy."""
     cluster, name = deciding.cluster, ""
     driver = cluster.told(CSI_NODE, node.name)
-    slices = [
-        one for one in cluster.all(RESOURCE_SLICE).values() if one.spec.node_name == node.name
-    ]
+    published = cluster.all(RESOURCE_SLICE).values()
+    slices = [slice_ for slice_ in published if slice_.spec.node_name == node.name]
     replace: Any = msgspec.structs.replace
     for _ in range(count):
         more = another(node, cluster.nodes.row_of)
@@ -155,16 +154,16 @@ def _add(deciding: Deciding, node: Node, count: int, suppose: Supposition) -> st
         suppose.seen(NODE, more)
         if driver is not None:
             suppose.seen(CSI_NODE, replace(driver, metadata=_renamed(driver.metadata, name)))
-        for one in slices:
-            metadata = _renamed(one.metadata, f"{name}-{one.metadata.name}")
-            pool = replace(one.spec.pool, name=f"{name}-{one.spec.pool.name}")
-            spec = replace(one.spec, node_name=name, pool=pool)
-            suppose.seen(RESOURCE_SLICE, replace(one, metadata=metadata, spec=spec))
+        for slice_ in slices:
+            metadata = _renamed(slice_.metadata, f"{name}-{slice_.metadata.name}")
+            pool = replace(slice_.spec.pool, name=f"{name}-{slice_.spec.pool.name}")
+            spec = replace(slice_.spec, node_name=name, pool=pool)
+            suppose.seen(RESOURCE_SLICE, replace(slice_, metadata=metadata, spec=spec))
     return name
 
 
 def another(node: Node, taken: Iterable[str]) -> Node:
-    """An empty node like one, by a name of its own."""
+    """An empty copy of a node, with a new name."""
     known, name = frozenset(taken), f"{node.name}-another"
     while name in known:
         name += "-one"
@@ -180,12 +179,12 @@ def _renamed(metadata: Any, name: str) -> Any:
 
 
 def _devices(cluster: Cluster) -> dict[str, Counter[str]]:
-    """How many devices of which driver nodes publish for themselves; the others are left out."""
+    """By node the number of its own devices by driver; devices of several nodes are left out."""
     found: dict[str, Counter[str]] = {}
-    for one in cluster.all(RESOURCE_SLICE).values():
-        if one.spec.node_name:
-            counts = found.setdefault(one.spec.node_name, Counter())
-            counts[one.spec.driver] += len(one.spec.devices or ())
+    for slice_ in cluster.all(RESOURCE_SLICE).values():
+        if slice_.spec.node_name:
+            counts = found.setdefault(slice_.spec.node_name, Counter())
+            counts[slice_.spec.driver] += len(slice_.spec.devices or ())
     return found
 
 
@@ -202,8 +201,8 @@ def _offered(deciding: Deciding, row: int) -> dict[str, int]:
 
 
 def evictions(deciding: Deciding) -> Iterator[Way]:
-    """All pods up to a priority leave one node: the lowest priority that does; among nodes one
-    where no disruption budget is in the way, and then the fewest pods.
+    """Evict all pods up to a priority from one node: the lowest priority that suffices; among nodes
+    first one whose evictions no disruption budget forbids, then the fewest pods.
     """
     if deciding.is_gang:  # several nodes would have to be left
         return
@@ -211,7 +210,7 @@ def evictions(deciding: Deciding) -> Iterator[Way]:
     lines = cluster.singleton(PodsByPriority)
     lines.catch_up()
     live = np.flatnonzero(cluster.nodes.columns.read("live")[: cluster.nodes.height])
-    never = deciding.refusals(lambda name, _: name in WHOEVER_LEAVES)
+    never = deciding.refusals(lambda name, _: name in UNAFFECTED_BY_EVICTION)
     rows = live[~never[live]]
     bulks = lines.bulks[lines.places(rows)]
     priorities = lines.priorities[bulks]
@@ -226,8 +225,8 @@ def evictions(deciding: Deciding) -> Iterator[Way]:
                 continue
             freed = np.where(goes, lines.amounts[at, bulks], 0).sum(axis=0)
             read = cluster.nodes.columns.read
-            left = read("allocatable")[at, rows] - read("requested")[at, rows] + freed
-            touched &= left >= amount
+            free = read("allocatable")[at, rows] - read("requested")[at, rows] + freed
+            touched &= free >= amount
         fewest = sorted((int(goes[:, i].sum()), int(rows[i])) for i in np.flatnonzero(touched))
         way = _evicting(deciding, lines, level, [row for _, row in fewest])
         if way is not None:
@@ -238,8 +237,8 @@ def evictions(deciding: Deciding) -> Iterator[Way]:
 def _evicting(
     deciding: Deciding, lines: PodsByPriority, level: int, rows: Iterable[int]
 ) -> Way | None:
-    """The first of the rows that takes the pod once all up to a level have left it; a later one if
-    there no budget is in the way.
+    """The first row that takes the pod without all pods up to a level, preferably a row where no
+    budget forbids the evictions.
     """
     cluster, found = deciding.cluster, None
     for tries, row in enumerate(rows):
@@ -270,14 +269,14 @@ def _evicting(
 
 
 def _breaks_any(cluster: Cluster, leaving: Sequence[PodInfo]) -> bool:
-    """Whether a budget allows fewer of these pods to go."""
+    """Whether a disruption budget forbids to evict all of these pods."""
     budgets = cluster.singleton(Budgets)
     budgets.catch_up()
     return any(budgets.violations(leaving))
 
 
 def _broken(cluster: Cluster, leaving: Sequence[PodInfo]) -> list[str]:
-    """Keys of the budgets that do."""
+    """The keys of the budgets that forbid it."""
     found, known = [], cluster.all(POD_DISRUPTION_BUDGET)
     for key in sorted(cluster.singleton(Budgets).keys_for(leaving)):
         budget = known[key]

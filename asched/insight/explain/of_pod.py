@@ -1,4 +1,4 @@
-"""Changes of the pod that wants to fit: what it tolerates, what it asks for, how it is spread."""
+"""Changes of the pod: its tolerations, its requests, its spread constraints."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -16,7 +16,7 @@ from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, tolerated
 from asched.core.state.supposition import Supposition
 from asched.insight.explain.deciding import Deciding, smallest
-from asched.insight.explain.ways import Way, told, with_spec
+from asched.insight.explain.ways import Way, suggestion, with_spec
 from asched.insight.explain.words import spelt
 
 TRIES_MAX: Final = 64
@@ -26,11 +26,11 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 
 
 def tolerations(deciding: Deciding) -> Iterator[Way]:
-    """Each set of taints that some node keeps the pod away with, the smallest first."""
+    """Tolerations for each set of taints that excludes the pod from a node, the smallest first."""
     pod, cluster = deciding.pod, deciding.cluster
     own = pod.spec.tolerations or ()
     nodes = cluster.nodes
-    # A pod may have thousands of tolerations: each taint is held against them once.
+    # A pod may have thousands of tolerations: each taint is checked against them once.
     keeps_off = cache(lambda taint: not tolerated(taint, own))
     refused = deciding.refusals(
         lambda name, _: name not in (names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
@@ -52,14 +52,16 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
             return with_spec(pod, tolerations=(*(pod.spec.tolerations or ()), *more))
 
         if deciding.fits(tolerating):
-            details = {"tolerations": [msgspec.to_builtins(one) for one in more]}
+            details = {"tolerations": [msgspec.to_builtins(toleration) for toleration in more]}
             text = f"tolerate {', '.join(map(spelt, missing))}"
-            yield Way(told(deciding, "toleration", text, details, tolerating(pod)), tolerating)
+            yield Way(
+                suggestion(deciding, "toleration", text, details, tolerating(pod)), tolerating
+            )
             return
 
 
 def requests(deciding: Deciding) -> Iterator[Way]:
-    """Less of one resource, asked for by the container that asks for most of it."""
+    """A smaller request for one resource, in the container with the largest request."""
     for resource in deciding.info(deciding.pod).cls.requests:
         chosen = _largest(deciding.pod, resource)
         if chosen is None:
@@ -67,8 +69,8 @@ def requests(deciding: Deciding) -> Iterator[Way]:
         index, amount = chosen
 
         def asking(pod: Pod, by: int, resource: str = resource, index: int = index) -> Pod:
-            left = _asked((pod.spec.containers or ())[index], resource) - by
-            return _asking(pod, resource, index, left)
+            amount = _requested((pod.spec.containers or ())[index], resource) - by
+            return _asking(pod, resource, index, amount)
 
         by = smallest(1, amount, lambda by: deciding.fits(partial(asking, by=by)))
         if by is None:
@@ -77,23 +79,23 @@ def requests(deciding: Deciding) -> Iterator[Way]:
         less, was, left = (written(resource, number) for number in (by, amount, amount - by))
         text = f"request {less} less {resource} in container {container} ({left} instead of {was})"
         details = {"resource": resource, "container": container, "from": was, "to": left}
-        change = told(deciding, "request", text, details, asking(deciding.pod, by))
+        change = suggestion(deciding, "request", text, details, asking(deciding.pod, by))
         yield Way(change, partial(asking, by=by))
 
 
 def _largest(pod: Pod, resource: str) -> tuple[int, int] | None:
-    """(index, amount in milli-CPU or whole units) of the container that asks for most."""
-    asked = [
-        (_asked(container, resource), -index)
+    """(index, amount in milli-CPU or whole units) of the container with the largest request."""
+    requested = [
+        (_requested(container, resource), -index)
         for index, container in enumerate(pod.spec.containers or ())
         if resource in (container.resources.requests or ())
     ]
-    amount, index = max(asked, default=(0, 0))
+    amount, index = max(requested, default=(0, 0))
     return (-index, amount) if amount > 0 else None
 
 
 def _asking(pod: Pod, resource: str, index: int, amount: int) -> Pod:
-    """The pod whose container asks for so much."""
+    """The pod with another request of a container."""
     containers = pod.spec.containers or ()
     own = containers[index].resources
     wanted = {**(own.requests or {}), resource: written(resource, amount)}
@@ -102,12 +104,12 @@ def _asking(pod: Pod, resource: str, index: int, amount: int) -> Pod:
     return with_spec(pod, containers=(*containers[:index], changed, *containers[index + 1 :]))
 
 
-def _asked(container: Container, resource: str) -> int:
+def _requested(container: Container, resource: str) -> int:
     return pod_requests(Pod(spec=PodSpec(containers=(container,)))).get(resource, 0)
 
 
 def skews(deciding: Deciding) -> Iterator[Way]:
-    """One hard constraint after the other, loosened as far as there are pods."""
+    """A larger maxSkew for one hard constraint, up to the number of pods."""
     pod = deciding.pod
     constraints = pod.spec.topology_spread_constraints or ()
     loosest = len(deciding.cluster.placed) + 1
@@ -127,7 +129,7 @@ def skews(deciding: Deciding) -> Iterator[Way]:
         if found is not None:
             text = f"allow maxSkew {found} on {constraint.topology_key} (now {constraint.max_skew})"
             details = {"constraint": index, "from": constraint.max_skew, "to": found}
-            change = told(deciding, "maxSkew", text, details, loosened(pod, found))
+            change = suggestion(deciding, "maxSkew", text, details, loosened(pod, found))
             yield Way(change, partial(loosened, to=found))
 
 
@@ -135,7 +137,7 @@ def skews(deciding: Deciding) -> Iterator[Way]:
 
 
 def devices(deciding: Deciding) -> Iterator[Way]:
-    """Fewer devices in one request of one of its claims. Others have claims of their own."""
+    """Fewer devices in one request of one of the pod's claims. Further pods have other claims."""
     for claim in _claims(deciding):
         for index, request in enumerate(claim.spec.devices.requests or ()):
             exactly = request.exactly
@@ -156,7 +158,7 @@ def devices(deciding: Deciding) -> Iterator[Way]:
             }
             fewer = _asking_for(claim, index, left)
             with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
-                change = told(deciding, "device", text, details)
+                change = suggestion(deciding, "device", text, details)
             yield Way(change, of_cluster=partial(_see, fewer))
 
 
@@ -165,7 +167,7 @@ def _see(claim: ResourceClaim, suppose: Supposition) -> None:
 
 
 def _claims(deciding: Deciding) -> Iterator[ResourceClaim]:
-    """Those of the pod that are there and have no devices yet."""
+    """The pod's claims that exist and have no devices yet."""
     pod = deciding.pod
     made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
     for asked in pod.spec.resource_claims or ():
@@ -177,8 +179,8 @@ def _claims(deciding: Deciding) -> Iterator[ResourceClaim]:
 
 
 def _by(deciding: Deciding, claim: ResourceClaim, index: int, count: int) -> int | None:
-    """By how many fewer; None if not even one fits. Each number that is tried is a search of all
-    nodes with devices: tried first is what a node of its own has, which is often what fits.
+    """By how many devices to reduce the request; None if not even one device fits. Each number
+    costs a search of all nodes with devices, so the number of devices of one node is tried first.
     """
     fits, most = _fits_with_fewer(deciding, claim, index), _most_of_a_node(deciding)
     low = 1
@@ -191,7 +193,7 @@ def _by(deciding: Deciding, claim: ResourceClaim, index: int, count: int) -> int
 
 
 def _most_of_a_node(deciding: Deciding) -> int | None:
-    """Devices that one node sees at most; None if nodes share some, or requests do."""
+    """The most devices of one node; None if nodes or requests share devices."""
     cluster = deciding.cluster
     ledger = cluster.singleton(DeviceLedger)
     ledger.catch_up()
@@ -221,7 +223,7 @@ def _fits_with_fewer(deciding: Deciding, claim: ResourceClaim, index: int) -> Ca
 
 
 def _asking_for(claim: ResourceClaim, index: int, count: int) -> ResourceClaim:
-    """The claim whose request asks for so many."""
+    """The claim with another device count in a request."""
     replace: Any = msgspec.structs.replace
     listed: list[DeviceRequest] = list(claim.spec.devices.requests or ())
     exactly = replace(listed[index].exactly, count=count)

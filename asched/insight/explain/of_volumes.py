@@ -1,4 +1,4 @@
-"""Changes of the volumes that a pod is bound to: where they would have to be."""
+"""Changes of the volumes that a pod is bound to: the places where they are accessible."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -17,20 +17,20 @@ from asched.insight.explain.ways import SuggestedChange, Way
 from asched.names import LABEL_BETA_REGION, LABEL_BETA_ZONE, LABEL_REGION, LABEL_ZONE
 
 TRIES_MAX: Final = 64
-#: Labels of a volume that say where it is.
+#: Labels of a volume with its location.
 PLACES: Final = (LABEL_ZONE, LABEL_REGION, LABEL_BETA_ZONE, LABEL_BETA_REGION)
 
 
 class Tied(NamedTuple):
-    """A claim of the pod whose volume does not reach every node."""
+    """A claim of the pod whose volume is not accessible from every node."""
 
     claim: str
     volume: PersistentVolume
 
 
 def volumes(deciding: Deciding) -> Iterator[Way]:
-    """The fewest volumes that would have to reach another place. Pods that wait for the same have
-    volumes of their own, or the same ones.
+    """The fewest volumes that would have to be accessible elsewhere. Further pods have volumes of
+    their own, or the same volumes.
     """
     tied = list(_tied(deciding, deciding.info(deciding.pod)))
     tries = 0
@@ -41,14 +41,14 @@ def volumes(deciding: Deciding) -> Iterator[Way]:
                 return
 
             def anywhere(suppose: Supposition, some: tuple[Tied, ...] = some) -> None:
-                for one in some:
-                    suppose.seen(PERSISTENT_VOLUME, _untied(one.volume))
+                for tie in some:
+                    suppose.seen(PERSISTENT_VOLUME, _untied(tie.volume))
 
             with deciding.cluster.supposing() as suppose:
                 anywhere(suppose)
                 rows = np.flatnonzero(deciding.rows())
             if len(rows):
-                yield Way(_told(deciding, some, rows), of_cluster=anywhere)
+                yield Way(_suggestion(deciding, some, rows), of_cluster=anywhere)
                 return
 
 
@@ -62,8 +62,8 @@ def _tied(deciding: Deciding, info: PodInfo) -> Iterator[Tied]:
         if volume is None:
             continue
         affinity = volume.spec.node_affinity
-        is_told = any(place in (volume.metadata.labels or {}) for place in PLACES)
-        if is_told or (affinity is not None and affinity.required is not None):
+        has_label = any(place in (volume.metadata.labels or {}) for place in PLACES)
+        if has_label or (affinity is not None and affinity.required is not None):
             yield Tied(claim.metadata.name, volume)
 
 
@@ -77,16 +77,16 @@ def _untied(volume: PersistentVolume) -> PersistentVolume:
     return changed
 
 
-def _told(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> SuggestedChange:
+def _suggestion(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> SuggestedChange:
     node = deciding.cluster.nodes.node_at[int(rows[0])]
     assert node is not None
     zone = node.labels.get(LABEL_ZONE, "")
-    names = [f"{one.volume.metadata.name} (claim {one.claim})" for one in some]
+    names = [f"{tie.volume.metadata.name} (claim {tie.claim})" for tie in some]
     where = f"node {node.name}{f' in zone {zone}' if zone else ''}"
     text = f"have volume {', '.join(names)} where it reaches {where}"
     details = {
-        "volumes": [one.volume.metadata.name for one in some],
-        "claims": [one.claim for one in some],
+        "volumes": [tie.volume.metadata.name for tie in some],
+        "claims": [tie.claim for tie in some],
         "node": node.name,
         "zone": zone,
     }

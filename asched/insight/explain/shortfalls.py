@@ -1,4 +1,4 @@
-"""What is missing, how much of it, and which taints are in the way: as data."""
+"""Missing resources and untolerated taints of a pod, as data."""
 
 from collections import Counter
 from typing import Any
@@ -20,13 +20,13 @@ F64 = npt.NDArray[np.float64]
 
 
 def asked_of(info: PodInfo) -> dict[str, int]:
-    """What the pod takes of a node: milli-CPU, else whole units; its place among pods included."""
+    """The pod's requests by resource, in milli-CPU or whole units, with one of `pods`."""
     asked = {name: amount for name, amount in info.cls.requests.items() if amount > 0}
     return {**asked, PODS: 1}
 
 
 def free(cluster: Cluster, resource: str) -> I64:
-    """int64[N]: what is left of a resource; below zero where too much is given out."""
+    """int64[N]: the free amount of a resource; negative where more is requested."""
     nodes = cluster.nodes
     read, height = nodes.columns.read, nodes.height
     left: I64
@@ -41,7 +41,7 @@ def free(cluster: Cluster, resource: str) -> I64:
 
 
 def missing_shares(cluster: Cluster, info: PodInfo) -> F64:
-    """float64[N]: of what the pod asks for, the shares that are missing, summed up."""
+    """float64[N]: the sum over resources of the missing share of the pod's request."""
     total: F64 = np.zeros(cluster.nodes.height)
     for resource, amount in asked_of(info).items():
         total += np.clip(amount - free(cluster, resource), 0, amount) / amount
@@ -49,7 +49,7 @@ def missing_shares(cluster: Cluster, info: PodInfo) -> F64:
 
 
 def missing_everywhere(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
-    """The resources of which no node has enough left, with the most that one has."""
+    """The resources of which no node has enough, with the largest free amount of a node."""
     live = np.flatnonzero(cluster.nodes.columns.read("live")[: cluster.nodes.height])
     found = []
     for resource, amount in asked_of(info).items():
@@ -70,7 +70,7 @@ def missing_everywhere(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
 
 
 def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str, str]]:
-    """What one node has too little of: resource -> asked and free."""
+    """The resources that one node has too little of: resource -> asked and free."""
     found = {}
     for resource, amount in asked_of(info).items():
         left = int(free(cluster, resource)[row])
@@ -81,7 +81,7 @@ def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str,
 
 
 def untolerated(node: Node, pod: Pod) -> list[Taint]:
-    """The taints that keep the pod off a node, that of a cordon included."""
+    """The taints of a node that the pod does not tolerate, that of a cordon included."""
     return [t for t in _hard(node) if not tolerated(t, pod.spec.tolerations or ())]
 
 

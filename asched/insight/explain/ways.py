@@ -1,4 +1,4 @@
-"""What a change is, and the way there: so that it can be supposed again for others."""
+"""Suggested changes, with functions that apply them hypothetically to further pods."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from asched.insight.explain.deciding import Deciding
 
 
 class SuggestedChange(NamedTuple):
-    """`text` for people, `details` in the API's words for programs; `nodes`: on how many the pod
-    fits then, one of them `node`. `takes`: how many `of` those that wait for the same fit then,
-    the pod itself among them; 0 of 0: nobody was asked about.
+    """`text` for people, `details` with API field names for programs; `nodes`: the number of nodes
+    that the pod fits on then, one of them `node`. `takes`: how many `of` the pods that wait for the
+    same fit then, with the pod itself; 0 of 0 if that was not tried.
     """
 
     kind: str
@@ -27,16 +27,16 @@ class SuggestedChange(NamedTuple):
 
 
 def as_it_is(pod: Pod) -> Pod:
-    """For changes that are not the pod's."""
+    """The pod itself, for changes of other objects."""
     return pod
 
 
 def nothing(_: Supposition) -> None:
-    """For changes that are the pod's own."""
+    """No change of the cluster, for changes of the pod."""
 
 
 class Way(NamedTuple):
-    """A change, and what it makes of a pod, and of the cluster."""
+    """A suggested change, and its application to a pod and to the cluster."""
 
     change: SuggestedChange
     of_pod: Callable[[Pod], Pod] = as_it_is
@@ -52,10 +52,10 @@ def with_spec(pod: Pod, **fields: Any) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **fields))
 
 
-def told(
+def suggestion(
     deciding: Deciding, kind: str, text: str, details: dict[str, Any], pod: Pod | None = None
 ) -> SuggestedChange:
-    """The change of a pod that fits somewhere with it, as things are supposed to stand."""
+    """The suggested change of a pod that fits with it in the hypothetical cluster."""
     rows = np.flatnonzero(deciding.rows(pod))
     node = deciding.cluster.nodes.node_at[int(rows[0])]
     assert node is not None

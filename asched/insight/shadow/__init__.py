@@ -1,1 +1,1 @@
-"""Beside another scheduler: what it decided, what we would have, and why these differ."""
+"""Shadow mode: compare the decisions of another scheduler with ours, and explain differences."""

@@ -1,18 +1,18 @@
-"""What came of comparing one decision of another scheduler with ours."""
+"""The result of comparing one decision of another scheduler with ours."""
 
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 
 class OtherVerdict(StrEnum):
-    """What the other one decided."""
+    """The decision of the other scheduler."""
 
     PLACED = "placed"
     UNSCHEDULABLE = "unschedulable"
 
 
 class Agreement(StrEnum):
-    """How ours compares; `MEANING` has each in words."""
+    """How our decision compares; `MEANING` explains each value."""
 
     SAME = "same"
     TIE = "tie"
@@ -44,15 +44,15 @@ MEANING: Final = {
     Agreement.ERROR: "could not be judged here",
     Agreement.MISSED: "happened while the watch was interrupted, and is not judged",
 }
-#: Nothing to explain.
+#: Outcomes that agree.
 AGREES: Final = frozenset((Agreement.SAME, Agreement.TIE, Agreement.LAG))
-#: Neither agreement nor its opposite.
+#: Outcomes that are neither agreement nor difference.
 UNJUDGED: Final = frozenset((Agreement.EXTENDER, Agreement.ERROR, Agreement.MISSED))
 
 
 class ShadowFinding(NamedTuple):
-    """`theirs` and `ours` are nodes, "" for none; `plugin` is who made the difference, as far as
-    one did; `details` are JSON.
+    """`theirs` and `ours` are nodes, "" for none; `plugin` caused the difference, "" if no single
+    plugin did; `details` are JSON.
     """
 
     pod: str
@@ -62,9 +62,9 @@ class ShadowFinding(NamedTuple):
     theirs: str = ""
     ours: str = ""
     plugin: str = ""
-    details: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    details: dict[str, Any] = {}  # noqa: RUF012 - never written
 
     def told(self) -> dict[str, Any]:
-        """As JSON, with what is empty left out."""
-        told = {name: value for name, value in self._asdict().items() if value}
-        return {**told, "meaning": MEANING[self.outcome]}
+        """As JSON, without empty fields."""
+        fields = {name: value for name, value in self._asdict().items() if value}
+        return {**fields, "meaning": MEANING[self.outcome]}

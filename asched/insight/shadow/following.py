@@ -1,21 +1,21 @@
-"""Following another scheduler's pods: each of its decisions is judged as it is seen.
+"""Follow another scheduler's pods, and judge each of its decisions when it is observed.
 
-    Seen, a node now and none before      judged by the cluster as it is known just before
+    Seen, a node now and none before      judged by the state of the cluster just before
     Seen, PodScheduled=False, new         judged likewise
-    differs                               looked at again when the decisions around it are known
+    differs                               judged again when the decisions around it are known
 
-The other scheduler decided a little earlier than its binding is seen. Bindings leave it side by
-side: some of those decided before arrive after, and the other way round. A decision that differs is
-therefore judged again when NEAR more bindings or AGAIN_S have passed, in the orders in which the
-decisions around it may have been made (`neighbours.py`). If it agrees in one of them, the outcome
-is `lag`, and the finding names the bindings without which it would not be: the fewest that were
-found. What is left is judged once more LATE_S later: a binding decided before may have taken so
-long; and in the end node by node: each that is chosen here in its place may have been full by then.
-A refusal that differs is judged again when the longest backoff has passed: by then the pod may have
-a node.
+The other scheduler decides a little before its binding is observed. Its bindings are concurrent, so
+some that were decided earlier arrive later, and vice versa. A decision that differs is therefore
+judged again after NEAR more bindings or AGAIN_S, in the orders in which the decisions around it may
+have been made (`neighbours.py`). If it agrees in one of them, the outcome is `lag`, and the finding
+names the fewest bindings that explain it. The rest is judged once more LATE_S later, since a
+binding decided before may have taken this long; and finally node by node, since each node that is
+chosen here may have been full by then. A refusal that differs is judged again after the longest
+backoff: by then the pod may have a node.
 
-Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the first one found; a
-        number for each pod that waits; FEW bindings are left out one by one to see who matters.
+Bounds  AGAIN_MAX decisions wait for a second judgement, further decisions keep the result of the
+        first; a number for each waiting pod; FEW bindings are left out one by one to find those
+        that matter.
 """
 
 from collections import deque
@@ -53,13 +53,13 @@ LATE_S: Final = 3.0
 #: kube-scheduler's longest backoff by default is 10 s.
 BACKOFF_S: Final = 12.0
 AGAIN_MAX: Final = 2_048
-#: So many bindings that explain a lag are looked at one by one, whether they matter.
+#: Up to this number of bindings that explain a lag are checked one by one.
 FEW: Final = 4
-#: Nodes that may have been otherwise one after the other; up to three were found at once.
+#: Nodes whose order may differ, one after the other; up to three occurred at once.
 NODES_MAX: Final = 4
 OWN_ORDERS: Final = 2
-#: Second looks that share the taking back of what came much later, which is most of the work where
-#: they come late; more of them once nothing else waits.
+#: Second judgements that share the removal of much later bindings, which is most of their work when
+#: they are late; more at the end of a run.
 LOOKS: Final = 4
 LOOKS_ENDING: Final = 32
 
@@ -83,7 +83,7 @@ class Shadow:
         self._tally = tally
         self._judges: dict[str, ShadowJudge] = {}
         self._numbers = count(1)
-        #: uid -> when it came, of those that wait
+        #: uid -> serial number of arrival, of waiting pods
         self._arrived: dict[str, int] = {}
         self._neighbours = Neighbours(self._cluster.placed, self._zone_of)
         self._placed: deque[_Doubt] = deque()
@@ -94,10 +94,10 @@ class Shadow:
         node = self._cluster.node_of(name)
         return "" if node is None else node.labels.get(names.LABEL_ZONE, "")
 
-    # --- what is seen ----------------------------------------------------------------------------
+    # --- observations ----------------------------------------------------------------------------
 
     def about_to_see(self, fact: Fact) -> None:
-        """Judge a decision that this fact tells, before the columns know of it."""
+        """Judge the decision in this fact, before the fact is applied to the columns."""
         if isinstance(fact, Gone):
             if fact.kind is POD:
                 self._arrived.pop(fact.obj.metadata.uid, None)  # type: ignore[attr-defined]
@@ -126,11 +126,11 @@ class Shadow:
                 self._see_refused(pod, condition.message, is_new=old is None)
 
     def listed(self, sights: Iterable[ObservedChange]) -> None:
-        """A list shows what became of pods, but not when."""
-        for sight in sights:
-            if sight.kind is not POD:
+        """Count decisions of a list as missed, since a list does not show their times."""
+        for change in sights:
+            if change.kind is not POD:
                 continue
-            old, new = sight.old, sight.new
+            old, new = change.old, change.new
             if new is None:
                 self._arrived.pop(old.uid, None)
             elif self._context.owns(new):
@@ -145,8 +145,8 @@ class Shadow:
                     self._tally.add(missed)
 
     def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
-        """Some second looks that are due, between two turns; whether there were any. At the end
-        all are due.
+        """Judge some due decisions again, between two turns; returns whether there were any. At the
+        end all are due.
         """
         try:
             return self._look_again(now_s, is_ending=is_ending)
@@ -154,7 +154,7 @@ class Shadow:
             self._cluster.budget.close()
 
     def settle(self) -> None:
-        """Count what waits for a second look by what the first one found."""
+        """Count decisions that wait for a second judgement by the result of the first."""
         for doubts in (self._placed, self._late, self._refused):
             while doubts:
                 finding = doubts.popleft().finding
@@ -162,15 +162,15 @@ class Shadow:
                 self._tally.add(finding._replace(details=details))
 
     def told(self) -> dict[str, Any]:
-        """What was found so far, as JSON."""
+        """The findings so far, as JSON."""
         return {**self._tally.told(), "waiting": self.doubts}
 
     @property
     def doubts(self) -> int:
-        """Decisions that wait for a second look."""
+        """The number of decisions that wait for a second judgement."""
         return len(self._placed) + len(self._late) + len(self._refused)
 
-    # --- first looks -----------------------------------------------------------------------------
+    # --- first judgements ------------------------------------------------------------------------
 
     def _arrive(self, pod: Pod) -> None:
         if pod.uid not in self._arrived:
@@ -180,7 +180,7 @@ class Shadow:
         if old is None:
             bound = pod.condition(names.POD_SCHEDULED)
             if bound is None or bound.status != "True":
-                return  # made with a node: nobody decided
+                return  # created with a node, without a decision
             old = pod.on("")
         elif old.spec.node_name:
             return
@@ -195,7 +195,7 @@ class Shadow:
 
     def _see_refused(self, pod: Pod, message: str, *, is_new: bool) -> None:
         with self._cluster.supposing() as suppose:
-            if is_new:  # who would make room looks it up
+            if is_new:  # PostFilter plugins look the pod up
                 suppose.seen(POD, pod)
             finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
         is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
@@ -207,14 +207,14 @@ class Shadow:
             self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
 
     def _judge(self, pod: Pod) -> ShadowJudge:
-        """The judge of its profile; a new one after a reload."""
+        """The judge of the pod's profile; a new one after a reload."""
         name = pod.spec.scheduler_name
         configured, judge = self._context.runners[name], self._judges.get(name)
         if judge is None or judge.configured is not configured:
             judge = self._judges[name] = ShadowJudge(self._context, configured)
         return judge
 
-    # --- second looks ----------------------------------------------------------------------------
+    # --- second judgements -----------------------------------------------------------------------
 
     def _look_again(self, now_s: float, *, is_ending: bool) -> bool:
         for doubts in (self._placed, self._late, self._refused):
@@ -243,14 +243,14 @@ class Shadow:
         return self._neighbours.count - doubt.binding.number >= NEAR
 
     def _placed_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
-        """Of some that were seen one after the other."""
+        """Judge placements again that were observed one after the other."""
         last, is_late = doubts[-1].binding, doubts[-1].is_late
         with self._cluster.supposing() as suppose:
             suppose.without(self._neighbours.far(last, is_late=is_late))
             return [self._one_again(doubt, last) for doubt in doubts]
 
     def _one_again(self, doubt: _Doubt, last: ObservedBinding) -> ShadowFinding:
-        """What came much later than the last one is taken back already."""
+        """Judge one placement again; bindings much later than `last` are removed already."""
         finding, pod = doubt.finding, doubt.pod
         own = self._cluster.placed.get(pod.uid)
         if own is None or not self._context.owns(pod):
@@ -279,8 +279,8 @@ class Shadow:
                 if found is None:
                     return finding
                 fewest = found
-        told = {**_first(finding), **neighbours.told(binding, fewest)}
-        return finding._replace(outcome=Agreement.LAG, details=told)
+        details = {**_first(finding), **neighbours.told(binding, fewest)}
+        return finding._replace(outcome=Agreement.LAG, details=details)
 
     def _node_by_node(
         self,
@@ -288,10 +288,10 @@ class Shadow:
         node: str,
         judged: Callable[[ReorderedBindings], ShadowFinding],
     ) -> ReorderedBindings | None:
-        """An order in which it agrees, found by changing that of the node that is chosen here in
-        its place, then of the one that is chosen then, and so on; its own `node` as it was seen,
-        then with what was seen later. Without what was seen before would explain too much: of
-        decisions by other rules a quarter.
+        """Find an order in which the decision agrees, by changing the order of bindings to the node
+        that is chosen here instead, then to the node that is chosen then, and so on; first with its
+        own `node` as observed, then with later bindings to it. Leaving out earlier bindings would
+        explain too much: a quarter of decisions by other rules.
         """
         otherwise, start = self._neighbours.otherwise, ReorderedBindings()
         for _ in range(OWN_ORDERS):
@@ -312,16 +312,16 @@ class Shadow:
         nodes: tuple[str, str],
         agrees: Callable[[ReorderedBindings], bool],
     ) -> ReorderedBindings:
-        """Fewer of them with which it agrees as well: those on the two nodes, if that is enough,
-        and of a few none that does not matter.
+        """Fewer of the bindings with which the decision still agrees: those to the two nodes, if
+        they suffice, and of a few only those that matter.
         """
         fewer = self._neighbours.only(moved, nodes)
         if fewer == moved or (len(fewer) and agrees(fewer)):
             moved = fewer
         if len(moved) <= FEW:
-            for one in (*moved.after, *moved.before):
-                if len(moved) > 1 and agrees(moved.without(one)):
-                    moved = moved.without(one)
+            for binding in (*moved.after, *moved.before):
+                if len(moved) > 1 and agrees(moved.without(binding)):
+                    moved = moved.without(binding)
         return moved
 
     def _refused_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
@@ -344,9 +344,9 @@ class Shadow:
         return self._refused_ahead(doubt)
 
     def _refused_ahead(self, doubt: _Doubt) -> ShadowFinding:
-        """Whether it agrees with what was refused then, knowing of bindings that were seen later.
+        """Judge a refusal again with bindings that were observed later.
 
-        A nomination is not compared: of several nodes that cost the same one is drawn.
+        A nomination is not compared, since one of several equal nodes is drawn at random.
         """
         finding, pod, place = doubt.finding, doubt.pod, doubt.binding
         condition = _refusal(pod)
@@ -364,17 +364,17 @@ class Shadow:
                     break
             else:
                 return finding
-            told = {**_first(finding), **neighbours.told(place, moved)}  # not of itself
-        return finding._replace(outcome=Agreement.LAG, details=told)
+            details = {**_first(finding), **neighbours.told(place, moved)}  # without its own
+        return finding._replace(outcome=Agreement.LAG, details=details)
 
 
 def _first(finding: ShadowFinding) -> dict[str, Any]:
-    """What the first look found."""
+    """The result of the first judgement."""
     return {"first": finding.outcome.value, **finding.details}
 
 
 def _refusal(pod: Pod) -> PodCondition | None:
-    """The condition that says that the pod fits nowhere."""
+    """The condition of a pod that fits on no node."""
     condition = pod.condition(names.POD_SCHEDULED)
     if condition is None or condition.status != "False":
         return None

@@ -1,10 +1,10 @@
-"""One decision of another scheduler, judged by a profile of ours as the cluster stands.
+"""Judge one decision of another scheduler by a profile of ours, in the present state.
 
     placed         the same node? as high a score? does its node fit at all? which plugin differs?
-    unschedulable  do we refuse it, too? in the same words? with room made on the same node?
+    unschedulable  do we refuse it, too? with the same message? with room made on the same node?
 
-A runner of its own: all nodes are scored, extenders are not asked, and what it caches is nobody
-else's. What making room would have noted is taken back at once. It leaves the budget open.
+It uses a runner with its own cached results: all nodes are scored, and extenders are not called.
+Results of PostFilter plugins are withdrawn at once. It leaves the budget open.
 
 Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not judged.
 """
@@ -34,7 +34,7 @@ ALL_NODES: Final = 100
 
 
 class ShadowJudge:
-    """For the pods of one profile. `configured` is the runner that was configured for it."""
+    """Judges the pods of one profile. `configured` is the profile's own runner."""
 
     def __init__(self, context: SchedulerContext, configured: Runner) -> None:
         self.configured = configured
@@ -45,33 +45,35 @@ class ShadowJudge:
         self._runner = Runner(profile, context.cluster, context.nominator)
 
     def placed(self, pod: Pod, node: str) -> ShadowFinding:
-        """A pod that has no node yet as far as the cluster knows, and is given one."""
-        said = ShadowFinding(pod.key, self._name, OtherVerdict.PLACED, Agreement.UNKNOWN_NODE, node)
+        """Judge a binding of a pod that has no node in the cluster's state."""
+        finding = ShadowFinding(
+            pod.key, self._name, OtherVerdict.PLACED, Agreement.UNKNOWN_NODE, node
+        )
         row = self._cluster.nodes.row_of.get(node)
         if row is None:
-            return said
-        return self._judged(pod, said, lambda info: self._placed(info, row, said))
+            return finding
+        return self._judged(pod, finding, lambda info: self._placed(info, row, finding))
 
     def refused(self, pod: Pod, message: str, nominated: str) -> ShadowFinding:
-        """A pod that is told to fit nowhere, and for which room may be made on a node."""
-        said = ShadowFinding(
+        """Judge a refusal of a pod, with a nominated node if room is made there."""
+        finding = ShadowFinding(
             pod.key, self._name, OtherVerdict.UNSCHEDULABLE, Agreement.SAME, nominated
         )
-        return self._judged(pod, said, lambda info: self._refused(info, message, said))
+        return self._judged(pod, finding, lambda info: self._refused(info, message, finding))
 
     # --- inside ----------------------------------------------------------------------------------
 
     def _judged(
-        self, pod: Pod, said: ShadowFinding, judge: Callable[[PodInfo], ShadowFinding]
+        self, pod: Pod, finding: ShadowFinding, judge: Callable[[PodInfo], ShadowFinding]
     ) -> ShadowFinding:
-        """What `judge` finds; an error where it raises, and nobody's fault where extenders are
-        asked.
+        """The result of `judge`; ERROR if it raises, EXTENDER for differences of pods for which
+        extenders are called.
         """
         info = self._cluster.classes.info_of(pod)
         try:
             found = judge(info)
         except MISTAKES as raised:
-            return self._failed(said, raised)
+            return self._failed(finding, raised)
         if found.outcome is not Agreement.SAME and self.configured.consults(info):
             return found._replace(outcome=Agreement.EXTENDER)
         return found
@@ -81,29 +83,29 @@ class ShadowJudge:
         found: Decision | Rejection = run_alone(self._runner.schedule(info, seed=0))
         return found
 
-    def _failed(self, said: ShadowFinding, raised: BaseException) -> ShadowFinding:
+    def _failed(self, finding: ShadowFinding, raised: BaseException) -> ShadowFinding:
         if isinstance(raised, OutOfTurn):
-            told = str(raised)
+            message = str(raised)
         else:
-            told = failure_of(self._context, raised).message
-        return said._replace(outcome=Agreement.ERROR, details={"error": told})
+            message = failure_of(self._context, raised).message
+        return finding._replace(outcome=Agreement.ERROR, details={"error": message})
 
-    def _placed(self, info: PodInfo, row: int, said: ShadowFinding) -> ShadowFinding:
+    def _placed(self, info: PodInfo, row: int, finding: ShadowFinding) -> ShadowFinding:
         found = self._schedule(info)
         if isinstance(found, Rejection):
-            return _refused_by(said, found.status_at(row) or found.absent)
-        said = said._replace(ours=found.node)
+            return _refused_by(finding, found.status_at(row) or found.absent)
+        finding = finding._replace(ours=found.node)
         if found.row == row:
-            return said._replace(outcome=Agreement.SAME)
+            return finding._replace(outcome=Agreement.SAME)
         fitting = self._runner.fitting(info)
         rows = fitting.rows()
         if not rows[row]:
-            return _refused_by(said, fitting.status_on(row))
+            return _refused_by(finding, fitting.status_on(row))
         state = found.state
         ranking = state.rank(info, None if np.array_equal(rows, state.feasible) else rows)
         theirs, best = int(ranking[row]), int(ranking.max())
         if theirs == best and found.score is not None:
-            return said._replace(outcome=Agreement.TIE)
+            return finding._replace(outcome=Agreement.TIE)
         plugin, points = _points(state, row, found.row)
         details = {"score": theirs, "ours": int(ranking[found.row]), "points": points}
         fits = int(np.count_nonzero(rows))
@@ -112,24 +114,24 @@ class ShadowJudge:
         outcome = Agreement.SAMPLED if is_sampled else Agreement.SCORE
         if is_sampled:
             details["fits"] = fits
-        return said._replace(outcome=outcome, plugin=plugin, details=details)
+        return finding._replace(outcome=outcome, plugin=plugin, details=details)
 
-    def _refused(self, info: PodInfo, message: str, said: ShadowFinding) -> ShadowFinding:
+    def _refused(self, info: PodInfo, message: str, finding: ShadowFinding) -> ShadowFinding:
         found = self._schedule(info)
         if isinstance(found, Decision):
             details = {"message": message}
-            return said._replace(outcome=Agreement.PLACEABLE, ours=found.node, details=details)
+            return finding._replace(outcome=Agreement.PLACEABLE, ours=found.node, details=details)
         failure = rejected(found, self._make_room(info, found))
-        said = said._replace(ours=failure.nomination.node or "")
+        finding = finding._replace(ours=failure.nomination.node or "")
         if failure.message != message:
             details = {"message": message, "ours": failure.message}
-            return said._replace(outcome=Agreement.WORDS, details=details)
-        if said.ours != said.theirs:
-            return said._replace(outcome=Agreement.NOMINATION)
-        return said
+            return finding._replace(outcome=Agreement.WORDS, details=details)
+        if finding.ours != finding.theirs:
+            return finding._replace(outcome=Agreement.NOMINATION)
+        return finding
 
     def _make_room(self, info: PodInfo, rejection: Rejection) -> PostFilterResult | None:
-        """What PostFilter plugins say, without anything that would come of it."""
+        """The result of the PostFilter plugins, without carrying it out."""
         runner, context = self._runner, self._context
         if not runner.profile.post_filters:
             return None
@@ -140,18 +142,18 @@ class ShadowJudge:
         return result
 
 
-def _refused_by(said: ShadowFinding, status: Status | None) -> ShadowFinding:
+def _refused_by(finding: ShadowFinding, status: Status | None) -> ShadowFinding:
     if status is None:
-        return said._replace(outcome=Agreement.REFUSED)
+        return finding._replace(outcome=Agreement.REFUSED)
     details = {"reason": status.message}
-    return said._replace(outcome=Agreement.REFUSED, plugin=status.plugin, details=details)
+    return finding._replace(outcome=Agreement.REFUSED, plugin=status.plugin, details=details)
 
 
 def _points(state: ClassState, theirs: int, ours: int) -> tuple[str, list[dict[str, Any]]]:
-    """(who differs most, the weighted points of each plugin for both rows)."""
+    """(the plugin that differs most, the weighted points of each plugin for both rows)."""
     plugins, at_theirs = state.ranking.points_of(theirs)
     _, at_ours = state.ranking.points_of(ours)
-    told: list[dict[str, Any]] = [
+    points: list[dict[str, Any]] = [
         {
             "plugin": name,
             "weight": weight,
@@ -160,5 +162,5 @@ def _points(state: ClassState, theirs: int, ours: int) -> tuple[str, list[dict[s
         }
         for at, (name, weight) in enumerate(plugins)
     ]
-    most = max(told, key=lambda one: one["ours"] - one["theirs"], default=None)
-    return "" if most is None else most["plugin"], told
+    most = max(points, key=lambda scored: scored["ours"] - scored["theirs"], default=None)
+    return "" if most is None else most["plugin"], points

@@ -1,8 +1,9 @@
-"""The last bindings that were seen, and the orders in which they may have been decided.
+"""The last observed bindings, and the orders in which they may have been decided.
 
-Bounds  FAR on each side of the one that is asked about; bindings after these count as later. One
-        whose own binding took long may have been decided before up to the last of DELAYS, which
-        were seen before it. LAST_MAX bindings are remembered, TOLD_MAX named in each direction.
+Bounds  FAR bindings on each side of the judged one; bindings after these count as later. A pod
+        whose own binding took long may have been decided before up to the last of DELAYS bindings
+        that were observed before it. LAST_MAX bindings are stored, NAMED_MAX named in each
+        direction.
 """
 
 from collections import Counter, deque
@@ -19,18 +20,18 @@ Infos = tuple[PodInfo, ...]
 NEAR: Final = 64
 SHUFFLED: Final = 8
 FAR: Final = 256
-#: A binding that is refused and tried again takes seconds, in which thousands of others are seen.
+#: A binding that is refused and sent again takes seconds, with thousands of bindings in between.
 DELAYS: Final = (512, 1_024, 2_048)
-TOLD_MAX: Final = 16
-#: A look that comes late finds its neighbours; a megabyte.
+NAMED_MAX: Final = 16
+#: Enough for late judgements; a megabyte.
 LAST_MAX: Final = 8_192
-#: As far as a binding may be from its node's others, nearer ones first.
+#: Distances within which bindings to the same node are reordered, the nearest first.
 REACHES: Final = (SHUFFLED, NEAR)
 REACHES_LATE: Final = (NEAR // 2, FAR)
 
 
 class ObservedBinding(NamedTuple):
-    """`number` is its place among all bindings, `came` that of its pod among all pods."""
+    """`number`: serial number of the binding, `came`: serial number of the pod's arrival."""
 
     number: int
     uid: str
@@ -42,21 +43,21 @@ class ObservedBinding(NamedTuple):
         return self.came < other.came
 
     def was_its_turn(self, other: "ObservedBinding") -> bool:
-        """Equals in the queue's order, others as their bindings were seen."""
+        """Order pods of equal priority by arrival, others as their bindings were observed."""
         if self.priority == other.priority:
             return self.came < other.came
         return self.number < other.number
 
     def had_priority(self, other: "ObservedBinding") -> bool:
-        """More important ones were first, wherever they stood; less important ones as seen."""
+        """Order pods of higher priority first, pods of lower priority as observed."""
         if self.priority > other.priority:
             return self.number < other.number
         return self.priority == other.priority and self.came < other.came
 
 
 class ReorderedBindings(NamedTuple):
-    """Bindings that were decided in another order than they were seen in: of those seen before one
-    the ones decided after it, and of those seen after it the ones decided before.
+    """Bindings that were decided in another order than observed, relative to a judged one: observed
+    before it and decided `after` it, and observed after it and decided `before` it.
     """
 
     after: tuple[ObservedBinding, ...] = ()
@@ -65,15 +66,16 @@ class ReorderedBindings(NamedTuple):
     def __len__(self) -> int:
         return len(self.after) + len(self.before)
 
-    def without(self, one: ObservedBinding) -> "ReorderedBindings":
-        """All but one of them."""
-        after = tuple([other for other in self.after if other is not one])
-        return ReorderedBindings(after, tuple([other for other in self.before if other is not one]))
+    def without(self, binding: ObservedBinding) -> "ReorderedBindings":
+        """All bindings but this one."""
+        after = tuple([other for other in self.after if other is not binding])
+        before = tuple([other for other in self.before if other is not binding])
+        return ReorderedBindings(after, before)
 
 
 class Neighbours:
-    """Whoever was bound around the same time. `placed`: uid -> pod, as the cluster knows it;
-    `zone_of` tells the zone of a node by its name.
+    """Bindings around the same time. `placed`: uid -> pod in the cluster's state; `zone_of` returns
+    the zone of a node by its name.
     """
 
     def __init__(self, placed: Mapping[str, PodInfo], zone_of: Callable[[str], str]) -> None:
@@ -86,19 +88,19 @@ class Neighbours:
         self._helped: Counter[int] = Counter()
 
     def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> ObservedBinding:
-        """A binding is seen."""
+        """Add an observed binding."""
         self.count += 1
         binding = ObservedBinding(self.count, uid, came, priority, seen_s)
         self._last.append(binding)
         return binding
 
     def now(self, uid: str, came: int, priority: int, seen_s: float) -> ObservedBinding:
-        """Where a decision stands that is no binding: behind the last one that was seen."""
+        """The position of a decision without a binding: after the last observed binding."""
         return ObservedBinding(self.count, uid, came, priority, seen_s)
 
     def ahead(self, of: ObservedBinding) -> Iterator[ReorderedBindings]:
-        """Of those seen after it more and more of the first may have been decided before it: who
-        decides knows of them at once.
+        """Yield orders in which 1, 2, 4 ... of the next bindings were decided before it, since the
+        other scheduler knows its own decisions at once.
         """
         count = 1
         while count <= FAR and of.number + count // 2 < self.count:
@@ -108,13 +110,13 @@ class Neighbours:
     def orders(
         self, of: ObservedBinding, node: str, ours: str = "", *, is_late: bool
     ) -> Iterator[ReorderedBindings]:
-        """What may have been decided in another order than it was seen in, one possibility after
-        the other: the queue's order by arrival, by arrival among equals, by priority; after all of
-        the nearest; before the others on its node, or in its zone, and after those elsewhere, near
-        it and further away; after those on `ours`, the node that is chosen here, which may have
-        been full by then, and as to the others as seen, or on its own node by priority. What
-        `helped` most often comes first. `is_late`: among more of them; and in the end before all
-        that were seen before it, back to the last of DELAYS.
+        """Yield possible orders of decisions: by arrival, by arrival among equal priorities, by
+        priority; after all of the nearest bindings; before the other bindings to its node, or in
+        its zone, and after those elsewhere, near it and further away; after the bindings to `ours`,
+        the node that is chosen here, which may have been full by then, and otherwise as observed,
+        or by priority on its own node. Orders that `helped` most often come first. `is_late`:
+        among more bindings; and finally before all that were observed before it, back to the last
+        of DELAYS.
         """
         reach, zone = FAR if is_late else NEAR, self._zone_of(node)
 
@@ -158,9 +160,9 @@ class Neighbours:
     def otherwise(
         self, of: ObservedBinding, moved: ReorderedBindings, node: str
     ) -> ReorderedBindings | None:
-        """The same with the bindings to one more node in another order: those seen later decided
-        before, by which it may have been full; if they are so already, those seen before decided
-        after. None if there are neither.
+        """Also reorder the bindings to one more node: those observed later decided before, so that
+        the node may have been full; if they are already, those observed before decided after. None
+        if there are neither.
         """
         near = self._within(of.number - FAR, of.number + FAR)
         on_it = {other for other in near if self.node_of(other) == node}
@@ -176,13 +178,13 @@ class Neighbours:
         return None
 
     def helped(self) -> None:
-        """The last one tried was the one."""
+        """Count that the last order explained a decision."""
         self._helped[self._tried] += 1
 
     def _moved(
         self, of: ObservedBinding, reach: int, is_later: Callable[[ObservedBinding], bool]
     ) -> ReorderedBindings:
-        """As if those of the nearest were decided later of which it holds, and no others."""
+        """The order in which exactly the near bindings with `is_later` were decided later."""
         near = self._within(of.number - reach, of.number + reach)
         return ReorderedBindings(
             tuple([other for other in near if other.number < of.number and is_later(other)]),
@@ -192,23 +194,21 @@ class Neighbours:
     def far(
         self, of: ObservedBinding, until: ObservedBinding | None = None, *, is_late: bool
     ) -> Infos:
-        """Whoever was bound so much later that it was decided later in any of the orders; of these
-        the ones of which that does not hold for `until`, if given.
+        """The pods whose bindings are so much later that they were decided later in any order; with
+        `until`, only those of which that does not hold for `until`.
         """
         reach = FAR if is_late else NEAR
         end = self.count if until is None else until.number + reach
         return self._infos(self._within(of.number + reach + 1, end))
 
     def gone(self, of: ObservedBinding, moved: ReorderedBindings, *, is_late: bool) -> Infos:
-        """Who beside these was not there yet when it was decided, if some were decided otherwise
-        than they were seen.
-        """
+        """The near pods that were not placed yet at the decision, in the given order."""
         before = {other.number for other in moved.before}
         near = self._within(of.number + 1, of.number + (FAR if is_late else NEAR))
         return self._infos((*moved.after, *(o for o in near if o.number not in before)))
 
     def _within(self, first: int, last: int) -> list[ObservedBinding]:
-        """Those of these numbers that are remembered."""
+        """The stored bindings with these numbers."""
         if not self._last:
             return []
         oldest = self._last[0].number
@@ -219,19 +219,19 @@ class Neighbours:
         return tuple([info for info in found if info is not None])
 
     def only(self, moved: ReorderedBindings, nodes: Collection[str]) -> ReorderedBindings:
-        """Of these the ones on some nodes."""
+        """Only the bindings to these nodes."""
         return ReorderedBindings(
             tuple([other for other in moved.after if self.node_of(other) in nodes]),
             tuple([other for other in moved.before if self.node_of(other) in nodes]),
         )
 
     def node_of(self, other: ObservedBinding) -> str:
-        """Where it is; "" if it is gone."""
+        """The node of the binding's pod; "" if the pod is gone."""
         info = self._placed.get(other.uid)
         return "" if info is None else info.node_name
 
     def told(self, of: ObservedBinding, moved: ReorderedBindings) -> dict[str, Any]:
-        """The nearest of them: how many places and seconds away from this binding each was seen."""
+        """The nearest bindings as JSON, each with its distance in places and seconds."""
         return {
             name: [
                 {
@@ -240,7 +240,9 @@ class Neighbours:
                     "places": abs(other.number - of.number),
                     "seconds": round(abs(other.seen_s - of.seen_s), 3),
                 }
-                for other in sorted(others, key=lambda one: abs(one.number - of.number))[:TOLD_MAX]
+                for other in sorted(others, key=lambda near: abs(near.number - of.number))[
+                    :NAMED_MAX
+                ]
                 if (info := self._placed.get(other.uid)) is not None
             ]
             for name, others in (("decidedAfter", moved.after), ("decidedBefore", moved.before))

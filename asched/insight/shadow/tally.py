@@ -1,6 +1,6 @@
-"""What a shadow found so far: counts of all decisions, and the last examples of those that differ.
+"""The findings of a shadow: counts of all decisions, and the last examples of differences.
 
-It outlives the machine: a scheduler that starts over goes on counting.
+It outlives the machine: counting continues after the scheduler is restarted in the process.
 
 Bounds  EXAMPLES_MAX findings of each verdict and outcome; counts by profile, verdict, outcome and
         plugin, of which there are few.
@@ -30,12 +30,12 @@ class FindingTally:
     def __init__(self) -> None:
         #: (profile, verdict, outcome) -> how many
         self.decisions: Counter[Key] = Counter()
-        #: (profile, plugin, outcome) -> how many of those that a plugin made differ
+        #: (profile, plugin, outcome) -> number of differences that the plugin caused
         self.plugins: Counter[Key] = Counter()
         self._examples: dict[tuple[OtherVerdict, Agreement], deque[ShadowFinding]] = {}
 
     def add(self, finding: ShadowFinding) -> None:
-        """Count one."""
+        """Count a finding."""
         profile, outcome = finding.profile, finding.outcome
         self.decisions[profile, finding.verdict.value, outcome.value] += 1
         if outcome in (Agreement.SAME, Agreement.TIE, Agreement.MISSED):
@@ -48,7 +48,7 @@ class FindingTally:
         self._examples[key].append(finding)
 
     def told(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """All findings as JSON."""
         return {
             "profiles": {
                 name: self._of_profile(name) for name in sorted({key[0] for key in self.decisions})
@@ -60,27 +60,27 @@ class FindingTally:
         }
 
     def _of_profile(self, profile: str) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        report: dict[str, Any] = {}
         for verdict in OtherVerdict:
             counts = {
                 outcome: self.decisions[profile, verdict.value, outcome.value]
                 for outcome in Agreement
                 if self.decisions[profile, verdict.value, outcome.value]
             }
-            told[verdict.value] = {
+            report[verdict.value] = {
                 "outcomes": {outcome.value: count for outcome, count in counts.items()},
                 "agreement": agreement(counts),
             }
-        told["plugins"] = [
+        report["plugins"] = [
             {"plugin": plugin, "outcome": outcome, "count": count}
             for (name, plugin, outcome), count in sorted(self.plugins.items())
             if name == profile
         ]
-        return told
+        return report
 
 
 def agreement(counts: Mapping[Agreement, int]) -> float | None:
-    """The share of what was judged that agrees, from 0 to 1; None if nothing was judged."""
+    """The share of judged decisions that agree, from 0 to 1; None if none was judged."""
     judged = sum(count for outcome, count in counts.items() if outcome not in UNJUDGED)
     if not judged:
         return None

@@ -1,33 +1,33 @@
-"""What a shadow found, as text for people."""
+"""The findings of a shadow as text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from asched.insight.shadow.finding import MEANING, Agreement, OtherVerdict
 
-#: Examples shown of each outcome where not all are asked for.
+#: Examples shown of each outcome by default.
 SHOWN_MAX: Final = 5
-#: Those that are explained.
+#: Examples of lags, which are explained.
 LAGS_SHOWN: Final = 2
-#: Bindings named of one that was decided in another order.
+#: Bindings named for a decision in another order.
 NAMED_MAX: Final = 3
 
 
-def text(told: Mapping[str, Any], *, is_wide: bool = False) -> str:
-    """`told` is what `Tally.told` made. `is_wide`: with every example that is kept."""
-    return "\n".join(_lines(told, 1_000 if is_wide else SHOWN_MAX)) + "\n"
+def text(report: Mapping[str, Any], *, is_wide: bool = False) -> str:
+    """Format the JSON of a `FindingTally`. `is_wide`: with every stored example."""
+    return "\n".join(_lines(report, 1_000 if is_wide else SHOWN_MAX)) + "\n"
 
 
-def _lines(told: Mapping[str, Any], shown_max: int) -> Iterator[str]:
-    if not told["profiles"]:
+def _lines(report: Mapping[str, Any], shown_max: int) -> Iterator[str]:
+    if not report["profiles"]:
         yield "no decision was seen"
-    for name, profile in told["profiles"].items():
+    for name, profile in report["profiles"].items():
         for verdict in OtherVerdict:
             yield from _verdict(name, verdict, profile[verdict.value])
-        for one in profile["plugins"]:
-            yield f"  {one['count']:>8}  {one['outcome']} by {one['plugin']}"
-    yield from _examples(told["examples"], shown_max)
-    waiting = told.get("waiting", 0)
+        for counted in profile["plugins"]:
+            yield f"  {counted['count']:>8}  {counted['outcome']} by {counted['plugin']}"
+    yield from _examples(report["examples"], shown_max)
+    waiting = report.get("waiting", 0)
     if waiting:
         yield f"{waiting} decisions wait for a second look"
 
@@ -45,12 +45,12 @@ def _verdict(name: str, verdict: OtherVerdict, found: Mapping[str, Any]) -> Iter
 
 def _examples(examples: list[Mapping[str, Any]], shown_max: int) -> Iterator[str]:
     shown: dict[tuple[str, str], int] = {}
-    for one in reversed(examples):  # the last ones say more of how things are
-        key = one["verdict"], one["outcome"]
+    for example in reversed(examples):  # the newest first
+        key = example["verdict"], example["outcome"]
         shown[key] = shown.get(key, 0) + 1
-        if shown[key] > (LAGS_SHOWN if one["outcome"] == Agreement.LAG else shown_max):
+        if shown[key] > (LAGS_SHOWN if example["outcome"] == Agreement.LAG else shown_max):
             continue
-        yield _example(one)
+        yield _example(example)
 
 
 def _example(one: Mapping[str, Any]) -> str:
