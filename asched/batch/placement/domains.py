@@ -5,9 +5,9 @@
     apart      pods that must not share a domain get different ones
 
 A variant is a problem in which classes are split by domain. Guesses may be wrong in either
-direction, so a variant proves nothing; what is found in one is asked of the rules.
+direction, so a variant proves nothing; a plan that is found in one is checked by the rules.
 
-Bounds  VARIANTS_MAX guesses, of LOOKED_MAX that are looked at: each set of classes that must be
+Bounds  VARIANTS_MAX guesses, of LOOKED_MAX that are considered: each set of classes that must be
         together has its own choice, and there are as many guesses as the product of them; PARTS_MAX
         parts of classes in each.
 """
@@ -50,14 +50,14 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A problem whose classes are parts of others: `parents[c]` is the class that c was."""
+    """A problem with split classes: `parents[c]` is the original class of c."""
 
     problem: GangProblem
     parents: tuple[int, ...]
 
 
 def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
-    """Plans that may do, one after the other; in between, steps of the budget that come next."""
+    """Yield plans, one after the other; and before each step its cost in budget steps."""
     left = VARIANTS_MAX
     for variant in islice(variants(problem, rules), LOOKED_MAX):
         looked = 1 + problem.rows.size // COUNTED_A_STEP
@@ -77,7 +77,7 @@ def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
 
 
 def _in_order(plan: Plan, variant: Variant) -> Plan:
-    """Pods of classes that were split come in turns from each domain: spread is kept on the way."""
+    """Order a plan so that parts of a class alternate between domains, which keeps the spread."""
     turns: list[tuple[int, int, int, int, int]] = []
     seen: dict[int, int] = {}
     is_split = {p for p in variant.parents if variant.parents.count(p) > 1}
@@ -106,7 +106,7 @@ def variants(problem: GangProblem, rules: list[Rule]) -> Iterator[Variant | None
 def _tied(
     problem: GangProblem, rules: list[Rule]
 ) -> list[tuple[frozenset[int], npt.NDArray[np.int64]]]:
-    """Sets of classes that must share a domain, with its kind of domains."""
+    """The sets of classes that must share a domain, each with its domains by row."""
     found: list[tuple[set[int], npt.NDArray[np.int64]]] = []
     for rule in rules:
         classes = {rule.owner, *rule.about}
@@ -124,7 +124,7 @@ def _tied(
 def _homes(
     problem: GangProblem, classes: frozenset[int], domains: npt.NDArray[np.int64]
 ) -> list[Mask]:
-    """The domains in which all of these pods may have room, the roomiest first."""
+    """The domains in which all of these pods may fit, the domain with most room first."""
     members = sorted(classes)
     top = int(domains.max(initial=0)) + 1
     good = np.ones(top, dtype=np.bool_)
@@ -146,7 +146,7 @@ def _homes(
 
 
 def _split(problem: GangProblem, rules: list[Rule]) -> Variant | None:
-    """Split the classes that rules about domains speak of; None if their pods find no domains."""
+    """Split the classes of rules about domains; None if their pods find no domains."""
     caps, apart = list(problem.caps), problem.apart.copy()
     parts: dict[int, list[tuple[int, Mask]]] = {}
     taken: list[tuple[npt.NDArray[np.int64], frozenset[int], I64]] = []

@@ -1,14 +1,14 @@
 """Plans: how many pods of each class on each row, found with prices instead of scores.
 
-    patterns   what can stand together on a row: so many pods of each class, as many as fit
-    prices     each row takes the pattern that is worth most; what is short becomes dearer, what
-               is plenty cheaper, until what the rows take is on average what is there
-    rounding   each row keeps what it took at some moment, so that all together come near to the
-               average; then row after row gives up what is too much for what is missing
+    patterns   the numbers of pods of each class that fill a row together
+    prices     each row takes the pattern of the highest value; prices of missing classes rise, of
+               surplus classes fall, until the rows take on average the wanted pods
+    rounding   each row gets the pattern of one round, so that all rows together come near to the
+               average; then row after row exchanges surplus pods for missing ones
 
-Prices also prove: if all rows, each at its best, are worth less than the cheapest pods that have
-to be placed, there is no place for them. That holds for whatever prices, and is computed in whole
-numbers.
+Prices also give proofs: if the best patterns of all rows together have less value than the cheapest
+pods that have to be placed, there is no place for them. That holds for any prices, and is computed
+in integers.
 
 Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyond that DRAWS of them
         for each kind of rows, within DRAWN_MAX cells, and no proof); ROUNDS_MAX of prices; one
@@ -30,7 +30,7 @@ R = TypeVar("R")
 #: Generators yield how many steps of the budget come next, and return what they found.
 Steps = Generator[float, None, R]
 
-#: Cells of a table that are looked at in a step; what a row costs in a sweep, in steps, and cells
+#: Cells of a table that are read in a step; what a row costs in a sweep, in steps, and cells
 #: of its options for which another one is charged; changes that are compared in a step. Measured
 #: roughly.
 CELLS_A_STEP: Final = 8_000
@@ -41,7 +41,7 @@ PATTERNS_MAX: Final = 4_000
 #: not enough for DRAWS_MIN ways, none is tried.
 DRAWS, DRAWS_MIN = 48, 6
 DRAWN_MAX: Final = 12_000_000
-#: How often each cell is looked at for one way. Measured roughly.
+#: How often each cell is read for one way. Measured roughly.
 DRAW_LOOKS: Final = 16
 CELLS_MAX: Final = 6_000_000
 #: Rounds in which prices move: as many as this many looks at the table of patterns allow.
@@ -83,7 +83,7 @@ class RowPatterns(msgspec.Struct, frozen=True):
         return self.fit.size if self.drawn is None else 4 * self.drawn.size
 
     def best(self, prices: I64) -> I64:
-        """int64[K, C]: what is worth most to each kind of row."""
+        """int64[K, C]: the pattern of the highest value for each kind of row."""
         if self.drawn is not None:
             at = np.argmax(self.drawn @ prices, axis=1)
             found: I64 = self.drawn[np.arange(len(at)), at]
@@ -93,7 +93,7 @@ class RowPatterns(msgspec.Struct, frozen=True):
         return best
 
     def options(self, kind: int) -> I64:
-        """int64[S, C]: all that is known of one kind."""
+        """int64[S, C]: the known patterns of one kind of row."""
         if self.drawn is not None:
             known = self._distinct.get(kind)
             if known is None:
@@ -104,8 +104,8 @@ class RowPatterns(msgspec.Struct, frozen=True):
 
 
 def patterns(problem: GangProblem, *, only_all: bool = False) -> Steps[RowPatterns | None]:
-    """All that can stand together on a row; of pods so small that this is too much, some, but not
-    with `only_all`. None: of so many classes on so many kinds of rows not even that.
+    """All patterns of a row; only some if pods are so small that there are too many, but not with
+    `only_all`. None if there are too many classes and kinds of rows for either.
     """
     slots = problem.slots
     total = np.array(problem.counts, dtype=np.int64) @ problem.needs
@@ -240,7 +240,7 @@ def _refutation(bound: int, asked: int) -> str:
 
 
 def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
-    """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
+    """Distribute the patterns of the later rounds over the rows of each kind, then repair."""
     # A sequence that visits all rounds evenly for any range of rows.
     walk = np.arange(len(found.kind)) * 0.6180339887498949
     for start in range(STARTS):
@@ -268,7 +268,7 @@ def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
 
 
 def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) -> Steps[None]:
-    """Let each row take the pattern with which all of them together are best off. In place.
+    """Let each row take the pattern with which the whole plan is best. In place.
 
     What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
     """
@@ -291,7 +291,7 @@ def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) 
 
 
 def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
-    """Whether nothing is missing any more: some rows may have between them what is. In place.
+    """Try to exchange pods between rows for missing pods; whether none is missing then. In place.
 
     Chains of changes, one row each, from what is missing to what is not; of chains of one length
     the BEAM best go on.

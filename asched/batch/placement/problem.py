@@ -24,8 +24,8 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
     free     int64[R, N], never below zero
     rows     bool[C, N]: where a pod of the class may go at all
     caps     how many pods of a class one row takes at most
-    apart    bool[C, C]: classes of which no two pods share a row, with others than themselves
-    needed   how many pods must get places, of whatever classes
+    apart    bool[C, C]: pairs of different classes whose pods must not share a row
+    needed   how many pods must get places, of any classes
     """
 
     counts: tuple[int, ...]
@@ -53,7 +53,7 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
         return found
 
     def cheapest(self, prices: I64) -> tuple[int, tuple[int, ...]]:
-        """(what `needed` pods cost at least, how many of each class those are)."""
+        """(the lowest price of `needed` pods, the number of these pods by class)."""
         left, total = self.needed, 0
         taken = [0] * len(self.counts)
         for at in np.argsort(prices, kind="stable").tolist():
@@ -63,7 +63,7 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
         return total, tuple(taken)
 
     def of(self, counts: tuple[int, ...]) -> Self:
-        """The same with so many pods of each class, all of which are needed."""
+        """The same problem with these numbers of pods, all of which are needed."""
         return replace(self, counts=counts, needed=sum(counts))
 
 

@@ -66,15 +66,15 @@ class Board(Protocol):
         """All that was chosen for pods on the board beside their rows."""
 
     def choices(self, c: int, row: int) -> Iterable[Choice]:
-        """What could be chosen for the next pod of a class on a row. May be asked `patiently`."""
+        """The choices for the next pod of a class on a row. May be called by `patiently`."""
 
     def put(self, c: int, row: int, choice: Choice) -> bool:
-        """Place a pod of a class. False: something refuses to have it there; take it back. May be
-        asked `patiently`.
+        """Place a pod of a class. False: a plugin rejects it, and it has to be taken back. May be
+        called by `patiently`.
         """
 
     def take_back(self) -> Generator[Any, Any, None]:
-        """Take the pod back that was placed last."""
+        """Take back the pod that was placed last."""
 
     def goes_on(self) -> Generator[Any, Any, Unproven | None]:
         """Whether there may be one more step."""

@@ -25,7 +25,7 @@ Steps = Generator[float, None, R]
 
 #: Pods that do not fit now, although the amounts are free, get no start before this time.
 SOON_S: Final = 30.0
-#: Cells that are added or compared in a step, and promises beside which a look costs twice as much.
+#: Cells that are added or compared in a step, and promises that double the cost of a check.
 #: Measured roughly.
 CELLS_A_STEP: Final = 1_000
 LOOK_STEPS: Final = 1
@@ -154,7 +154,7 @@ class Timeline:
         cost of each check before it.
 
         Promises only take room: what does not fit without them is skipped by bisection. After that
-        `scan_max` moments are looked at.
+        `scan_max` times are checked.
         """
         yield self.look_steps
         times = self.times(horizon_s)

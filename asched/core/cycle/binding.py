@@ -62,7 +62,7 @@ class Binding(msgspec.Struct):
         if status.is_success:
             try:
                 yield self._bound()
-            except MISTAKES as raised:  # the pod is bound all the same
+            except MISTAKES as raised:  # the pod stays bound
                 self.context.contain(raised, "bind", self.attempt.pod.key)
             if self.attempt.runner.profile.post_binds:
                 yield from self._post_bind()
@@ -250,7 +250,7 @@ class Binding(msgspec.Struct):
         return failure("every bind plugin skipped the pod")
 
     def _settled(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:
-        """Run a bind plugin; whatever binding it sends is followed to its end."""
+        """Run a bind plugin, and follow the binding that it sends to its end."""
         try:
             effect = next(steps)
             while True:

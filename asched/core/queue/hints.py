@@ -364,7 +364,7 @@ class HintEvaluator:
     def _ask(self, plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
         start_s = self._counter_s()
         try:
-            # `value` is a Python function, and hints are asked by the million
+            # `_value_`, since `value` is a Python function, and hints are called by the million
             answer = hint(pod, change.old, change.new)._value_ if hint else QUEUE_TEXT
         except OutOfTurn:  # the pod's own attempt has enough time
             answer = Hint.QUEUE.value
