@@ -184,8 +184,10 @@ class SubQueues:
         yield "active", in_line(self.active)
         yield "backoff", in_line(self.backoff)
         yield "errors", in_line(self.errors)
-        yield "unschedulable", sorted_by_steps(self.all(), _key, _is_unschedulable)
-        yield "gated", sorted_by_steps(self.all(), _key, _is_gated)
+        unschedulable = sorted_by_steps(self.all(), _key, _is_unschedulable)
+        yield "unschedulable", unschedulable
+        gated = sorted_by_steps(self.all(), _key, _is_gated)
+        yield "gated", gated
 
     def _order(self, queued: QueuedPod, lane: ActiveQueue) -> Any:
         """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
