@@ -56,4 +56,4 @@ def add_plugin_flags(parser: argparse.ArgumentParser) -> None:
         metavar="WHICH",
         help="module:Class or file.py of a plugin, repeatable",
     )
-    parser.add_argument("--plugin-dir", default="", metavar="DIR", help="folder of plugin files")
+    parser.add_argument("--plugin-dir", default="", metavar="DIR", help="directory of plugin files")

@@ -1,6 +1,6 @@
 """`asched doctor`: check before a start whether the scheduler can run.
 
-Takes the flags of `asched run` and checks exactly that start, and three flags of its own:
+Takes the flags of `asched run`, to check that very start, and three flags of its own:
 
     --as USER         check the rights of another account, for instance
                       system:serviceaccount:asched-system:asched

@@ -303,9 +303,23 @@ METRICS: Final = (
 )
 LOGS: Final = (
     Flag("log-flush-frequency", "duration", "5s", "Logs", "time between flushes", idle=_BUFFERS),
-    Flag("log-json-info-buffer-size", "quantity", "0", "Logs", "(alpha)", idle=_BUFFERS),
+    Flag(
+        "log-json-info-buffer-size",
+        "quantity",
+        "0",
+        "Logs",
+        "log buffer size (alpha)",
+        idle=_BUFFERS,
+    ),
     Flag("log-json-split-stream", "bool", "false", "Logs", "errors to stderr, the rest to stdout"),
-    Flag("log-text-info-buffer-size", "quantity", "0", "Logs", "(alpha)", idle=_BUFFERS),
+    Flag(
+        "log-text-info-buffer-size",
+        "quantity",
+        "0",
+        "Logs",
+        "log buffer size (alpha)",
+        idle=_BUFFERS,
+    ),
     Flag("log-text-split-stream", "bool", "false", "Logs", "errors to stderr, the rest to stdout"),
     Flag("logging-format", "string", "text", "Logs", "text or json"),
     Flag("v", "Level", "0", "Logs", "verbosity", short="v"),
@@ -322,7 +336,7 @@ OWN: Final = (
     Flag("policy-configmap-namespace", "string", "kube-system", "asched", "its namespace"),
     Flag("use-legacy-policy-config", "bool", "false", "asched", "prefer the Policy file"),
     Flag("plugin", "text", "", "asched", "module:Class or file.py of a plugin, repeatable"),
-    Flag("plugin-dir", "string", "", "asched", "folder of plugin files"),
+    Flag("plugin-dir", "string", "", "asched", "directory of plugin files"),
     Flag("bind-concurrency", "int", "64", "asched", "bindings in flight at most"),
     Flag("record", "string", "", "asched", "file to record all inputs to, for asched replay"),
     Flag("record-max-bytes", "int", "1073741824", "asched", "size at which a recording ends"),
@@ -330,7 +344,9 @@ OWN: Final = (
     Flag("shadow-report", "string", "", "asched", "JSON file for the report of a shadow"),
     Flag("audit-period", "duration", "10m0s", "asched", "time of one audit of all cached objects"),
     Flag("status-controllers", "bool", "false", "asched", "write PodGroup and ElasticQuota status"),
-    Flag("explain-hint", "bool", "false", "asched", "add a hint to asched explain to conditions"),
+    Flag(
+        "explain-hint", "bool", "false", "asched", "name asched explain in messages of pending pods"
+    ),
 )
 
 ALL: Final = (
@@ -349,7 +365,7 @@ ALL: Final = (
 BY_NAME: Final[Mapping[str, Flag]] = {flag.name: flag for flag in ALL}
 BY_SHORT: Final[Mapping[str, Flag]] = {flag.short: flag for flag in ALL if flag.short}
 
-_PLAIN_SERVING: Final = "removed: serving without TLS; use --bind-address and --secure-port"
+_PLAIN_SERVING: Final = "serving without TLS was removed; use --bind-address and --secure-port"
 _LOG_FILES: Final = "removed in Kubernetes 1.26; redirect standard error instead"
 #: Flags of older kube-schedulers -> why they are refused, and the replacement.
 REMOVED: Final[Mapping[str, str]] = {

@@ -144,7 +144,7 @@ def test_what_upstream_starts_with_is_accepted() -> None:
             ),
         ),
         (["--", "a"], '"asched run" does not take any arguments, got ["a"]'),
-        (["--port=0"], "--port is refused: removed: serving without TLS"),
+        (["--port=0"], "--port is refused: serving without TLS was removed"),
         (["--log-dir=/x"], "--log-dir is refused: removed in Kubernetes 1.26"),
         (["--tls-curve-preferences=23"], "--tls-curve-preferences is refused: Python's TLS"),
         (
