@@ -275,9 +275,9 @@ def _scores(page: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     against = page.get("against")
     if line is not None and (is_wide or against is not None):
         yield ""
-        others = f"of the {line['feasible']} nodes that fit"
+        among = f"of the {line['feasible']} nodes that fit"
         lot = ", at random among nodes with equal points" if _was_drawn(line) else ""
-        yield f"{line['node']} was chosen with {line['score']} points {others}{lot}"
+        yield f"{line['node']} was chosen with {line['score']} points {among}{lot}"
         yield f"  {'':{NAME_WIDTH}}  raw, normalized, weighted"
         yield from _points(line["scores"])
         for entry in line.get("best", ()):

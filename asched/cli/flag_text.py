@@ -41,9 +41,9 @@ def _text(flag: Flag, value: Any) -> str:
     if flag.kind == "pattern=N,...":
         return ",".join(f"{pattern}={level}" for pattern, level in value)
     if flag.kind == "namedCertKey":
-        return f"[{';'.join(_cert_key(*one) for one in value)}]"
+        return f"[{';'.join(_cert_key(*entry) for entry in value)}]"
     if isinstance(value, Mapping):
-        return f"[{_csv(f'{key}={one}' for key, one in sorted(value.items()))}]"
+        return f"[{_csv(f'{key}={text}' for key, text in sorted(value.items()))}]"
     if isinstance(value, tuple):
         return f"[{_csv(map(str, value))}]"
     return str(value)

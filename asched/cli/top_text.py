@@ -49,20 +49,20 @@ def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     if is_wide and view["recent"]:
         yield ""
         yield "LAST DECISIONS"
-        for one in view["recent"][:RECENT_WIDE]:
-            when = datetime.fromtimestamp(one["at"], UTC).strftime("%H:%M:%SZ")
-            where = f" to {one['node']}" if "node" in one else ""
-            yield f"  {when}  {one['pod']} {one['what']}{where}"
+        for line in view["recent"][:RECENT_WIDE]:
+            when = datetime.fromtimestamp(line["at"], UTC).strftime("%H:%M:%SZ")
+            where = f" to {line['node']}" if "node" in line else ""
+            yield f"  {when}  {line['pod']} {line['what']}{where}"
 
 
 def _series(series: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
     """The last value and the maximum of each series."""
 
     def last(name: str) -> float | None:
-        return next((one for one in reversed(series[name]) if one is not None), None)
+        return next((value for value in reversed(series[name]) if value is not None), None)
 
     def most(name: str) -> float | None:
-        return max((one for one in series[name] if one is not None), default=None)
+        return max((value for value in series[name] if value is not None), default=None)
 
     if not series["seq"]:
         return
@@ -88,9 +88,9 @@ def _waiting(waiting: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     for group in shown:
         reasons = group["reasons"] if is_wide else group["reasons"][:VERDICTS]
         left = len(group["reasons"]) - len(reasons) + group["otherReasons"]
-        first, *others = map(_reason, reasons)
+        first, *further = map(_reason, reasons)
         yield f"{group['pods']:7d}  {_duration(group['oldestSeconds']):>7}  {first}"
-        yield from (f"{'':18}{one}" for one in others)
+        yield from (f"{'':18}{text}" for text in further)
         more = f"{left} more reasons; " if left else ""
         yield f"{'':18}{more}such as {', '.join(group['examples'][: 10 if is_wide else 1])}"
     hidden = len(groups) - len(shown) + waiting["otherGroups"]
@@ -99,9 +99,9 @@ def _waiting(waiting: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
         yield f"{pods:7d}  {'':7}  {hidden} other reasons"
 
 
-def _reason(one: Mapping[str, Any]) -> str:
-    said = f"{one['plugin']}: {one['reason']}" if one["plugin"] else one["reason"]
-    return said + (f" ({one['nodes']})" if one["nodes"] else "")
+def _reason(reason: Mapping[str, Any]) -> str:
+    said = f"{reason['plugin']}: {reason['reason']}" if reason["plugin"] else reason["reason"]
+    return said + (f" ({reason['nodes']})" if reason["nodes"] else "")
 
 
 def _gangs(gangs: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:

@@ -51,8 +51,8 @@ class Ending:
                 raise AskedToEndError
             return task.result()
         finally:
-            for one in (task, asked):
-                one.cancel()
+            for waiting in (task, asked):
+                waiting.cancel()
             await asyncio.gather(task, asked, return_exceptions=True)
 
     def _ask(self) -> None:

@@ -91,7 +91,7 @@ class Pages:
         """Close the port. Raises the error that kept the pages from opening."""
         if self._serving is not None:
             await self._serving.close()
-        for one in self._listening:
-            one.close()
+        for sock in self._listening:
+            sock.close()
         if self._failure is not None:
             raise self._failure

@@ -315,10 +315,10 @@ async def measured_runners(
         known=plugins.known,
         extenders=chain,
     )
-    for name, one in made.items():
-        one.meter = Meter(metrics.scheduler, name, counter_s)
+    for name, runner in made.items():
+        runner.meter = Meter(metrics.scheduler, name, counter_s)
     metrics.scheduler.know_plugins(
-        entry for one in made.values() for entry in counted_plugins(one.profile)
+        entry for runner in made.values() for entry in counted_plugins(runner.profile)
     )
     return made
 

@@ -128,9 +128,9 @@ class Serving:
     async def _serve(
         self, pages: Pages, listening: Sequence[socket.socket], turns: FairSelector
     ) -> None:
-        here, stop = asyncio.get_running_loop(), asyncio.Event()
-        here.set_exception_handler(loop_failed)
-        here.set_default_executor(Unawaited())
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(loop_failed)
+        loop.set_default_executor(Unawaited())
 
         async def from_home(asked: PageRequest) -> Page:
             made = asyncio.run_coroutine_threadsafe(pages(asked), self._home)
@@ -143,7 +143,7 @@ class Serving:
             server = Server(plan.options, from_home, *judges, turns=turns)
             server.certificates.trust(access.authorities())
             server.start(listening)
-            self._stop = lambda: tell_loop(here, stop.set)
+            self._stop = lambda: tell_loop(loop, stop.set)
             tell_loop(self._home, self._opened.set_result, None)
             works = server.keep_certificates(), access.follow(server.certificates), stop.wait()
             tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]

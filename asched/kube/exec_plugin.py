@@ -126,8 +126,8 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
             out, complaint = await asyncio.gather(*reading)
             await process.wait()
     except BaseException as error:
-        for one in reading:
-            one.cancel()
+        for reader in reading:
+            reader.cancel()
         await asyncio.gather(*reading, return_exceptions=True)
         await _end(process)
         if isinstance(error, TimeoutError):

@@ -136,8 +136,8 @@ class Clashes:
                 reporter=pod.spec.scheduler_name,
             )
         )
-        whose = "ours" if self._owns(pod) else "others"
-        self._refused(reason, whose)
+        scheduler = "ours" if self._owns(pod) else "others"
+        self._refused(reason, scheduler)
         extra = {
             "pod": pod.key,
             "node": pod.spec.node_name,

@@ -173,14 +173,14 @@ class QuotaStatus:
             if quota.metadata.namespace in quotas:
                 quotas[quota.metadata.namespace].append(quota)
         is_done, placed = True, self._cluster.placed
-        for namespace, mine in quotas.items():
+        for namespace, of_namespace in quotas.items():
             pods = self._running.get(namespace, {})
             for uid in [uid for uid in pods if uid not in placed]:
                 del pods[uid]
-            if not mine:
+            if not of_namespace:
                 self._running.pop(namespace, None)
             asked = _sum(pods.values())
-            for quota in mine:
+            for quota in of_namespace:
                 what, write = f"ElasticQuota {quota.metadata.key}", self._write(quota, asked)
                 if not await status_patch.is_done(write, what, self._wrote):
                     is_done = False

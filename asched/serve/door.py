@@ -137,8 +137,8 @@ class ConnectionServer:
         number.
         """
         self._listening = list(listening)
-        for one in self._listening:
-            asyncio.get_running_loop().add_reader(one, self._accept, one)
+        for sock in self._listening:
+            asyncio.get_running_loop().add_reader(sock, self._accept, sock)
         number: int = self._listening[0].getsockname()[1]
         return number
 
@@ -149,7 +149,9 @@ class ConnectionServer:
             asyncio.get_running_loop().remove_reader(listening)
             listening.close()
         self._listening.clear()
-        for connection in [one for one in self._connections if not one.is_busy]:
+        for connection in [
+            connection for connection in self._connections if not connection.is_busy
+        ]:
             connection.abort()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)

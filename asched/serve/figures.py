@@ -176,7 +176,7 @@ class Figures:
 
     def starts(self) -> Values:
         promised = self._context.cluster.singleton(Reservations).all()
-        hard = sum(one.is_hard for one in promised)
+        hard = sum(promise.is_hard for promise in promised)
         return {("hard",): hard, ("soft",): len(promised) - hard}
 
     def start_changes(self) -> Values:
@@ -230,7 +230,7 @@ class Figures:
 
     def _by_kind(self, read: Callable[[Any], float]) -> Callable[[], Values]:
         reflectors = self._scheduler.reflectors
-        return lambda: {(kind.plural,): read(one) for kind, one in reflectors.items()}
+        return lambda: {(kind.plural,): read(reflector) for kind, reflector in reflectors.items()}
 
     def _by_runner(self, read: Callable[[Runner], float]) -> Callable[[], Values]:
-        return lambda: {(name,): read(one) for name, one in self._context.runners.items()}
+        return lambda: {(name,): read(runner) for name, runner in self._context.runners.items()}

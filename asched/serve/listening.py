@@ -33,7 +33,7 @@ def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socke
     error_found = OSError(errno.EADDRNOTAVAIL, "no such address")
     for family, _, _, _, address in found:
         try:
-            one = socket.create_server(
+            sock = socket.create_server(
                 address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
             )
         except OSError as error:
@@ -43,8 +43,8 @@ def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socke
             for other in listening:
                 other.close()
             raise
-        one.setblocking(False)
-        listening.append(one)
+        sock.setblocking(False)
+        listening.append(sock)
     if not listening:
         raise error_found
     return listening

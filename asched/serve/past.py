@@ -141,9 +141,9 @@ async def _build(cluster: Cluster, then: Then, pod: Pod) -> None:
         for kind, obj in some:
             cluster.apply(Seen(kind, obj))
     async for placed in slices.in_slices(list(then.placed.values()), SLICE):
-        for one, where in placed:
-            if one.uid != pod.uid:
-                cluster.apply(Seen(POD, one.on(where)))
+        for placed_pod, where in placed:
+            if placed_pod.uid != pod.uid:
+                cluster.apply(Seen(POD, placed_pod.on(where)))
 
 
 def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> Rating:

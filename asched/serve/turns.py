@@ -56,7 +56,7 @@ class FairSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[Ready]:
         self._keep_to_share()
         ready = super().select(timeout)
-        clients = [one for one in ready if one[0].fd in self._address_of]
+        clients = [event for event in ready if event[0].fd in self._address_of]
         if not clients:
             return ready
         chosen = min(clients, key=self._last_turn)
@@ -67,10 +67,10 @@ class FairSelector(selectors.DefaultSelector):
         self._last_of.move_to_end(address)
         if len(self._last_of) > ADDRESSES_MAX:
             self._last_of.popitem(last=False)
-        return [one for one in ready if one is chosen or one[0].fd not in self._address_of]
+        return [event for event in ready if event is chosen or event[0].fd not in self._address_of]
 
-    def _last_turn(self, one: Ready) -> tuple[int, int]:
-        descriptor = one[0].fd
+    def _last_turn(self, event: Ready) -> tuple[int, int]:
+        descriptor = event[0].fd
         address = self._address_of[descriptor]
         return self._last_of.get(address, 0), self._last.get(descriptor, 0)
 

@@ -111,7 +111,7 @@ class Divisions:
         return found
 
     def _of(self, placements: Sequence[Placement]) -> DisjointPlacements | None:
-        masks = [one.rows for one in placements if one.rows is not None]
+        masks = [placement.rows for placement in placements if placement.rows is not None]
         if len(masks) < len(placements):
             return None
         for known, parts in self._known:

@@ -84,7 +84,7 @@ class Profile(msgspec.Struct, frozen=True):
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds its plugins read besides pods and nodes, each once."""
         plugins = self.plugins.values()
-        return tuple(dict.fromkeys(kind for one in plugins for kind in one.kinds))
+        return tuple(dict.fromkeys(kind for plugin in plugins for kind in plugin.kinds))
 
 
 def build(

@@ -92,28 +92,28 @@ def known(cluster: Cluster, kind: Kind) -> Mapping[str, Any]:
 
 def _disagreements(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) -> Iterator[str]:
     for kind, objects in listed.items():
-        theirs: dict[str, Any] = {obj.metadata.key: obj for obj in objects}  # type: ignore[attr-defined]
-        ours = {key: obj.metadata for key, obj in known(cluster, kind).items()}
-        for key in sorted(theirs.keys() | ours.keys()):
-            mine, real = ours.get(key), theirs.get(key)
-            if mine is None or real is None:
-                where = "exists only in the API" if mine is None else "does not exist in the API"
+        in_api: dict[str, Any] = {obj.metadata.key: obj for obj in objects}  # type: ignore[attr-defined]
+        cached_objects = {key: obj.metadata for key, obj in known(cluster, kind).items()}
+        for key in sorted(in_api.keys() | cached_objects.keys()):
+            cached, real = cached_objects.get(key), in_api.get(key)
+            if cached is None or real is None:
+                where = "exists only in the API" if cached is None else "does not exist in the API"
                 yield f"{kind.plural} {key}: {where}"
-            elif (mine.uid, mine.resource_version) != (
+            elif (cached.uid, cached.resource_version) != (
                 real.metadata.uid,
                 real.metadata.resource_version,
             ):
                 yield (
-                    f"{kind.plural} {key}: known at version {mine.resource_version}, the API is at"
-                    f" {real.metadata.resource_version}"
+                    f"{kind.plural} {key}: known at version {cached.resource_version},"
+                    f" the API is at {real.metadata.resource_version}"
                 )
         if kind is POD:
-            yield from _misplaced(cluster, theirs)
+            yield from _misplaced(cluster, in_api)
 
 
-def _misplaced(cluster: Cluster, theirs: Mapping[str, Any]) -> Iterator[str]:
+def _misplaced(cluster: Cluster, in_api: Mapping[str, Any]) -> Iterator[str]:
     placed = {uid: info for uid, info in cluster.placed.items() if not info.assumed}
-    for key, pod in theirs.items():
+    for key, pod in in_api.items():
         info = placed.pop(pod.metadata.uid, None)
         counted = info.node_name if info is not None else ""
         if counted != pod.spec.node_name:

@@ -106,10 +106,10 @@ class PodClass:
 
     def take_over(self, other: "PodClass") -> None:
         """Reuse all data derived from the equal spec of another class."""
-        mine = self.__dict__
+        derived_data = self.__dict__
         for name in _OF_SPEC:
             if name in other.__dict__:
-                mine.setdefault(name, other.__dict__[name])
+                derived_data.setdefault(name, other.__dict__[name])
 
     @derived
     def is_simple(self) -> bool:

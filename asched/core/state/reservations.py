@@ -141,16 +141,16 @@ class Reservations:
 
     def all(self) -> list[Reservation]:
         """All in order; a copy, for readers in other threads."""
-        return sorted(self._by_owner.values(), key=lambda one: one.order)
+        return sorted(self._by_owner.values(), key=lambda reservation: reservation.order)
 
     def of(self, owner: str) -> Reservation | None:
         return self._by_owner.get(owner)
 
     # --- for their owners ------------------------------------------------------------------------
 
-    def put(self, one: Reservation) -> None:
+    def put(self, reservation: Reservation) -> None:
         """Replace the owner's reservation."""
-        self._by_owner[one.owner] = one
+        self._by_owner[reservation.owner] = reservation
         self._moved()
 
     def drop(self, owner: str) -> Reservation | None:
@@ -186,14 +186,14 @@ class Reservations:
         end = self._ends.of(info, now_s)
         lasts_s = inf if end is None else end.at_s - now_s
         found = []
-        for one in self._by_owner.values():
-            is_own = any(like.cls is info.cls for like in one.likes)
-            if is_own or one.priority < info.pod.priority:
+        for reservation in self._by_owner.values():
+            is_own = any(like.cls is info.cls for like in reservation.likes)
+            if is_own or reservation.priority < info.pod.priority:
                 continue
-            if one.start_s < now_s + lasts_s:
-                found.append(one)
+            if reservation.start_s < now_s + lasts_s:
+                found.append(reservation)
             else:
-                self._flip_s = min(self._flip_s, one.start_s - lasts_s)
+                self._flip_s = min(self._flip_s, reservation.start_s - lasts_s)
         return found
 
     def codes(self, info: PodInfo, nodes: NodeView) -> I32:
@@ -205,12 +205,14 @@ class Reservations:
         if self._cluster.topology.on_trial:
             rows = range(nodes.size) if nodes.rows is None else nodes.rows.tolist()
             for at, row in enumerate(rows):
-                codes[at] = any(not self._leaves_room(one, info, row) for one in binding)
+                codes[at] = any(
+                    not self._leaves_room(reservation, info, row) for reservation in binding
+                )
             return codes
         need = vector(self._cluster, info.cls.accounted, 1)
         asked = need > 0
-        for one in binding:
-            left = self.left(one)
+        for reservation in binding:
+            left = self.left(reservation)
             short = (left.amounts[asked] < need[asked, None]).any(axis=0)
             refused = left.rows[short]
             if nodes.rows is None:
@@ -219,68 +221,72 @@ class Reservations:
                 codes[np.isin(nodes.rows, refused)] = 1
         return codes
 
-    def _leaves_room(self, one: Reservation, info: PodInfo, row: int) -> bool:
+    def _leaves_room(self, reservation: Reservation, info: PodInfo, row: int) -> bool:
         node = self._cluster.nodes.node_at[row]
-        if node is None or node.name not in one.needs:
+        if node is None or node.name not in reservation.needs:
             return True
         need = vector(self._cluster, info.cls.accounted, 1)
-        left = self._left_on(one, row, self._others(one))
+        left = self._left_on(reservation, row, self._others(reservation))
         return bool((left[need > 0] >= need[need > 0]).all())
 
     # --- amounts left ----------------------------------------------------------------------------
 
-    def left(self, one: Reservation) -> Left:
+    def left(self, reservation: Reservation) -> Left:
         """The amounts left at its start beside it and all others, up to date."""
-        nodes, known = self._cluster.nodes, one.left
+        nodes, known = self._cluster.nodes, reservation.left
         width = len(nodes.columns.read("allocatable"))
         version, end = (self.version, width), nodes.log.end
         if known is not None and known.version == version and known.cursor == end:
             return known
-        rows = [nodes.row_of[name] for name in one.needs if name in nodes.row_of]
+        rows = [nodes.row_of[name] for name in reservation.needs if name in nodes.row_of]
         if known is not None and known.version == version:
             moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
             if moved is not None and rows == list(known.at):  # the row of a node may have changed
-                others = self._others(one)
+                others = self._others(reservation)
                 for row in moved:
                     at = known.at.get(row)
                     if at is not None:
-                        known.amounts[:, at] = self._left_on(one, row, others)
+                        known.amounts[:, at] = self._left_on(reservation, row, others)
                 known.cursor = end
                 return known
         amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
-        others = self._others(one)
+        others = self._others(reservation)
         for at, row in enumerate(rows):
-            amounts[:, at] = self._left_on(one, row, others)
-        one.left = Left(np.array(rows, dtype=np.intp), amounts, end, version)
-        return one.left
+            amounts[:, at] = self._left_on(reservation, row, others)
+        reservation.left = Left(np.array(rows, dtype=np.intp), amounts, end, version)
+        return reservation.left
 
-    def is_broken(self, one: Reservation) -> bool:
+    def is_broken(self, reservation: Reservation) -> bool:
         """Whether its room will be missing at its start, also because of reservations before it."""
         nodes = self._cluster.nodes
-        if any(name not in nodes.row_of for name in one.needs):
+        if any(name not in nodes.row_of for name in reservation.needs):
             return True
-        left = self.left(one)
+        left = self.left(reservation)
         unschedulable = nodes.columns.read("unschedulable")[left.rows]
         if unschedulable.any():
             return True
         if not (left.amounts < 0).any():
             return False
-        before = [other for other in self._others(one) if other.order < one.order]
+        before = [other for other in self._others(reservation) if other.order < reservation.order]
         short = np.flatnonzero((left.amounts < 0).any(axis=0)).tolist()
         rows = left.rows[short].tolist()
-        return any(bool((self._left_on(one, row, before) < 0).any()) for row in rows)
+        return any(bool((self._left_on(reservation, row, before) < 0).any()) for row in rows)
 
-    def _others(self, one: Reservation) -> list[Reservation]:
+    def _others(self, reservation: Reservation) -> list[Reservation]:
         """Reservations with room in use at the start of this one."""
         every = self._by_owner.values()
-        return [other for other in every if other is not one and other.is_active(one.start_s)]
+        return [
+            other
+            for other in every
+            if other is not reservation and other.is_active(reservation.start_s)
+        ]
 
-    def _left_on(self, one: Reservation, row: int, others: Iterable[Reservation]) -> I64:
+    def _left_on(self, reservation: Reservation, row: int, others: Iterable[Reservation]) -> I64:
         cluster = self._cluster
-        left = self.free_at(row, one.start_s)
+        left = self.free_at(row, reservation.start_s)
         node = cluster.nodes.node_at[row]
         assert node is not None
-        for claimant in (one, *others):
+        for claimant in (reservation, *others):
             need = claimant.needs.get(node.name)
             if need is not None:
                 left -= vector(cluster, need.accounted, need.pods)

@@ -24,7 +24,7 @@ class Priorities(Counter[int]):
 
     def are_below(self, priority: int) -> bool:
         """Whether any pod has a lower priority."""
-        return any(one < priority for one in self)
+        return any(other < priority for other in self)
 
 
 class NamespaceUsage:

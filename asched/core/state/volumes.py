@@ -230,20 +230,20 @@ class VolumeIndex:
 
     def _referred(
         self,
-        mine: dict[CsiVolume, Rows],
-        others: dict[CsiVolume, Rows],
+        by_own_source: dict[CsiVolume, Rows],
+        by_other_source: dict[CsiVolume, Rows],
         volume: CsiVolume,
         row: int,
         amount: int,
     ) -> int:
         """The change of the row's number of volumes."""
-        rows = mine.setdefault(volume, {})
+        rows = by_own_source.setdefault(volume, {})
         before = row in rows
         _move(rows, row, amount)
         after = row in rows
         if not rows:
-            del mine[volume]
-        if before != after and row not in others.get(volume, _NOWHERE):
+            del by_own_source[volume]
+        if before != after and row not in by_other_source.get(volume, _NOWHERE):
             return 1 if after else -1
         return 0
 

@@ -274,8 +274,8 @@ def _of_reference(reference: str) -> list[UserPlugin]:
     cls: Any = module
     for part in attribute.split("."):
         if not hasattr(cls, part):
-            there = [name for name in vars(cls) if not name.startswith("_")]
-            hint = did_you_mean(part, there)
+            present = [name for name in vars(cls) if not name.startswith("_")]
+            hint = did_you_mean(part, present)
             text = f"--plugin {reference}: {where} has no {part}"
             raise PluginLoadError(text + (f" ({hint})" if hint else ""))
         cls = getattr(cls, part)

@@ -87,7 +87,11 @@ class _Comparison:
             if not suspects:
                 break
             await asyncio.sleep(SETTLE_S)
-            suspects = {k: one for k, one in suspects.items() if self._differs(k, one.head)}
+            suspects = {
+                k: suspicion
+                for k, suspicion in suspects.items()
+                if self._differs(k, suspicion.head)
+            }
             if not attempt and len(suspects) > SUSPECTS_MAX // 2:
                 await self._list_again(len(suspects))
                 return self._compared
@@ -121,10 +125,10 @@ class _Comparison:
 
     def _differs(self, key: str, head: "heads.ObjectHead | None") -> bool:
         """Whether the cached object differs from the listed one and is not newer."""
-        mine = audit.known_as(self._cluster, self._kind, key)
-        if mine is None or head is None:
-            return mine is not head
-        return _is_older(mine.metadata, head)
+        cached = audit.known_as(self._cluster, self._kind, key)
+        if cached is None or head is None:
+            return cached is not head
+        return _is_older(cached.metadata, head)
 
     # --- second comparison -----------------------------------------------------------------------
 
@@ -167,10 +171,10 @@ class _Comparison:
             return Suspicion(None, found.version)
         if not await self._taken_in():
             return suspicion
-        mine, real = audit.known_as(self._cluster, self._kind, key), found.obj
-        difference = self._difference(key, mine, real)
+        cached, real = audit.known_as(self._cluster, self._kind, key), found.obj
+        difference = self._difference(key, cached, real)
         if difference is not None:
-            self._deliver(mine, real)
+            self._deliver(cached, real)
             self._compared.differences.append(difference)
         return None
 
@@ -183,23 +187,25 @@ class _Comparison:
             await asyncio.sleep(0)
         return False
 
-    def _difference(self, key: str, mine: Any, real: Any) -> Difference | None:
+    def _difference(self, key: str, cached: Any, real: Any) -> Difference | None:
         plural = self._kind.plural
-        if mine is None and real is None:
+        if cached is None and real is None:
             return None
-        if mine is None:
+        if cached is None:
             return Difference(plural, key, What.ADDITION, "nothing", _version_text(real), real)
         if real is None:
-            return Difference(plural, key, What.DELETION, _version_text(mine), "nothing")
-        if not _is_older(mine.metadata, real.metadata):
+            return Difference(plural, key, What.DELETION, _version_text(cached), "nothing")
+        if not _is_older(cached.metadata, real.metadata):
             return None
-        return Difference(plural, key, What.CHANGE, _version_text(mine), _version_text(real), real)
+        return Difference(
+            plural, key, What.CHANGE, _version_text(cached), _version_text(real), real
+        )
 
-    def _deliver(self, mine: Any, real: Any) -> None:
+    def _deliver(self, cached: Any, real: Any) -> None:
         """Deliver at once: without an await since the check nothing newer can have arrived."""
         put, kind = self._reflector.put, self._reflector.spoken
-        if mine is not None and (real is None or mine.metadata.uid != real.metadata.uid):
-            put(Gone(kind, mine))
+        if cached is not None and (real is None or cached.metadata.uid != real.metadata.uid):
+            put(Gone(kind, cached))
         if real is not None:
             put(Seen(kind, real))
 
@@ -218,12 +224,12 @@ def _metadata(obj: Any) -> Any:
     return obj.metadata
 
 
-def _is_older(mine: Any, real: Any) -> bool:
+def _is_older(cached: Any, real: Any) -> bool:
     """Whether the cached object is outdated: another object, or an earlier version of it."""
-    if mine.uid != real.uid:
+    if cached.uid != real.uid:
         return True
-    return mine.resource_version != real.resource_version and not runs_backwards(
-        mine.resource_version, real.resource_version
+    return cached.resource_version != real.resource_version and not runs_backwards(
+        cached.resource_version, real.resource_version
     )
 
 

@@ -43,7 +43,7 @@ class Places:
     async def pods(self, *, hastes: bool) -> Compared:
         """Check that each pod is in its queue or on its node, and no other pod is."""
         context, compared = self._context, Compared()
-        queued = (one.key for one in context.queue.places.all())
+        queued = (queued_pod.key for queued_pod in context.queue.places.all())
         keys = list(dict.fromkeys((*self._cluster.pods_seen, *queued)))
         wrong = await self._wrong(keys, lambda key: fault_of(context, key), compared, hastes)
         uids = list(self._cluster.placed)

@@ -218,8 +218,8 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
         upstream = (*upstream, DEVICE_TAINT_RULE)
     profiles = examination.configuration.profiles
     enabled = {name for profile in profiles for name in needed_plugins(profile)}
-    theirs = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
-    return (*KINDS, *upstream, *theirs)
+    of_plugins = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
+    return (*KINDS, *upstream, *of_plugins)
 
 
 async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[Finding]:
@@ -234,7 +234,7 @@ async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[F
     missing = [
         kind
         for kind in kinds
-        if not any(one.plural in known[one.group_version] for one in versions_of(kind))
+        if not any(version.plural in known[version.group_version] for version in versions_of(kind))
     ]
     if not missing:
         return [Finding("kinds", State.OK, f"the server has all {len(kinds)} kinds")]

@@ -32,7 +32,7 @@ async def waiting_gangs(context: SchedulerContext) -> dict[str, Any]:
         found += [(len(group.unplaced), key, group) for key, group in part if group.unplaced]
     gangs = [
         {"group": key, "unplaced": unplaced, **_counts(context, key, group)}
-        for unplaced, key, group in nlargest(GANGS_MAX, found, key=lambda one: one[:2])
+        for unplaced, key, group in nlargest(GANGS_MAX, found, key=lambda item: item[:2])
     ]
     return {"count": len(found), "gangs": gangs}
 

@@ -20,7 +20,7 @@ def holds_for(context: SchedulerContext, pod: Pod) -> list[dict[str, Any]]:
     """
     own, cluster = request_of(pod), context.cluster
     bookings = cluster.singleton(Bookings).all()
-    largest = nlargest(OWNERS_MAX, bookings, key=lambda one: (_places(one), one.key))
+    largest = nlargest(OWNERS_MAX, bookings, key=lambda booking: (_places(booking), booking.key))
     return [
         {
             "owner": f"provisioningrequest/{booking.key}",

@@ -74,9 +74,13 @@ class _Observations:
         """(bounds, counts by bucket)."""
         bounds: Sequence[float] = ()
         now: list[int] = []
-        for one in histograms:
-            bounds = one.bounds
-            now = [a + b for a, b in zip(now, one.counts, strict=True)] if now else list(one.counts)
+        for histogram in histograms:
+            bounds = histogram.bounds
+            now = (
+                [a + b for a, b in zip(now, histogram.counts, strict=True)]
+                if now
+                else list(histogram.counts)
+            )
         before, self._before = self._before, tuple(now)
         if len(before) != len(now) or any(a < b for a, b in zip(now, before, strict=True)):
             return bounds, now

@@ -89,7 +89,7 @@ def _described(why: Why, group: _Group, histories: Histories, now_s: float) -> M
         for plugin, _, reason, nodes in RecordedRejection(*line.details).summary:
             key = plugin, reason[:REASON_CHARS]
             counts[key] = counts.get(key, 0) + nodes
-    verdicts: Sequence[tuple[str, str]] = sorted(why, key=lambda one: -counts.get(one, 0))
+    verdicts: Sequence[tuple[str, str]] = sorted(why, key=lambda reason: -counts.get(reason, 0))
     return {
         "pods": group.pods,
         "oldestSeconds": round(max(now_s - group.oldest_s, 0.0), 1),

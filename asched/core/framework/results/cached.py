@@ -244,8 +244,8 @@ class CachedScores(CachedResult):
         """The normalized score of every row, if all raw scores are equal."""
         version, normal = self._normal
         if version != self.full_version:
-            one = self.values[self.first_live : self.first_live + 1]
-            normal = int(self.plugin.normalize(one, self.data)[0])
+            score = self.values[self.first_live : self.first_live + 1]
+            normal = int(self.plugin.normalize(score, self.data)[0])
             self._normal = (self.full_version, normal)
         return normal
 

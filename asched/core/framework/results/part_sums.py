@@ -116,7 +116,7 @@ class KeptSums:
         known = self._kept.get(key)
         if known is None or known.parts is not parts:
             known = self._kept[key] = make()
-            taken = sum(one.bytes for one in self._kept.values())
+            taken = sum(sums.bytes for sums in self._kept.values())
             while taken > BYTES_MAX and len(self._kept) > 1:
                 taken -= self._kept.popitem(last=False)[1].bytes
         self._kept.move_to_end(key)

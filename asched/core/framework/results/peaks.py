@@ -141,7 +141,7 @@ class PeaksByDomain(Peaks):
         of_rows, totals = self._feasible.domain_of, self._totals
         starts = _starts(len(totals))
         apart = (np.where(of_rows == id_, totals, NOT_FEASIBLE) for id_ in self._ids)
-        below: I64 = np.stack([np.maximum.reduceat(one, starts) for one in apart])
+        below: I64 = np.stack([np.maximum.reduceat(entries, starts) for entries in apart])
         self._levels.append(below)
         self.looked += len(self._ids) * len(totals)
         while below.shape[1] > BLOCK_ROWS:

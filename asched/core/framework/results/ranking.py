@@ -260,6 +260,6 @@ class Ranking(ByRow[None]):
 
 def _aspects_of(points: list[WeightedPoints]) -> int:
     aspects = 0
-    for one in points:
-        aspects |= one.aspects
+    for part in points:
+        aspects |= part.aspects
     return aspects

@@ -41,12 +41,12 @@ Reader = Callable[[int], tuple[int, ...]]
 def reader(items: Sequence[Item]) -> Reader:
     """Read all at once, unrolled: it is called for each pod, and a loop takes longer for two."""
     match items:
-        case [one]:
-            return lambda row: (one(row),)
-        case [one, two]:
-            return lambda row: (one(row), two(row))
-        case [one, two, three]:
-            return lambda row: (one(row), two(row), three(row))
+        case [first]:
+            return lambda row: (first(row),)
+        case [first, second]:
+            return lambda row: (first(row), second(row))
+        case [first, second, third]:
+            return lambda row: (first(row), second(row), third(row))
     return lambda row: tuple([item(row) for item in items])
 
 
@@ -262,9 +262,9 @@ class WeightedPoints(ByRow[None]):
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
-        raw, bounds, one = self.scores.values, self._bounds, self._scorer.plugin.scaled_one
+        raw, bounds, scale_one = self.scores.values, self._bounds, self._scorer.plugin.scaled_one
         for row in rows:
-            points = one(raw.item(row), bounds)
+            points = scale_one(raw.item(row), bounds)
             if points is None:
                 if self._feasible.has(row):
                     return False
