@@ -173,7 +173,7 @@ async def test_a_pod_and_its_gang_are_a_click_away_and_back_goes_back() -> None:
         told = await text(tab, "#details")
         for part in ("unschedulable", "3,300 equal pods", "0 of 5,000 nodes fit"):
             assert part in told
-        assert "cpu: 1 free, 4 asked" in told
+        assert "cpu: 1 free, 4 requested" in told
         await tab.eval("document.querySelector('#details-body button').click()")
         await tab.until("document.getElementById('details').innerText.includes('3 cpu less')")
         await picture(tab, "pod-details")
