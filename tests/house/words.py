@@ -19,10 +19,6 @@ QUOTED: set[tuple[str, str]] = {
         "lab/asched_lab/sim/scenarios/__init__.py",
         "from asched_lab.sim.scenarios.strangers_apart import StrangersApart",
     ),
-    (  # an attribute of asched/ops/recording
-        "lab/asched_lab/replay/reading.py",
-        'self.cut_off = reader.trouble or "it was not closed"',
-    ),
 }
 
 #: Packages that are still to be rewritten. Entries go, none comes.

@@ -82,7 +82,7 @@ class Recording:
             self.cut_off = f"a line after turn {self.turns} cannot be read: {error}"
             return
         if not is_closed:
-            self.trouble = reader.problem or "nobody closed it"
+            self.cut_off = reader.problem or "it was not closed"
 
 
 def _turn(number: int, line: TurnLine, lists: Lists) -> RecordedTurn:

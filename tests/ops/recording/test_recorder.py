@@ -56,7 +56,7 @@ def test_a_crash_leaves_what_the_thread_had_written(tmp_path: Path) -> None:
     found = Recording(tmp_path / "recording")
 
     assert [len(turn.facts) for turn in found] == [6]
-    assert "ends in the middle" in found.trouble
+    assert "ends in the middle" in found.cut_off
 
 
 def test_a_file_that_cannot_be_is_told_at_once(tmp_path: Path) -> None:
