@@ -7,7 +7,7 @@ from asched.batch.capacity import warnings
 from asched.batch.groups import incomplete
 from asched.batch.groups.attempt import GroupAttempt, gather
 from asched.batch.groups.cycle import schedule_group
-from asched.batch.groups.dry_run import GangLooks
+from asched.batch.groups.dry_run import GangDryRuns
 from asched.batch.provisioning import book, consuming, cycle
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -30,7 +30,7 @@ class GroupUnits(Extension):
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
-        self._dry_runs = GangLooks()
+        self._dry_runs = GangDryRuns()
         self._version: Hashable = None
 
     def is_used(self) -> bool:

@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
     is_beyond: bool
 
 
-class GangLooks:
+class GangDryRuns:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Waiting] = OrderedDict()
         self._pods = 0  # size of the cache, in pods

@@ -46,7 +46,7 @@ def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
     return tuple(dict.fromkeys((*KINDS, *gangs.kinds, *of_plugins)))
 
 
-class Beside(Protocol):
+class ShadowObserver(Protocol):
     """Compares our decisions with those of another scheduler; `insight/shadow` implements it."""
 
     def about_to_see(self, fact: Fact) -> None:
@@ -85,7 +85,7 @@ class SchedulerContext(msgspec.Struct):
     gang_search_steps: int = 300_000
     #: Called with each chosen node, before the columns change.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
-    beside: Beside | None = None
+    beside: ShadowObserver | None = None
     #: Features that schedule several pods as a unit, or over time; made with the machine.
     extensions: "Extensions" = msgspec.field(default=None)  # type: ignore[assignment]
     #: (point, profile, status) -> how often, since the last report to the observer

@@ -75,7 +75,7 @@ class _Doubt(msgspec.Struct):
 
 
 class Shadow:
-    """Implements `core.cycle.context.Beside`."""
+    """Implements `core.cycle.context.ShadowObserver`."""
 
     def __init__(self, context: SchedulerContext, tally: FindingTally) -> None:
         self._context = context
