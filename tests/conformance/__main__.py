@@ -1,8 +1,10 @@
 """Replays recorded decisions of kube-scheduler and prints how many agree.
 
-    python -m tests.conformance PATH... [--family NAME] [--json] [--parity]
+    python -m tests.conformance PATH... [--family NAME] [--rules MINOR] [--json] [--parity]
 
-PATH is a file of a corpus, or a folder of them. `--parity` refreshes the tables of
+PATH is a file of a corpus, or a folder of them. `--rules` replays single cases by the rules of that
+minor version, with the gates that they were recorded with; without it, by those of the version
+that they are of. `--parity` refreshes the tables of
 docs/results/conformance.md as well. The exit status is 0 only if everything that was replayed
 agrees or is declared to differ; what is not covered yet is listed, and never counts as passed.
 """
@@ -13,9 +15,11 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from asched.core.config.versions import MINORS
 from tests.conformance import cases, hints, parity, queue_traces, registrations_file, traces
 from tests.conformance.cases import Result
 
@@ -28,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--family", help="replay this family alone")
+    parser.add_argument(
+        "--rules", choices=MINORS, default="", help="replay by the rules of this minor version"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     parser.add_argument("--parity", action="store_true", help="rewrite the tables in docs/results")
     options = parser.parse_args(arguments)
@@ -38,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     results = [
         result
         for path in files(options.paths)
-        for result in replay_file(path)
+        for result in replay_file(path, options.rules)
         if options.family in (None, result.family)
     ]
     report(results, as_json=options.json)
@@ -61,8 +68,10 @@ def files(paths: list[Path]) -> Iterator[Path]:
             yield path
 
 
-def replay_file(path: Path) -> Iterator[Result]:
-    """All results of one file; its first line tells which format it has."""
+def replay_file(path: Path, minor: str = "") -> Iterator[Result]:
+    """All results of one file; its first line tells which format it has. `minor`: the version whose
+    rules decide single cases, "" for that of their family.
+    """
     if path.name == "registrations.json":
         yield registrations_file.replay(path)
         return
@@ -77,7 +86,7 @@ def replay_file(path: Path) -> Iterator[Result]:
         elif "steps" in record:
             yield _of(record, traces.replay)
         elif "expect" in record:
-            yield _of(record, cases.replay)
+            yield _of(record, partial(cases.replay, minor=minor))
         elif "extenders" in record and "requests" in record:
             yield extender_scenario(record)
         else:

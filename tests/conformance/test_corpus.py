@@ -13,3 +13,11 @@ def test_the_corpus_agrees_whole() -> None:
     assert len(results) > 2500
     assert not [r.name for r in results if r.missing]
     assert not {r.name: r.differences for r in results if r.differences}
+
+
+@pytest.mark.shared
+def test_cases_of_the_allocator_of_1_37_agree() -> None:
+    folder = shared_path("conformance/1.37-derived")
+    results = [result for path in files([folder]) for result in replay_file(path)]
+    assert len(results) == 36
+    assert not {r.name: r.differences for r in results if r.differences}

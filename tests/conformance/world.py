@@ -54,11 +54,14 @@ def build(
     config: Mapping[str, Any] | None,
     objects: Mapping[str, Any],
     gates: Mapping[str, bool] | None = None,
+    rules: Mapping[str, bool] | None = None,
 ) -> World:
-    """Assemble the profiles of a case and show them its cluster. `gates`: those that differ."""
+    """Assemble the profiles of a case and show them its cluster. `gates`, `rules`: those that
+    differ from 1.36.
+    """
     cluster = Cluster()
     nominator = Nominator(cluster.pods_seen.get)
-    effective = configuration(config or {}, {**DEFAULT_GATES, **(gates or {})})
+    effective = configuration(config or {}, {**DEFAULT_GATES, **(rules or {}), **(gates or {})})
     factories = in_tree(effective.gates)
     missing: set[str] = set()
     runners = {}

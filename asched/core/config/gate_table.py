@@ -1,10 +1,13 @@
-"""Every feature gate of kube-scheduler 1.36.2 as data: stage, default, locks, parents.
+"""Every feature gate of kube-scheduler 1.36 as data (stage, default, locks, parents), and what
+newer minor versions change of it.
 
+Rules   of 1.37 and 1.38, changes are listed where the stage and the default are known; gates of
+        other components that are not listed keep what they had.
 Source  the help text of kube-scheduler 1.36.2 (alpha and beta gates) and its start-up errors
-        (locks and parents)
+        (locks and parents); release notes of 1.37; CHANGELOG-1.38.md
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 #: gate -> (stage, default)
 GATES: Final[dict[str, tuple[str, bool]]] = {
@@ -280,4 +283,89 @@ PARENTS: Final[dict[str, tuple[str, ...]]] = {
     "WindowsGracefulNodeShutdown": ("GracefulNodeShutdown",),
     "WorkloadAwarePreemption": ("GangScheduling",),
     "WorkloadWithJob": ("GenericWorkload",),
+}
+
+
+class GateChanges(NamedTuple):
+    """What a minor version changes of the gates of the one before."""
+
+    #: gate -> (stage, default)
+    moved: dict[str, tuple[str, bool]]
+    locked: frozenset[str]
+    #: gate -> the gate that includes it; "" if what it switched is on for good
+    removed: dict[str, str]
+
+
+_ALPHA: Final = ("ALPHA", False)
+_ON: Final = ("BETA", True)
+_OFF: Final = ("BETA", False)
+_GA: Final = ("GA", True)
+
+CHANGES: Final[dict[str, GateChanges]] = {
+    "1.37": GateChanges(
+        moved={
+            "AllowUnsafeMalformedObjectDeletion": _ON,
+            "ClusterTrustBundle": _GA,
+            "ClusterTrustBundleProjection": _GA,
+            "CompositePodGroup": _ALPHA,
+            "ConcurrentWatchObjectDecode": _ON,
+            "DRADerivedAttributes": _ALPHA,
+            "DRADeviceCompatibilityGroups": _ALPHA,
+            "DRADeviceTaintRules": _GA,
+            "DRADeviceTaints": _GA,
+            "DRAExtendedResource": _GA,
+            "DRAFractionalCapacityRange": _ON,
+            "DRAOptionalNodeOperations": _ALPHA,
+            "DRAResourceClaimDeviceStatus": _GA,
+            "DRAWorkloadResourceClaims": _OFF,
+            "EtcdRangeStream": _ON,
+            "ExcludeAdmissionWebhookVirtualResources": _ON,
+            "GenericWorkload": _OFF,
+            "HPAConfigurableTolerance": _GA,
+            "HPAOptimizedSelectorStore": _ON,
+            "HostnameOverride": _GA,
+            "InPlacePodVerticalScalingInitContainers": _GA,
+            "InPlacePodVerticalScalingSchedulerPreemption": _ALPHA,
+            "InterPodAffinityHostnameFastPath": _ALPHA,
+            "ManifestBasedAdmissionControlConfig": _ON,
+            "NativeHistograms": _ON,
+            "NodeDeclaredFeatures": _GA,
+            "PLEGOnDemandRelist": _GA,
+            "PersistentVolumeClaimUnusedSinceTime": _ON,
+            "PodAndContainerStatsFromCRI": _OFF,
+            "PodCertificateRequest": _GA,
+            "PodGroupPreemptionPolicy": _ALPHA,
+            "PodLevelResourceManagers": _OFF,
+            "RelaxedServiceNameValidation": _GA,
+            "SELinuxMount": _GA,
+            "SchedulerPreQueueingHints": _ALPHA,
+            "StorageCapacityScoring": _ON,
+            "VolumeLimitScaling": _ON,
+            "WatchListCompression": _ON,
+        },
+        locked=frozenset(
+            {
+                "DRAExtendedResource",
+                "DRAPrioritizedList",
+                "DRAResourceClaimDeviceStatus",
+                "DeclarativeValidationTakeover",
+                "HostnameOverride",
+                "NodeDeclaredFeatures",
+            }
+        ),
+        removed={
+            "APIServerTracing": "",
+            "AnyVolumeDataSource": "",
+            "ConsistentListFromCache": "",
+            "GangScheduling": "GenericWorkload",
+            "PreventStaticPodAPIReferences": "",
+            "SidecarContainers": "",
+            "WorkloadAwarePreemption": "GenericWorkload",
+        },
+    ),
+    "1.38": GateChanges(
+        moved={"GenericWorkload": _GA, "ManagedFieldsOptOut": _ALPHA},
+        locked=frozenset({"DRADeviceTaintRules", "DRADeviceTaints"}),
+        removed={"DynamicResourceAllocation": "", "PodSchedulingReadiness": ""},
+    ),
 }

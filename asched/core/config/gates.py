@@ -1,4 +1,4 @@
-"""Feature gates of kube-scheduler 1.36: their stage, default, lock and parents, and
+"""Feature gates of kube-scheduler by minor version: their stage, default, lock and parents, and
 `--feature-gates`.
 
 Rules   a locked gate may be named with its own value only; an enabled gate needs its parents
@@ -7,16 +7,21 @@ Rules   a locked gate may be named with its own value only; an enabled gate need
                 A gate that asched implements is in HONOURED. A gate that kube-scheduler implements
                 and asched does not is in REFUSED, and rejected if it differs from its default. All
                 others belong to other components: setting them gives a warning and has no effect.
-Source  help text and start-up errors of kube-scheduler 1.36.2
+                A gate of another minor version than the one in force is rejected with the version
+                that has it, unless it has no effect here. The state of the gates includes that of
+                the rules of `versions.py`.
+Source  help text and start-up errors of kube-scheduler 1.36.2; release notes of 1.37
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 import msgspec
 
-from asched.core.config.gate_table import GATES, LOCKED, PARENTS
+from asched.core.config.gate_table import CHANGES, GATES, LOCKED, PARENTS
 from asched.core.config.problem import quoted
+from asched.core.config.versions import BASE, MINORS, rules_of
 
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
@@ -31,6 +36,7 @@ HONOURED: Final = frozenset(
         "ComponentFlagz",
         "ComponentStatusz",
         "DRADeviceTaintRules",
+        "DRAFractionalCapacityRange",
         "DRAPrioritizedList",
         "DRASchedulerFilterTimeout",
         "GangScheduling",
@@ -69,11 +75,18 @@ REFUSED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         (
+            "CompositePodGroup",
             "CoordinatedLeaderElection",
+            "DRADerivedAttributes",
+            "DRADeviceCompatibilityGroups",
             "DRAListTypeAttributes",
             "DRANodeAllocatableResources",
+            "DRAOptionalNodeOperations",
             "DRAWorkloadResourceClaims",
+            "InPlacePodVerticalScalingSchedulerPreemption",
+            "ManagedFieldsOptOut",
             "NativeHistograms",
+            "PodGroupPreemptionPolicy",
         ),
         _NEVER,
     ),
@@ -82,7 +95,50 @@ REFUSED: Final[Mapping[str, str]] = {
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
-DEFAULT_GATES: Final[Mapping[str, bool]] = {name: default for name, (_, default) in GATES.items()}
+
+class GateTable(NamedTuple):
+    """The gates of one minor version."""
+
+    #: gate -> (stage, default)
+    gates: Mapping[str, tuple[str, bool]]
+    locked: frozenset[str]
+    #: gate that is gone -> the gate that includes it; "" if it is on for good
+    removed: Mapping[str, str]
+
+
+@cache
+def table_of(minor: str) -> GateTable:
+    """The gates of a minor version of MINORS: those of 1.36 and every change since."""
+    gates, locked, removed = dict(GATES), LOCKED, dict[str, str]()
+    for later in MINORS[1 : MINORS.index(minor) + 1]:
+        changes = CHANGES[later]
+        removed |= changes.removed
+        gates = {k: v for k, v in (gates | changes.moved).items() if k not in removed}
+        locked = (locked | changes.locked) - removed.keys()
+    return GateTable(gates, locked, removed)
+
+
+@cache
+def default_gates(minor: str) -> Mapping[str, bool]:
+    """The state of every gate and rule of a minor version where no flag changes it."""
+    state = {name: default for name, (_, default) in table_of(minor).gates.items()}
+    return _complete(state, minor)
+
+
+def _complete(state: Mapping[str, bool], minor: str) -> dict[str, bool]:
+    """The state of gates with that of removed gates, of gates to come and of rules."""
+    removed = table_of(minor).removed
+    later = dict.fromkeys(HONOURED - state.keys() - removed.keys(), False)
+    gone = {name: state[by] if by else True for name, by in removed.items()}
+    return {**state, **gone, **later, **rules_of(minor)}
+
+
+def version_with(gate: str) -> str:
+    """The first minor version that has a gate; "" if none is known to."""
+    return next((minor for minor in MINORS if gate in table_of(minor).gates), "")
+
+
+DEFAULT_GATES: Final[Mapping[str, bool]] = default_gates(BASE)
 
 
 class GateError(Exception):
@@ -107,8 +163,10 @@ def parse_bool(text: str) -> bool:
     raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
 
 
-def parse(values: Sequence[str]) -> FeatureGates:
-    """The gates after every `--feature-gates` value, in the order given; raises GateError."""
+def parse(values: Sequence[str], minor: str = BASE) -> FeatureGates:
+    """The gates of a minor version after every `--feature-gates` value, in the order given; raises
+    GateError.
+    """
     by_component: dict[str, list[str]] = {}
     for value in values:
         for pair in filter(None, (part.strip() for part in value.split(","))):
@@ -131,61 +189,89 @@ def parse(values: Sequence[str]) -> FeatureGates:
             asked[name] = parse_bool(text)
         except ValueError as error:
             raise GateError(f"invalid value of {name}={text}, err: {error}") from error
-    gates = resolve(asked)
-    _refuse(gates.enabled)
+    gates = resolve(asked, minor)
+    _refuse(gates.enabled, minor)
+    defaults, known = default_gates(minor), table_of(minor).gates
     idle = tuple(
         f"feature gate {name} has no effect on this scheduler"
         for name, value in asked.items()
-        if name in GATES and name not in HONOURED and value is not DEFAULT_GATES[name]
+        if name in known and name not in HONOURED and value is not defaults[name]
     )
     return FeatureGates(gates.enabled, (*gates.warnings, *idle))
 
 
-def _refuse(enabled: Mapping[str, bool]) -> None:
+def _refuse(enabled: Mapping[str, bool], minor: str) -> None:
     """Raises GateError for gates that asched does not implement."""
+    defaults = default_gates(minor)
     faults = [
         f"feature gate {name}={str(enabled[name]).lower()} is refused: {reason}"
         for name, reason in sorted(REFUSED.items())
-        if enabled[name] is not DEFAULT_GATES[name]
+        if name in enabled
+        and enabled[name] is not defaults[name]
+        and enabled[name] is (reason == _NEVER)
     ]
     if faults:
         raise GateError("; ".join(faults))
 
 
-def resolve(asked: Mapping[str, bool]) -> FeatureGates:
-    """Defaults, then AllAlpha and AllBeta, then the listed gates; raises GateError."""
-    state = dict(DEFAULT_GATES)
+def _absent(name: str, value: bool, minor: str) -> str:
+    """A warning for a gate that the version in force does not have. Raises GateError for one that
+    would change something.
+    """
+    shown = f"feature gate {name}={str(value).lower()}"
+    by = table_of(minor).removed.get(name)
+    if by:
+        raise GateError(f"{shown} is refused: in Kubernetes {minor} it is part of {by}")
+    if by is not None and value:
+        return f"{shown} has no effect: Kubernetes {minor} has no such gate, it is always on"
+    if by is not None:
+        raise GateError(f"{shown} is refused: in Kubernetes {minor} it is always on")
+    has = version_with(name)
+    if not has:
+        return f"unrecognized feature gate: {name}"
+    if value and (name in HONOURED or name in REFUSED):
+        raise GateError(
+            f"{shown} is refused: Kubernetes {has} and newer have it, and asched decides as {minor}"
+        )
+    return f"{shown} has no effect: Kubernetes {has} and newer have it"
+
+
+def resolve(asked: Mapping[str, bool], minor: str = BASE) -> FeatureGates:
+    """Defaults, then AllAlpha and AllBeta, then the gates named; raises GateError."""
+    gates, locked, removed = table_of(minor)
+    state = {name: default for name, (_, default) in gates.items()}
     for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
         if asked.get(group):
-            state.update({name: True for name, (own, _) in GATES.items() if own == stage})
+            state.update({name: True for name, (own, _) in gates.items() if own == stage})
     if asked.get(ALL_BETA) is False:
-        state.update({name: False for name, (own, _) in GATES.items() if own == "BETA"})
+        state.update({name: False for name, (own, _) in gates.items() if own == "BETA"})
     warnings = []
     for name, value in asked.items():
-        if name not in GATES:
-            warnings.append(f"unrecognized feature gate: {name}")
+        if name not in gates:
+            warnings.append(_absent(name, value, minor))
             continue
-        if name in LOCKED and value is not DEFAULT_GATES[name]:
-            state_text = "true" if DEFAULT_GATES[name] else "false"
+        default = gates[name][1]
+        if name in locked and value is not default:
+            state_text = "true" if default else "false"
             raise GateError(
                 f"cannot set feature gate {name} to {str(value).lower()}, "
                 f"feature is locked to {state_text}"
             )
         state[name] = value
-    alpha = [name for name, on in state.items() if on and GATES[name][0] == "ALPHA"]
+    alpha = [name for name, on in state.items() if on and gates[name][0] == "ALPHA"]
     if alpha:
         warnings.append(
             "component has alpha features enabled in emulated version, this is unsupported: "
             f"features=[{' '.join(alpha)}]"
         )
-    faults = list(_orphans(state))
+    faults = list(_orphans(state, removed))
     if faults:
         raise GateError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    return FeatureGates(state, tuple(warnings))
+    return FeatureGates(_complete(state, minor), tuple(warnings))
 
 
-def _orphans(state: Mapping[str, bool]) -> Iterable[str]:
+def _orphans(state: Mapping[str, bool], removed: Mapping[str, str]) -> Iterable[str]:
     for name, parents in PARENTS.items():
-        off = [parent for parent in parents if not state.get(parent, False)]
+        off = [p for p in parents if p not in removed and not state.get(p, False)]
         if state.get(name, False) and off:
             yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"

@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final, NamedTuple
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import capacity, constraints
 from asched.core.dra.answer_codes import INVALID_POOLS
 from asched.core.dra.candidates import Candidates
@@ -76,13 +77,15 @@ def allocate(
     taken: Taken,
     node: tuple[str, Mapping[str, str]],
     steps_max: int,
+    rules: Mapping[str, bool] = DEFAULT_GATES,
 ) -> Solution | None:
-    """Find devices for all claims on a node (name and labels) that sees these pools.
+    """Find devices for all claims on a node (name and labels) that sees these pools, by the rules
+    of a minor version (`config/versions.py`).
 
     None: they cannot be allocated there. Raises NodeRejected, OutOfSteps, and AllocationError for
     an error on every node. `steps_max` 0 means no limit.
     """
-    steps = allocating(pools, plans, taken, node, steps_max, Effort())
+    steps = allocating(pools, plans, taken, node, steps_max, Effort(), rules)
     while True:
         try:
             next(steps)
@@ -98,9 +101,10 @@ def allocating(
     node: tuple[str, Mapping[str, str]],
     steps_max: int,
     effort: Effort,
+    rules: Mapping[str, bool] = DEFAULT_GATES,
 ) -> Steps[Solution | None]:
     """The same as a generator, valid as long as pools and taken devices are unchanged."""
-    search = DeviceSearch(pools, plans, taken, node, steps_max, effort)
+    search = DeviceSearch(pools, plans, taken, node, steps_max, effort, rules=rules)
     try:
         yield from search.prepare()
         if (yield from search.claim(0)) is _Outcome.FOUND:
@@ -124,7 +128,11 @@ class DeviceSearch:
         steps_max: int,
         effort: Effort,
         most: int = 1,
+        rules: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
+        self._rules = rules
+        self._all_lists_full = rules["all-mode-lists-full-devices"]
+        self._paid_shares = taken.shared if rules["shares-pay-counters-once"] else taken.capacity
         self._effort = effort
         self._most = most
         self._pools = pools
@@ -167,7 +175,7 @@ class DeviceSearch:
                 )
             built = []
             for index, wanted in enumerate(plan.claim.spec.devices.constraints or ()):
-                constraint = constraints.build(wanted)
+                constraint = constraints.build(wanted, self._rules)
                 if constraint is None:
                     raise AllocationError(
                         f"claim {key}, constraint #{index}: empty constraint "
@@ -189,7 +197,7 @@ class DeviceSearch:
                     f"is currently {state}"
                 )
             for device in pool.devices:
-                if self._is_selectable(request, device) and self._has_capacity(request, device):
+                if self._is_selectable(request, device) and self._is_listed(request, device):
                     found.append(device)
                 self._effort.steps += 1
                 if self._effort.is_due:
@@ -371,8 +379,8 @@ class DeviceSearch:
         return bool(users) or device.id in self._taken.devices
 
     def _is_shared(self, device: ReadyDevice) -> bool:
-        """Whether some of its capacity is in use: then its counters are taken already."""
-        return device.id in self._sharing or device.id in self._taken.capacity
+        """Whether a share of it is in use that pays for its counters."""
+        return device.id in self._sharing or device.id in self._paid_shares
 
     def _is_selectable(self, request: PlannedRequest, device: ReadyDevice) -> bool:
         try:
@@ -385,8 +393,16 @@ class DeviceSearch:
             return False
         return device.place is None or device.place.matches(*self._node)
 
-    def _has_capacity(self, request: PlannedRequest, device: ReadyDevice) -> bool:
-        return self._consumption(request, device) is not None
+    def _is_listed(self, request: PlannedRequest, device: ReadyDevice) -> bool:
+        """Whether "all" includes a device by its capacity."""
+        if not self._all_lists_full:
+            return self._consumption(request, device) is not None
+        if not request.capacity and not device.allows_multiple:
+            return True
+        return self._consumed(request, device) is not None
+
+    def _consumed(self, request: PlannedRequest, device: ReadyDevice) -> dict[str, str] | None:
+        return capacity.consumption(request.capacity, device.record, self._rules)
 
     def _consumption(
         self, request: PlannedRequest, device: ReadyDevice
@@ -395,7 +411,7 @@ class DeviceSearch:
         held = self._taken.capacity.get(device.id, _NOTHING)
         if not request.capacity and not device.allows_multiple and not held:
             return {}
-        used = capacity.consumption(request.capacity, device.record)
+        used = self._consumed(request, device)
         if used is None:
             return None
         sharing = self._sharing.get(device.id, ())

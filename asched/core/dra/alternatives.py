@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.allocator import DeviceSearch, OutOfSteps, Solution
 from asched.core.dra.effort import Effort
 from asched.core.dra.plan import AllocationError, ClaimPlan
@@ -27,11 +28,12 @@ def alternatives(
     node: tuple[str, Mapping[str, str]],
     effort: Effort,
     most: int,
+    rules: Mapping[str, bool] = DEFAULT_GATES,
 ) -> tuple[list[Solution], bool]:
     """Up to `most` solutions (at least two) on a node (name and labels), that of `allocate` first,
     and whether these are all.
     """
-    search = DeviceSearch(pools, plans, taken, node, ALTERNATIVES_STEPS, effort, most)
+    search = DeviceSearch(pools, plans, taken, node, ALTERNATIVES_STEPS, effort, most, rules)
     try:
         for _ in chain(search.prepare(), search.claim(0)):
             if effort.steps > ALTERNATIVES_STEPS:

@@ -222,7 +222,8 @@ class AnswerBook:
             return plans, known.solution
         pools = self._ledger.inventory.pools_for(node.name, node.labels)
         place = (node.name, node.labels)
-        return plans, allocate(pools, plans, self._ledger.taken, place, self._steps_max)
+        ledger, steps_max = self._ledger, self._steps_max
+        return plans, allocate(pools, plans, ledger.taken, place, steps_max, ledger.rules)
 
     def count(self, demand: DeviceDemand, node: Node, most: int) -> int:
         """Number of solutions on a node that leave different devices to others; one more than
@@ -237,7 +238,8 @@ class AnswerBook:
         plans, effort = demand.plans(demand.served(node) or frozenset()), Effort()
         pools = self._ledger.inventory.pools_for(node.name, node.labels)
         place = (node.name, node.labels)
-        found, are_all = alternatives(pools, plans, self._ledger.taken, place, effort, most)
+        ledger = self._ledger
+        found, are_all = alternatives(pools, plans, ledger.taken, place, effort, most, ledger.rules)
         self._ledger.budget.note(effort.tell() / DEVICES_PER_STEP)
         return plans, found, are_all
 
@@ -356,7 +358,8 @@ class AnswerBook:
         assert node is not None, f"row {row} is searched but holds no node"
         self._ledger.budget.note(ROW_STEPS)
         plans, effort, place = demand.plans(served), Effort(), (node.name, node.labels)
-        steps = allocating(pools, plans, self._ledger.taken, place, self._steps_max, effort)
+        ledger, steps_max = self._ledger, self._steps_max
+        steps = allocating(pools, plans, ledger.taken, place, steps_max, effort, ledger.rules)
         return PendingDeviceSearch(row, node.name, plans, effort, steps)
 
     def _run(self, search: PendingDeviceSearch) -> Solution | None:

@@ -8,14 +8,21 @@ Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, cons
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Final
 
-from asched.core.model.claim import CapacityRequestPolicy, Device
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.model.claim import CapacityRequestPolicy, CapacityRequestPolicyRange, Device
 from asched.core.model.quantity import Quantity, ceiling, parse
 
+MILLI: Final = 1000
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
-def consumption(requested: Mapping[str, Quantity] | None, device: Device) -> dict[str, str] | None:
+def consumption(
+    requested: Mapping[str, Quantity] | None,
+    device: Device,
+    rules: Mapping[str, bool] = DEFAULT_GATES,
+) -> dict[str, str] | None:
     """What a request takes of each capacity, as the API writes it; None if the device does not
     allow it.
 
@@ -25,18 +32,22 @@ def consumption(requested: Mapping[str, Quantity] | None, device: Device) -> dic
     wanted = requested or {}
     if any(name not in published for name in wanted):
         return None
+    in_milli = rules["DRAFractionalCapacityRange"]
+    takes_negative = not rules["capacity-out-of-range-is-refused"]
     taken: dict[str, str] = {}
     for name, capacity in published.items():
         policy = capacity.request_policy
         if name in wanted:
-            amount = _rounded(wanted[name], policy)
+            amount = _rounded(wanted[name], policy, in_milli=in_milli)
         elif policy is not None and policy.default is not None:
             amount = str(policy.default)
         else:
             amount = str(capacity.value)
-        if policy is not None and _violates(parse(amount), policy):
+        if policy is not None and _violates(parse(amount), policy, in_milli=in_milli):
             return None
         if parse(amount) > parse(capacity.value):
+            return None
+        if parse(amount) < 0 and not takes_negative:
             return None
         taken[name] = amount
     return taken
@@ -52,30 +63,42 @@ def fits(taken: Mapping[str, str], device: Device, *held: Mapping[str, Fraction]
     )
 
 
-def _rounded(requested: Quantity, policy: CapacityRequestPolicy | None) -> str:
+def _rounded(requested: Quantity, policy: CapacityRequestPolicy | None, *, in_milli: bool) -> str:
     if policy is None:
         return str(requested)
     limits = policy.valid_range
     if limits is not None and limits.min is not None:
-        return _rounded_to_range(requested, limits.min, limits.step)
+        unit = _unit(limits) if in_milli else 1
+        return _rounded_to_range(requested, limits.min, limits.step, unit)
     for value in policy.valid_values or ():
         if parse(requested) <= parse(value):
             return str(value)
     return str(requested)
 
 
-def _rounded_to_range(requested: Quantity, least: Quantity, step: Quantity | None) -> str:
-    """Up to the minimum, then to the next step above it; steps count in whole units."""
+def _unit(limits: CapacityRequestPolicyRange) -> int:
+    """How many parts of a whole a range is counted in: a thousand, if any of its limits has a
+    fraction.
+    """
+    given = [one for one in (limits.min, limits.max, limits.step) if one is not None]
+    return 1 if all(parse(one).denominator == 1 for one in given) else MILLI
+
+
+def _rounded_to_range(
+    requested: Quantity, least: Quantity, step: Quantity | None, unit: int
+) -> str:
+    """Up to the minimum, then to the next step above it; steps count in units of 1/`unit`."""
     if parse(requested) < parse(least):
         return str(least)
     if step is None:
         return str(requested)
-    base, each = ceiling(parse(least)), ceiling(parse(step))
-    steps = -(-(ceiling(parse(requested)) - base) // each)
-    return _written(base + steps * each)
+    base, each = ceiling(parse(least) * unit), ceiling(parse(step) * unit)
+    steps = -(-(ceiling(parse(requested) * unit) - base) // each)
+    amount = base + steps * each
+    return _written(amount // unit) if amount % unit == 0 else f"{amount}m"
 
 
-def _violates(amount: Fraction, policy: CapacityRequestPolicy) -> bool:
+def _violates(amount: Fraction, policy: CapacityRequestPolicy, *, in_milli: bool) -> bool:
     if policy.default is not None and amount == parse(policy.default):
         return False
     limits = policy.valid_range
@@ -84,8 +107,9 @@ def _violates(amount: Fraction, policy: CapacityRequestPolicy) -> bool:
             return True
         if limits.step is None:
             return False
-        base = ceiling(parse(limits.min if limits.min is not None else 0))
-        return (ceiling(amount) - base) % ceiling(parse(limits.step)) != 0
+        unit = _unit(limits) if in_milli else 1
+        base = ceiling(parse(limits.min if limits.min is not None else 0) * unit)
+        return (ceiling(amount * unit) - base) % ceiling(parse(limits.step) * unit) != 0
     if policy.valid_values:
         return all(amount != parse(value) for value in policy.valid_values)
     return False

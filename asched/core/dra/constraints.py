@@ -5,8 +5,9 @@ unchanged.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.devices import ReadyDevice
 from asched.core.model.claim import DeviceAttribute, DeviceConstraint
 
@@ -65,9 +66,9 @@ class _Equal(AllocationConstraint):
         self._values.pop()
 
 
-class _Distinct(AllocationConstraint):
+class _DistinctByRequest(AllocationConstraint):
     """No two requests with the same value. Of each request only the device added last is stored,
-    and none once it is removed, as upstream.
+    and none once it is removed, as in kube-scheduler 1.36.
     """
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
@@ -84,6 +85,23 @@ class _Distinct(AllocationConstraint):
         self._value_of.pop(request, None)
 
 
+class _Distinct(AllocationConstraint):
+    """No two devices with the same value."""
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._values: list[Hashable] = []
+
+    def _admit(self, request: str, value: Hashable) -> bool:  # noqa: ARG002
+        if value in self._values:
+            return False
+        self._values.append(value)
+        return True
+
+    def _dismiss(self, request: str) -> None:  # noqa: ARG002
+        self._values.pop()
+
+
 def _value(attribute: DeviceAttribute) -> Hashable | None:
     """The value with its type, so that 1, true and "1" differ; None if there is none."""
     if attribute.string_value is not None:
@@ -97,11 +115,14 @@ def _value(attribute: DeviceAttribute) -> Hashable | None:
     return None
 
 
-def build(constraint: DeviceConstraint) -> AllocationConstraint | None:
+def build(
+    constraint: DeviceConstraint, rules: Mapping[str, bool] = DEFAULT_GATES
+) -> AllocationConstraint | None:
     """None for a kind of constraint of a later version of the API."""
     requests = constraint.requests or ()
     if constraint.match_attribute is not None:
         return _Equal(requests, constraint.match_attribute)
     if constraint.distinct_attribute is not None:
-        return _Distinct(requests, constraint.distinct_attribute)
+        kind = _Distinct if rules["distinct-attribute-per-device"] else _DistinctByRequest
+        return kind(requests, constraint.distinct_attribute)
     return None

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import pools as building
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import ResourceSlice
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from asched.core.dra.devices import DevicePlace, PoolId
     from asched.core.dra.pools import Pool, ReadySlice
 
+#: Rule: slices with shared counters matter to the nodes that see devices of their pool alone.
+POOLS_OF_OTHER_NODES: Final = "pools-of-other-nodes-are-ignored"
 #: Interned objects may grow to twice the number of slices, plus this many.
 SPARE: Final = 1024
 
@@ -28,6 +31,7 @@ class Inventory:
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
         self.generation = 0
+        self._counters_everywhere = not DEFAULT_GATES[POOLS_OF_OTHER_NODES]
         #: (pool, the node that has or had the changed slice, "" for any)
         self._log: ChangeLog[tuple[PoolId, str]] = ChangeLog()
         self._versions: dict[PoolId, int] = {}
@@ -44,6 +48,13 @@ class Inventory:
         self._remembered = SelectorAnswers()
         for record in slices:
             self.put(record)
+
+    def follow(self, rules: Mapping[str, bool]) -> None:
+        """Decide by these rules (`config/versions.py`) from now on."""
+        everywhere = not rules[POOLS_OF_OTHER_NODES]
+        if everywhere is not self._counters_everywhere:
+            self._counters_everywhere = everywhere
+            self._views.clear()
 
     # --- changes ---------------------------------------------------------------------------------
 
@@ -176,7 +187,12 @@ class Inventory:
         self, pool_id: "PoolId", name: str, labels: Labels, known: dict[int, bool]
     ) -> "Pool | None":
         members = self._pools[pool_id]
-        seen = [n for n, ready in members.items() if ready.is_seen_by(name, labels, known)]
+        everywhere = self._counters_everywhere
+        seen = [
+            n
+            for n, ready in members.items()
+            if ready.is_seen_by(name, labels, known, everywhere=everywhere)
+        ]
         if not seen:
             return None
         key = (pool_id, self._versions[pool_id], tuple(seen))

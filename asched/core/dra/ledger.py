@@ -14,6 +14,7 @@ Bounds  RESERVED_FOR_MAX pods hold one, the API's limit for a claim.
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import taint_rules
 from asched.core.dra.extended import classes_by_resource
 from asched.core.dra.inventory import Inventory
@@ -74,6 +75,13 @@ class DeviceLedger:
         self.taken = Taken()
         self.by_resource: dict[str, DeviceClass] = {}
         self.classes_version = 0
+        #: of `config/versions.py`, and gates
+        self.rules: Mapping[str, bool] = DEFAULT_GATES
+
+    def follow(self, rules: Mapping[str, bool]) -> None:
+        """Decide by these rules from now on; a process has one set of them."""
+        self.rules = rules
+        self.inventory.follow(rules)
 
     @property
     def version(self) -> tuple[int, int, int]:

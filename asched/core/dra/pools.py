@@ -51,10 +51,14 @@ class ReadySlice:
         for device in self._devices or ():
             self._remembered.forget(device)
 
-    def is_seen_by(self, name: str, labels: Labels, known: dict[int, bool]) -> bool:
-        """Whether a node sees it. `known` caches the results of places for this node."""
+    def is_seen_by(
+        self, name: str, labels: Labels, known: dict[int, bool], *, everywhere: bool
+    ) -> bool:
+        """Whether a node sees it; with `everywhere`, shared counters are seen by every node.
+        `known` caches the results of places for this node.
+        """
         spec = self.record.spec
-        if spec.shared_counters:
+        if everywhere and spec.shared_counters:
             return True
         if self.place.is_given:
             seen = known.get(id(self.place))
@@ -128,7 +132,7 @@ def _validated(pool_id: PoolId, seen: list[ReadySlice], hidden: list[ReadySlice]
         names.add(device.id.device)
     counters: Amounts = {}
     sets: set[str] = set()
-    for ready in seen:
+    for ready in chain(seen, hidden):
         for shared in ready.record.spec.shared_counters or ():
             if shared.name in sets:
                 return Pool(pool_id, invalid_reason=f"duplicate counter set name {shared.name}")

@@ -3,8 +3,11 @@ usable.
 """
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.allocator import ChosenDevice, Solution
 from asched.core.dra.plan import ClaimPlan, PlannedRequest
 from asched.core.model.claim import (
@@ -22,7 +25,10 @@ FROM_CLAIM = "FromClaim"
 
 
 def allocation_results(
-    plans: tuple[ClaimPlan, ...], solution: Solution, node: str
+    plans: tuple[ClaimPlan, ...],
+    solution: Solution,
+    node: str,
+    rules: Mapping[str, bool] = DEFAULT_GATES,
 ) -> tuple[AllocationResult, ...]:
     """One allocation per claim. Share ids are derived from claim and position, never drawn."""
     results = []
@@ -30,7 +36,7 @@ def allocation_results(
         requests = [plan.requests[r][index] for r, index in enumerate(selected)]
         devices = DeviceAllocationResult(
             results=tuple(_result(plan, index, device) for index, device in enumerate(chosen)),
-            config=_config(plan, requests) or None,
+            config=_config(plan, requests, once=rules["claim-config-once"]) or None,
         )
         results.append(AllocationResult(devices=devices, node_selector=_nodes(chosen, node)))
     return tuple(results)
@@ -84,10 +90,12 @@ def _share_id(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> str:
 
 
 def _config(
-    plan: ClaimPlan, requests: list[PlannedRequest]
+    plan: ClaimPlan, requests: list[PlannedRequest], *, once: bool
 ) -> tuple[DeviceAllocationConfiguration, ...]:
     """Configuration of classes, each class once with the requests it serves, then the
     claim's own.
+
+    `once`: an entry of the claim appears once, and one that serves every request names none.
     """
     by_class: dict[str, list[PlannedRequest]] = {}
     for request in requests:
@@ -107,9 +115,16 @@ def _config(
         times = sum(r.full_name in names or r.parent in names for r in requests)
         config += [
             DeviceAllocationConfiguration(FROM_CLAIM, own.requests, own.opaque)
-            for _ in range(times if names else 1)
+            for _ in range((min(times, 1) if once else times) if names else 1)
         ]
-    return tuple(config)
+    if not once:
+        return tuple(config)
+    every = [{r.full_name, r.parent} for r in requests]
+
+    def serves_all(entry: DeviceAllocationConfiguration) -> bool:
+        return all(names & set(entry.requests or ()) for names in every)
+
+    return tuple(replace(e, requests=None) if serves_all(e) else e for e in config)
 
 
 def _nodes(chosen: tuple[ChosenDevice, ...], node: str) -> NodeSelector | None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from asched.core.config.gates import default_gates
+from asched.core.config.versions import BASE
 from asched.core.dra.allocator import Solution, allocate
 from asched.core.dra.inventory import Inventory
 from asched.core.dra.plan import ClaimPlan, plan
@@ -86,10 +88,14 @@ def held(*devices: str, pool: str = NODE, **fields: Any) -> AllocationResult:
 
 
 class World:
-    """Slices and classes, what is taken, and one node at a time."""
+    """Slices and classes, what is taken, and one node at a time; by the rules of `minor`."""
 
-    def __init__(self, *slices: ResourceSlice, classes: tuple[DeviceClass, ...] = ()) -> None:
+    def __init__(
+        self, *slices: ResourceSlice, classes: tuple[DeviceClass, ...] = (), minor: str = BASE
+    ) -> None:
+        self.rules = default_gates(minor)
         self.inventory = Inventory(slices)
+        self.inventory.follow(self.rules)
         self.classes = {c.metadata.name: c for c in classes or (a_class(),)}
         self.taken = Taken()
 
@@ -101,7 +107,8 @@ class World:
     ) -> Solution | None:
         labels = labels or {}
         pools = self.inventory.pools_for(node, labels)
-        return allocate(pools, self.plans(*claims), self.taken, (node, labels), STEPS_MAX)
+        place = (node, labels)
+        return allocate(pools, self.plans(*claims), self.taken, place, STEPS_MAX, self.rules)
 
     def devices(self, *claims: ResourceClaim, **where: Any) -> list[list[str]] | None:
         """The names of the chosen devices of each claim; None if there is no solution."""

@@ -30,7 +30,7 @@ def allocated(
         return failure(f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}")
     if solution is None:
         return failure("claim allocation not found for node")
-    results = result.allocation_results(plans, solution, node.name)
+    results = result.allocation_results(plans, solution, node.name, ledger.rules)
     served = wanted.served(node) or frozenset()
     requests = wanted.variant(served)[1] if wanted.extended is not None and served else None
     allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))

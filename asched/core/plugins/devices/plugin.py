@@ -99,6 +99,7 @@ class DynamicResources(
         self._knows_alternatives = gates["DRAPrioritizedList"]
         self._cluster = cluster
         self._ledger = cluster.singleton(DeviceLedger)
+        self._ledger.follow(gates)
         self._steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
         binding_ns = args.binding_timeout_ns
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9

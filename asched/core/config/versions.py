@@ -1,0 +1,139 @@
+"""What differs between the minor versions of Kubernetes that asched follows, one rule per
+difference.
+
+Rules   code asks for a rule by name (`rules["distinct-attribute-per-device"]`) and never compares
+        versions; a rule is in force from `since` on; the state of all rules is part of the
+        mapping of feature gates that a configuration has, so that recordings and replays carry
+        it; names of rules have hyphens and lower-case letters, which no gate has.
+        Differences older than 1.36.3 are not listed: asched decides as the newer version.
+Source  release notes of Kubernetes 1.37, CHANGELOG-1.38.md, and what each rule names
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+#: Minor versions with rules of their own, oldest first.
+MINORS: Final = ("1.36", "1.37", "1.38")
+#: In force where no version is known: without an API server, and in recordings without rules.
+BASE: Final = MINORS[0]
+#: Not released yet: rules of merged pull requests.
+PREVIEW: Final = frozenset({"1.38"})
+#: API servers of this version and newer are supported; those before 1.36 get the rules of 1.36.
+OLDEST_SERVER: Final = "1.34"
+
+_MINOR: Final = re.compile(r"v?1\.(\d{1,3})(?:[.+-].*)?")
+
+
+class VersionRule(NamedTuple):
+    """One difference: what holds before `since`, what from then on, the pull request or commits of
+    kubernetes/kubernetes that made it, and the test that shows it.
+    """
+
+    before: str
+    after: str
+    since: str
+    source: str
+    test: str
+
+
+RULES: Final[Mapping[str, VersionRule]] = {
+    "all-mode-lists-full-devices": VersionRule(
+        "mode All leaves devices whose capacity is used up off its list",
+        "mode All lists them, and the request fails",
+        "1.37",
+        "PR 140769",
+        "tests/core/dra/test_versions.py::test_mode_all_with_a_device_that_is_used_up",
+    ),
+    "capacity-out-of-range-is-refused": VersionRule(
+        "a negative request for capacity lowers the sum in use",
+        "a request that is negative or beyond 64 bits does not fit",
+        "1.37",
+        "PR 140442",
+        "tests/core/dra/test_versions.py::test_capacity_out_of_range",
+    ),
+    "claim-config-once": VersionRule(
+        "a claim's configuration appears once per request that it names",
+        "it appears once, without names where it is for every request",
+        "1.37",
+        "c5a40b2, fe39ea7, a58be5a",
+        "tests/core/dra/test_versions.py::test_configuration_of_an_allocation",
+    ),
+    "distinct-attribute-per-device": VersionRule(
+        "distinctAttribute remembers the last device of each request",
+        "distinctAttribute compares all devices",
+        "1.37",
+        "PR 140600",
+        "tests/core/dra/test_versions.py::test_distinct_attribute_of_several_devices",
+    ),
+    "pools-of-other-nodes-are-ignored": VersionRule(
+        "slices with shared counters are checked for every node",
+        "they are checked for nodes that have devices of their pool",
+        "1.37",
+        "98209ff",
+        "tests/core/dra/test_versions.py::test_an_incomplete_pool_of_another_node",
+    ),
+    "shares-pay-counters-once": VersionRule(
+        "a share without capacity pays its device's counters again",
+        "the first share of a device pays for all",
+        "1.37",
+        "PR 140437",
+        "tests/core/dra/test_versions.py::test_a_second_share_without_capacity",
+    ),
+}
+
+
+class UnknownVersionError(ValueError):
+    """A text that names no minor version of Kubernetes 1."""
+
+
+class Version(NamedTuple):
+    """`minor`: whose rules are in force; `warning`: "" if these are the server's own."""
+
+    minor: str
+    warning: str = ""
+
+
+@cache
+def rules_of(minor: str) -> Mapping[str, bool]:
+    """The state of every rule under a minor version of MINORS."""
+    at = MINORS.index(minor)
+    return {name: MINORS.index(rule.since) <= at for name, rule in RULES.items()}
+
+
+def minor_of(text: str) -> int:
+    """The 36 of `v1.36.3`. Raises UnknownVersionError."""
+    found = _MINOR.fullmatch(text.strip())
+    if found is None:
+        raise UnknownVersionError(f"{text!r} is no version such as 1.36 or v1.36.3")
+    return int(found[1])
+
+
+def for_server(text: str) -> Version:
+    """The rules for an API server of this version. Raises UnknownVersionError."""
+    number = minor_of(text)
+    shown = f"1.{number}"
+    if shown in PREVIEW:
+        return Version(shown, f"the rules of Kubernetes {shown} are a preview")
+    if shown in MINORS:
+        return Version(shown)
+    if number > minor_of(MINORS[-1]):
+        text = f"Kubernetes {shown} is newer than this asched; it decides as {MINORS[-1]}"
+        return Version(MINORS[-1], f"{text} (a preview); upgrade asched")
+    if number < minor_of(OLDEST_SERVER):
+        text = f"Kubernetes {shown} is older than {OLDEST_SERVER}, the oldest supported"
+        return Version(BASE, f"{text}; asched decides as {BASE}")
+    return Version(BASE)
+
+
+def emulated(text: str) -> Version:
+    """The rules for `--emulated-version`, which may only name a version with rules, or an older
+    supported one. Raises UnknownVersionError.
+    """
+    number = minor_of(text)
+    if not minor_of(OLDEST_SERVER) <= number <= minor_of(MINORS[-1]):
+        raise UnknownVersionError(
+            f"emulation version {text} is not between [{OLDEST_SERVER}, {MINORS[-1]}]"
+        )
+    return for_server(text)
