@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.cluster_version import emulated_version
 from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.gates import GateError
@@ -21,6 +22,7 @@ from asched.core.config.legacy import is_legacy
 from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.versions import BASE, UnknownVersionError
 from asched.host.configuration.file import (
     FILE_BYTES_MAX,
     ConfigError,
@@ -54,6 +56,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             metavar="GATE=BOOL,...",
             help="feature gates, as for kube-scheduler",
         )
+        command.add_argument(
+            "--emulated-version",
+            default=BASE,
+            metavar="MINOR",
+            help=f"version of Kubernetes whose gates and defaults apply (default {BASE})",
+        )
         add_plugin_flags(command)
         if name == "view":
             command.add_argument(
@@ -65,11 +73,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand on every configuration in the file."""
     try:
-        gates = parse_gates(args.feature_gates)
+        minor = emulated_version((args.emulated_version,)).minor
+        gates = parse_gates(args.feature_gates, minor)
         plugins = discover(args.plugin, args.plugin_dir)
         name, text = _text(args.file)
         found = parts(text)
-    except (GateError, PluginLoadError, UnreadableFileError) as error:
+    except (GateError, UnknownVersionError, PluginLoadError, UnreadableFileError) as error:
         _report([f"asched config: {error}"])
         return EXIT_USAGE
     except NoConfigurationError as error:

@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from asched.cli import flags
+from asched.cli import cluster_version, flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.output import OUTPUTS, plain, written
 from asched.cli.run import plan_of
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the checks and print the findings; the exit status is 1 if there is a problem."""
     try:
         own, rest = split(argv)
-        options = flags.parse(rest)
+        options = flags.parse(rest, cluster_version.of_server)
         plan = plan_of(options)
     except HelpRequested:
         print(_help())
@@ -65,6 +65,7 @@ def main(argv: Sequence[str]) -> int:
         tries_groups=plan.gates.get("GenericWorkload", False),
         writes_statuses=plan.writes_statuses,
         heeds_taint_rules=plan.gates.get("DRADeviceTaintRules", False),
+        kubernetes=plan.kubernetes,
         known=plan.plugins.known,
         rights_of=plan.plugins.rights_of,
     )

@@ -30,7 +30,7 @@ class Flag(msgspec.Struct, frozen=True):
         return self.name.replace("-", "_")
 
 
-_ONE_MINOR: Final = "asched follows kube-scheduler 1.36 only and cannot emulate another version"
+_NO_COMPATIBILITY: Final = "asched decides by one version; use --emulated-version"
 _BUFFERS: Final = "asched writes each log line at once"
 
 MISC: Final = (
@@ -269,8 +269,7 @@ GATES: Final = (
         "strings",
         "",
         "Feature gate",
-        "version to emulate",
-        refused=_ONE_MINOR,
+        "decide as this version (1.34 to 1.38), not as the API server's",
     ),
     Flag("feature-gates", "gates", "", "Feature gate", "Gate=true,..., repeatable"),
     Flag(
@@ -279,7 +278,7 @@ GATES: Final = (
         "",
         "Feature gate",
         "oldest compatible version",
-        refused=_ONE_MINOR,
+        refused=_NO_COMPATIBILITY,
     ),
 )
 METRICS: Final = (

@@ -6,17 +6,19 @@ Rules   `--name=value`, `--name value`, `--bool`, `-v2`; an underscore is a hyph
 Source  runs recorded from kube-scheduler 1.36.2 with each of its flags
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from asched.cli.cluster_version import emulated_version
 from asched.cli.flag_checks import check, check_shadow
 from asched.cli.flag_table import ALL, BY_NAME, BY_SHORT, REMOVED, Flag
 from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.problem import did_you_mean, quoted
+from asched.core.config.versions import BASE, UnknownVersionError, VersionChoice
 from asched.host.configuration.options import LogOptions, MetricsOptions, PolicyOptions
 from asched.serve.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
 
@@ -70,6 +72,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     metrics: MetricsOptions
     policy: PolicyOptions
     gates: Mapping[str, bool]
+    #: Whose rules and gates these are.
+    kubernetes: VersionChoice = VersionChoice(BASE)
     given: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -84,8 +88,16 @@ _GROUPS: Final = {
 }
 
 
-def parse(argv: Sequence[str]) -> RunOptions:
-    """Read a command line; raises UsageError, HelpRequested or VersionRequested."""
+def _base(_given: Mapping[str, Any]) -> VersionChoice:
+    return VersionChoice(BASE)
+
+
+def parse(
+    argv: Sequence[str], version_of: Callable[[Mapping[str, Any]], VersionChoice] = _base
+) -> RunOptions:
+    """Read a command line; raises UsageError, HelpRequested or VersionRequested. `version_of` says
+    by whose rules these flags decide, unless one of them does.
+    """
     given = _scan(argv)
     if given.get("help"):
         raise HelpRequested
@@ -102,18 +114,27 @@ def parse(argv: Sequence[str]) -> RunOptions:
             used = f"{flag.instead} of {given['config']} is used"
             warnings.append(f"--{flag.name} is ignored because --config is given: {used}")
     try:
-        gates = parse_gates(given.get("feature_gates", ()))
-    except GateError as error:
+        emulated = given.get("emulated_version")
+        kubernetes = emulated_version(emulated) if emulated else version_of(given)
+        gates = parse_gates(given.get("feature_gates", ()), kubernetes.minor)
+    except (GateError, UnknownVersionError) as error:
         raise UsageError(str(error)) from error
     values = {flag.key: _default(flag) for flag in ALL} | given
     fault = check(values, gates.enabled) or check_shadow(values, given)
     if fault:
         raise UsageError(fault)
     groups: dict[str, Any] = {name: _fill(kind, values) for name, kind in _GROUPS.items()}
-    named = {"gates", "given", "warnings", *_GROUPS}
+    named = {"gates", "kubernetes", "given", "warnings", *_GROUPS}
     plain = {name: values[name] for name in RunOptions.__struct_fields__ if name not in named}
-    every = (*gates.warnings, *warnings)
-    return RunOptions(**plain, **groups, gates=gates.enabled, given=given, warnings=every)
+    every = (*filter(None, (kubernetes.warning,)), *gates.warnings, *warnings)
+    return RunOptions(
+        **plain,
+        **groups,
+        gates=gates.enabled,
+        kubernetes=kubernetes,
+        given=given,
+        warnings=every,
+    )
 
 
 def _fill(kind: type[Any], values: Mapping[str, Any]) -> Any:
@@ -213,7 +234,8 @@ def help_text() -> str:
     lines = [
         "Usage: asched run [flags]",
         "",
-        "Schedules pods as kube-scheduler 1.36 does, with its flags and configuration files.",
+        "Schedules pods as the kube-scheduler of the API server's version does, with its flags and",
+        "configuration files.",
     ]
     for group in dict.fromkeys(flag.group for flag in ALL):
         lines += ["", f"{group} flags:", ""]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from asched.cli import flags, run_config
+from asched.cli import cluster_version, flags, run_config
 from asched.cli.flag_text import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
@@ -44,7 +44,7 @@ def installed_version() -> str:
 def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
     """Parse the flags and run until stopped. `is_shadow`: by `asched shadow run`."""
     try:
-        options = flags.parse(argv)
+        options = flags.parse(argv, cluster_version.of_server)
         if is_shadow and not options.shadow:
             return _fail("shadow run needs --shadow=NAME, the scheduler to shadow", 2)
         plan = plan_of(options)
@@ -123,7 +123,7 @@ def plan_of(options: RunOptions) -> Plan:
         serving=ServingPlan(
             options.serving,
             AccessOptions(options.authentication, options.authorization),
-            flag_texts(options.given),
+            {**flag_texts(options.given), "emulated-version": f"[{options.kubernetes.minor}]"},
             frozenset(path for gate, path in GATED_PAGES.items() if not options.gates[gate]),
             installed_version,
         ),
@@ -133,6 +133,7 @@ def plan_of(options: RunOptions) -> Plan:
             *plugin_files(options.plugin, options.plugin_dir),
         ),
         gates=options.gates,
+        kubernetes=options.kubernetes,
         record=RecordPlan(Path(options.record), options.record_max_bytes)
         if options.record
         else None,
@@ -167,7 +168,11 @@ def _write(path: str, text: str) -> None:
 
 
 def _log_settings(plan: Plan) -> None:
-    """Log flags (from -v=1) and configuration (from -v=2) in kube-scheduler's words."""
+    """Log the version whose rules decide, flags (from -v=1) and configuration (from -v=2); the last
+    two in kube-scheduler's words.
+    """
+    shown = plan.kubernetes.server or "not read"
+    said.info("Deciding as Kubernetes %s", plan.kubernetes.minor, extra={"server": shown})
     for name, value in sorted(plan.serving.flags.items()):
         said.info('FLAG: --%s="%s"', name, value, extra={"v": 1})
     if log.verbosity() >= 2:

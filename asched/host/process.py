@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from asched.core.config.gate_table import GATES
+from asched.core.config.gates import table_of
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.versions import BASE, VersionChoice
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Lane
 from asched.core.framework.extender_chain import ExtenderChain
@@ -39,6 +40,7 @@ from asched.host.lease_thread import LeaseThread
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
 from asched.host.opening import Pages
+from asched.host.server_version import ServerVersionWatch
 from asched.host.user_plugins import instances
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
@@ -93,6 +95,8 @@ class Plan(msgspec.Struct, frozen=True):
     #: The files that `reload` would read now.
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    #: Whose rules and gates these are.
+    kubernetes: VersionChoice = VersionChoice(BASE)
     #: Where all inputs are recorded, with the maximum size; None: nowhere.
     record: RecordPlan | None = None
     #: Shadow another scheduler, and do nothing else.
@@ -165,7 +169,7 @@ async def _run_once(plan: Plan, ending: Ending) -> int:
 async def _schedule(
     plan: Plan, ending: Ending, parts: Parts, consultants: Consultants, metrics: Metrics
 ) -> int:
-    gates = _gates(plan.gates)
+    gates = _gates(plan.gates, plan.kubernetes.minor)
     metrics.tell_build(plan.version, gates)
     if gates["SchedulerAsyncAPICalls"][1]:
         metrics.show_async_calls()
@@ -294,6 +298,10 @@ async def _run(
         ending.listen(scheduler.stop)
         scheduler.tasks.spawn("pages", pages.open(plan.configuration))
         scheduler.tasks.spawn("audit", auditor.run())
+        version = ServerVersionWatch(scheduler.session.general, plan.kubernetes, scheduler.stop)
+        scheduler.history.on_checked = version.ask
+        metrics.show_version(plan.kubernetes.minor, lambda: version.server)
+        scheduler.tasks.spawn("server version", version.run())
         _listen_to_signals(plan, scheduler, inspection, auditor, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
         profiles = ",".join(scheduler.machine.context.runners)
@@ -357,8 +365,9 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
     )
 
 
-def _gates(asked: Mapping[str, bool]) -> dict[str, tuple[str, bool]]:
-    return {name: (stage, asked.get(name, on)) for name, (stage, on) in GATES.items()}
+def _gates(asked: Mapping[str, bool], minor: str) -> dict[str, tuple[str, bool]]:
+    known = table_of(minor).gates
+    return {name: (stage, asked.get(name, on)) for name, (stage, on) in known.items()}
 
 
 async def _watch_lag(metrics: Metrics) -> None:

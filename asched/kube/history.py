@@ -75,6 +75,8 @@ class History:
         self._uid = ""
         self._checking: asyncio.Future[None] | None = None
         self._asking = 0
+        #: Called after each check that found the same history: streams begin again.
+        self.on_checked: Callable[[], None] = lambda: None
 
     def follow(self, kind: Kind, reached: Callable[[], str], spoken: Kind | None = None) -> None:
         """`reached` returns the version up to which a kind is received, "" before the first list.
@@ -155,6 +157,7 @@ class History:
                     f"the server is at resourceVersion {now}, {kind.plural} had been followed up"
                     f" to {version}: it was restored from a backup, or it is another cluster"
                 )
+        self.on_checked()
 
     def _recognize(self, uid: str) -> None:
         if uid and self._uid and uid != self._uid:

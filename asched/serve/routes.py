@@ -20,6 +20,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from asched.core.config.versions import BASE
 from asched.serve import resources, ui
 from asched.serve.health import Health
 from asched.serve.inspector import Inspector, Viewer
@@ -66,7 +67,7 @@ class Routes:
             "/metrics/resources": self._resources,
             "/metrics/slis": self._slis,
             "/configz": lambda _: as_json({"componentconfig": inspector.configuration()}),
-            "/statusz": statusz().page,
+            "/statusz": statusz(flags.get("emulated-version", "").strip("[]") or BASE).page,
             "/flagz": flagz(flags).page,
             f"{OWN}queue": lambda _: _dumped(inspector.queue_dump()),
             f"{OWN}cache": lambda _: _dumped(inspector.cache_dump()),

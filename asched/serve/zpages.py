@@ -96,10 +96,9 @@ def accepted(header: str) -> list[tuple[str, dict[str, str]]]:
     return found
 
 
-def statusz() -> ZPage:
-    """Start time, and the kube-scheduler version that is followed."""
+def statusz(minor: str = KUBERNETES_VERSION.rpartition(".")[0]) -> ZPage:
+    """Start time, and the version whose rules are in force (`minor`)."""
     started_s, began = time(), monotonic()
-    minor = KUBERNETES_VERSION.rpartition(".")[0]
     runtime = f"python{platform.python_version()}"
 
     def fields() -> Mapping[str, Any]:

@@ -22,8 +22,7 @@ from tests.shared import shared_path
 OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler"}
 #: Recorded command lines whose outcome is another here, each with its reason.
 OTHER_OUTCOMES = {
-    "emulated version": "refused: only 1.36 is followed",
-    "emulated version too old": "refused: only 1.36 is followed",
+    "emulated version too old": "refused, with asched's own bounds",
 }
 
 

@@ -88,11 +88,16 @@ class UnknownVersionError(ValueError):
     """A text that names no minor version of Kubernetes 1."""
 
 
-class Version(NamedTuple):
-    """`minor`: whose rules are in force; `warning`: "" if these are the server's own."""
+class VersionChoice(NamedTuple):
+    """Whose rules are in force."""
 
     minor: str
+    #: "" if these are the server's own
     warning: str = ""
+    #: of the API server at the start; "" if it was not asked, or could not be read
+    server: str = ""
+    #: chosen by `--emulated-version`
+    is_emulated: bool = False
 
 
 @cache
@@ -110,24 +115,24 @@ def minor_of(text: str) -> int:
     return int(found[1])
 
 
-def for_server(text: str) -> Version:
+def for_server(text: str) -> VersionChoice:
     """The rules for an API server of this version. Raises UnknownVersionError."""
     number = minor_of(text)
     shown = f"1.{number}"
     if shown in PREVIEW:
-        return Version(shown, f"the rules of Kubernetes {shown} are a preview")
+        return VersionChoice(shown, f"the rules of Kubernetes {shown} are a preview")
     if shown in MINORS:
-        return Version(shown)
+        return VersionChoice(shown)
     if number > minor_of(MINORS[-1]):
         text = f"Kubernetes {shown} is newer than this asched; it decides as {MINORS[-1]}"
-        return Version(MINORS[-1], f"{text} (a preview); upgrade asched")
+        return VersionChoice(MINORS[-1], f"{text} (a preview); upgrade asched")
     if number < minor_of(OLDEST_SERVER):
         text = f"Kubernetes {shown} is older than {OLDEST_SERVER}, the oldest supported"
-        return Version(BASE, f"{text}; asched decides as {BASE}")
-    return Version(BASE)
+        return VersionChoice(BASE, f"{text}; asched decides as {BASE}")
+    return VersionChoice(BASE)
 
 
-def emulated(text: str) -> Version:
+def emulated(text: str) -> VersionChoice:
     """The rules for `--emulated-version`, which may only name a version with rules, or an older
     supported one. Raises UnknownVersionError.
     """

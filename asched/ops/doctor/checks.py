@@ -19,6 +19,7 @@ from asched import names
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.versions import BASE, VersionChoice, for_server, minor_of
 from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
@@ -47,9 +48,7 @@ from asched.ops.doctor.rivals import check_rivals
 SKEW_WARN_S: Final = 5.0
 #: Raised by code that reads an object with missing or unexpected fields.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
-#: kube-scheduler's version that asched follows, and the oldest server with all required APIs (flow
-#: control v1); device claims need 1.34.
-FOLLOWED_MINOR: Final = 36
+#: The oldest server with all required APIs (flow control v1); device claims need 1.34.
 OLDEST_MINOR: Final = 29
 
 
@@ -76,6 +75,8 @@ class Examination(msgspec.Struct, frozen=True):
     writes_statuses: bool = False
     #: Whether rules that put taints on devices are watched (DRADeviceTaintRules).
     heeds_taint_rules: bool = False
+    #: Whose rules the start would decide by.
+    kubernetes: VersionChoice = VersionChoice(BASE)
     known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
     #: The rights that a user's plugin declares, by its name.
     rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
@@ -109,7 +110,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
         return [Finding("reach", State.PROBLEM, text, cure)]
     found = [Finding("reach", State.OK, f"{session.url} answers")]
     found += _check_clock(reply, middle_s)
-    found += _check_version(reply)
+    found += _check_version(reply, examination.kubernetes)
     identity = examination.other
     try:
         identity = identity or await who(reader)
@@ -188,17 +189,19 @@ def _check_clock(reply: Reply, now_s: float) -> list[Finding]:
     return [Finding("clock", State.WARNING, text, cure)]
 
 
-def _check_version(reply: Reply) -> list[Finding]:
+def _check_version(reply: Reply, kubernetes: VersionChoice) -> list[Finding]:
     own = f"asched on Python {sys.version_info.major}.{sys.version_info.minor}"
     try:
         version = read_as(reply, dict[str, str])
-        minor = int("".join(c for c in version["minor"] if c.isdigit()))
         shown = version["gitVersion"]
+        minor, rules = minor_of(shown), for_server(shown)
     except (ClientError, KeyError, ValueError):
         cure = "is the address that of a Kubernetes API server?"
         text = f"/version answers with status {reply.status} and without a version"
         return [Finding("versions", State.PROBLEM, text, cure)]
-    text = f"server {shown}, {own}; follows kube-scheduler 1.{FOLLOWED_MINOR}"
+    if kubernetes.is_emulated:
+        rules = kubernetes
+    text = f"server {shown}, {own}; decides as Kubernetes {rules.minor}"
     if minor < OLDEST_MINOR:
         cure = f"upgrade the cluster to 1.{OLDEST_MINOR} or newer"
         return [
@@ -206,9 +209,9 @@ def _check_version(reply: Reply) -> list[Finding]:
                 "versions", State.WARNING, f"{text}: the server is older than asched needs", cure
             )
         ]
-    if minor > FOLLOWED_MINOR:
-        text = f"{text}: newer fields of pods are ignored"
-        return [Finding("versions", State.WARNING, text, "upgrade asched")]
+    if rules.warning:
+        cure = "upgrade asched, or decide as a released version with --emulated-version"
+        return [Finding("versions", State.WARNING, f"{text}: {rules.warning}", cure)]
     return [Finding("versions", State.OK, text)]
 
 

@@ -293,3 +293,15 @@ def tell_build(
     )
     for name, (stage, is_on) in gates.items():
         enabled.of(name, "" if stage == "GA" else stage).value = float(is_on)
+
+
+def tell_version(families: Families, minor: str, server: Callable[[], str]) -> None:
+    """Whose rules are in force, and the API server's version."""
+    families.pulled(
+        "asched_kubernetes_info",
+        "gauge",
+        "[ALPHA] Always 1; the labels are the minor version of Kubernetes whose rules are in force,"
+        " and the API server's version as last read.",
+        ("rules", "server"),
+        lambda: {(minor, server()): 1.0},
+    )

@@ -17,6 +17,7 @@ from asched.serve.telemetry.component_metrics import (
     LeaderMetrics,
     OwnMetrics,
     tell_build,
+    tell_version,
 )
 from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.instruments import Families
@@ -48,6 +49,10 @@ class Metrics:
     def tell_build(self, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]) -> None:
         """Show the version and the feature gates that are on."""
         tell_build(self.families, version, gates)
+
+    def show_version(self, minor: str, server: Callable[[], str]) -> None:
+        """Show whose rules are in force, and the API server's version as last read."""
+        tell_version(self.families, minor, server)
 
     def show_async_calls(self) -> None:
         """Add the families that kube-scheduler has with the gate SchedulerAsyncAPICalls."""

@@ -12,7 +12,7 @@ from asched.cli.flag_table import ALL, REMOVED
 from asched.core.config.args import ARGS_TYPES, kind_of_args
 from asched.core.config.defaults import default_configuration
 from asched.core.config.gate_table import GATES
-from asched.core.config.gates import HONOURED
+from asched.core.config.gates import HONOURED, table_of
 from asched.core.config.in_tree import DEFAULT_MULTI_POINT
 from asched.core.config.schema import (
     CONFIGURATION,
@@ -26,6 +26,7 @@ from asched.core.config.schema import (
     type_name,
 )
 from asched.core.config.text import args_fields, effective
+from asched.core.config.versions import MINORS
 from asched.core.framework.point_table import POINTS, points_of
 from asched.core.plugins import PLUGINS, class_of
 from asched_lab.pages.annotations import MARKERS
@@ -72,10 +73,11 @@ def configuration_page(_root: Path) -> str:
             table(("Field", "Type", "Default", "Meaning"), _fields()),
             "## Feature gates",
             (
-                "`--feature-gates` takes every gate of kube-scheduler 1.36. These have an effect;"
-                " the others change nothing, or are refused when they are moved from their default."
+                "`--feature-gates` takes the gates of kube-scheduler in the API server's version."
+                " These have an effect; the others change nothing, or are refused when they are"
+                " moved from their default. The rules of 1.38 are a preview."
             ),
-            table(("Gate", "Stage", "Default"), _gates()),
+            table(("Gate", *MINORS), _gates()),
             "## Plugins",
             (
                 "Plugins of the default profile have a mark in the second column; a number is the"
@@ -168,10 +170,18 @@ def _shown(value: Any) -> str:
     return code(str(value))
 
 
-def _gates() -> Iterator[tuple[str, str, str]]:
+def _gates() -> Iterator[tuple[str, ...]]:
     for name in sorted(HONOURED):
-        stage, is_on = GATES[name]
-        yield code(name), stage.lower() if stage != "GA" else stage, "on" if is_on else "off"
+        yield code(name), *(_gate(name, minor) for minor in MINORS)
+
+
+def _gate(name: str, minor: str) -> str:
+    """Stage and default of a gate in a minor version; "" if that has no such gate."""
+    known = table_of(minor).gates
+    if name not in known:
+        return ""
+    stage, is_on = known[name]
+    return f"{stage.lower() if stage != 'GA' else stage}, {'on' if is_on else 'off'}"
 
 
 def _plugins() -> Iterator[tuple[str, str, str, str]]:

@@ -181,6 +181,7 @@ def _plain(text: str) -> str:
 def _rows() -> Iterator[Row]:
     metrics = Metrics()
     metrics.tell_build(lambda: "", {})
+    metrics.show_version("", str)
     metrics.show_async_calls()
     metrics.scheduler.know_groups()
     # Families read from a running scheduler are registered without reading anything.
