@@ -145,11 +145,11 @@ DEVICE_CLASS: Final = Kind(
     False,
     "resource.k8s.io/DeviceClass",
 )
-#: Taints that administrators put on devices; off by default, and in v1alpha3 before 1.36.
+#: Taints that administrators put on devices: v1 since 1.37, v1beta2 in 1.36, v1alpha3 before.
 DEVICE_TAINT_RULE: Final = Kind(
     "DeviceTaintRule",
     "devicetaintrules",
-    "resource.k8s.io/v1beta2",
+    "resource.k8s.io/v1",
     claim.DeviceTaintRule,
     False,
     "resource.k8s.io/DeviceTaintRule",
@@ -218,6 +218,7 @@ VERSIONS: Final = {
     PROVISIONING_REQUEST.resource: (PROVISIONING_REQUEST, PROVISIONING_REQUEST_V1BETA1),
     DEVICE_TAINT_RULE.resource: (
         DEVICE_TAINT_RULE,
+        DEVICE_TAINT_RULE._replace(group_version="resource.k8s.io/v1beta2"),
         DEVICE_TAINT_RULE._replace(group_version="resource.k8s.io/v1alpha3"),
     ),
     LOCAL_QUEUE.resource: (LOCAL_QUEUE, LOCAL_QUEUE_V1BETA1),

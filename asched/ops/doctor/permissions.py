@@ -80,7 +80,6 @@ STATUS_CONTROLLERS: Final = "status controllers"
 #: Purposes whose rights a component of deploy/ grants, with its name.
 COMPONENTS: Final = {
     POD_GROUPS: "pod-groups",
-    TAINT_RULES: "device-taint-rules",
     STATUS_CONTROLLERS: "status-controllers",
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",

@@ -27,7 +27,7 @@
   resources: [storageclasses, csinodes, csidrivers, csistoragecapacities, volumeattachments]
   verbs: [list, watch]
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, deviceclasses]
+  resources: [resourceslices, deviceclasses, devicetaintrules]
   verbs: [list, watch]
 # DefaultPreemption: victims.
 - apiGroups: [""]
@@ -76,7 +76,7 @@
   resources: [storageclasses, csinodes, csidrivers, csistoragecapacities, volumeattachments]
   verbs: [list, watch]
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, deviceclasses, resourceclaims]
+  resources: [resourceslices, deviceclasses, devicetaintrules, resourceclaims]
   verbs: [list, watch]
 {{- end }}
 
@@ -105,10 +105,6 @@ checkAndHold:
 coscheduling:
   - apiGroups: [scheduling.x-k8s.io]
     resources: [podgroups]
-    verbs: [list, watch]
-deviceTaintRules:
-  - apiGroups: [resource.k8s.io]
-    resources: [devicetaintrules]
     verbs: [list, watch]
 gpuAnnotations:
   - apiGroups: [""]
