@@ -67,6 +67,20 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140600",
         "tests/core/dra/test_versions.py::test_distinct_attribute_of_several_devices",
     ),
+    "image-volumes-raise-the-limit": VersionRule(
+        "ImageLocality limits the bytes of images by the number of containers",
+        "image volumes count as containers do",
+        "1.37",
+        "PR 138951",
+        "tests/core/plugins/test_versions.py::test_image_volumes_count_like_containers",
+    ),
+    "incomplete-pools-reject-a-node": VersionRule(
+        "mode All ends the attempt with an error if the node sees an incomplete or invalid pool",
+        "the node is rejected",
+        "1.38",
+        "PR 141898",
+        "tests/core/dra/test_versions.py::test_mode_all_over_an_incomplete_pool",
+    ),
     "pools-of-other-nodes-are-ignored": VersionRule(
         "slices with shared counters are checked for every node",
         "they are checked for nodes that have devices of their pool",
@@ -74,12 +88,26 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "98209ff",
         "tests/core/dra/test_versions.py::test_an_incomplete_pool_of_another_node",
     ),
+    "preemption-reports-success": VersionRule(
+        "event and condition of a pod that preempts say why no node fits",
+        "they end with the node and the number of victims",
+        "1.37",
+        "PR 140180",
+        "tests/core/plugins/test_versions.py::test_preemption_reports_the_node_and_its_victims",
+    ),
     "shares-pay-counters-once": VersionRule(
         "a share without capacity pays its device's counters again",
         "the first share of a device pays for all",
         "1.37",
         "PR 140437",
         "tests/core/dra/test_versions.py::test_a_second_share_without_capacity",
+    ),
+    "spread-empty-selector-counts-pods": VersionRule(
+        "a spread constraint with an empty selector counts no pods",
+        "it counts all pods of the namespace",
+        "1.38",
+        "PR 141340",
+        "tests/core/plugins/test_versions.py::test_an_empty_selector_of_a_spread_constraint",
     ),
 }
 

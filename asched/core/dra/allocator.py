@@ -192,6 +192,8 @@ class DeviceSearch:
         for pool in self._pools:
             state = "being updated" if pool.is_incomplete else "invalid"
             if pool.is_incomplete or pool.invalid_reason:
+                if self._rules["incomplete-pools-reject-a-node"]:
+                    raise NodeRejected(INVALID_POOLS)
                 raise AllocationError(
                     f"{where}: asks for all devices, but resource pool {pool.name} "
                     f"is currently {state}"

@@ -12,11 +12,12 @@ Cost      one pass over the nodes per kind of preemptor, then the rows that chan
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Final
 
 from asched import names
 from asched.core.config.args import DefaultPreemptionArgs
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import Expecting
@@ -81,6 +82,7 @@ ROOM_LOST: Final = (
     "not eligible: pods of other schedulers took the room that was made for it twice, so no pod is"
     " evicted for it for an hour"
 )
+FOUND: Final = "found a potential placement for pod on node"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
 #: Steps of the budget to prepare the eviction of one of many victims, and how many are prepared
@@ -112,7 +114,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     #: The key that orders pods by importance; the least important is evicted first.
     budgets: type[Budgets] = Budgets
 
-    def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        args: DefaultPreemptionArgs | None,
+        cluster: Cluster,
+        gates: Mapping[str, bool] = DEFAULT_GATES,
+    ) -> None:
+        self._reports_success = gates["preemption-reports-success"]
         usual = DefaultPreemptionArgs()
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
@@ -257,8 +265,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         preemptor = Preemptor.of_pod(now, candidate.node)
         leaving = eviction.Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
         self._duels.makes_room(now.uid, (candidate.node,))
+        status = SUCCESS
+        if self._reports_success:
+            count = len(candidate.victims)
+            text = f"{FOUND} {candidate.node}, preempting {count} victims"
+            status = Status(Code.SUCCESS, (f"preemption: {text}",))
         return PostFilterResult(
-            SUCCESS,
+            status,
             Nomination(candidate.node),
             leaving.begin(),
             tuple(info.pod.key for info in candidate.victims),

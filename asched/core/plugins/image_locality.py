@@ -7,12 +7,14 @@ Cost      one pass over the rows that have each wanted image; nothing if no node
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/imagelocality
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from asched import names
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import I64, Registration, ScorePlugin
 from asched.core.state.cluster import Cluster
@@ -23,24 +25,25 @@ from asched.core.state.view import NodeView
 MIB: Final = 1 << 20
 #: Fewer bytes than this score 0.
 BYTES_MIN: Final = 23 * MIB
-#: More bytes per container than this add nothing to the score.
+#: More bytes per container (since 1.37 also per image volume) add nothing to the score.
 CONTAINER_BYTES_MAX: Final = 1000 * MIB
 
 
 class Images(NamedTuple):
-    """Image names as nodes list them, with repetitions, and the number of containers."""
+    """Image names as nodes list them, with repetitions, and how many of them raise the limit."""
 
     names: tuple[str, ...]
-    container_count: int
+    counted: int
 
 
 class ImageLocality(ScorePlugin):
     name = names.IMAGE_LOCALITY
     depends_on = Aspect.IMAGES | Aspect.LIVE
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._cluster = cluster
-        self._images = PerClass(_images_of)
+        counts_volumes = gates["image-volumes-raise-the-limit"]
+        self._images = PerClass(partial(_images_of, counts_volumes=counts_volumes))
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -69,19 +72,20 @@ class ImageLocality(ScorePlugin):
                 # The division comes before the multiplication, in floating point, as upstream.
                 worth = int(float(state.size_bytes) * (len(state.rows) / nodes.total))
                 node_bytes[nodes.positions(state.rows)] += worth
-        bytes_max = CONTAINER_BYTES_MAX * images.container_count
+        bytes_max = CONTAINER_BYTES_MAX * images.counted
         if bytes_max <= BYTES_MIN:  # no containers
             return np.zeros(nodes.size, dtype=np.int64)
         clamped = np.clip(node_bytes, BYTES_MIN, bytes_max)
         return 100 * (clamped - BYTES_MIN) // (bytes_max - BYTES_MIN)
 
 
-def _images_of(cls: PodClass) -> Images:
+def _images_of(cls: PodClass, *, counts_volumes: bool) -> Images:
     spec = cls.example.spec
     containers = (*(spec.init_containers or ()), *(spec.containers or ()))
-    volumes = (v.image.reference for v in spec.volumes or () if v.image is not None)
+    volumes = [v.image.reference for v in spec.volumes or () if v.image is not None]
     wanted = (*(container.image for container in containers), *volumes)
-    return Images(tuple(_with_tag(image) for image in wanted), len(containers))
+    counted = len(containers) + (len(volumes) if counts_volumes else 0)
+    return Images(tuple(_with_tag(image) for image in wanted), counted)
 
 
 def _with_tag(image: str) -> str:

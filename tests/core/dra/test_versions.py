@@ -6,6 +6,7 @@ import pytest
 
 from asched.core.config.gates import default_gates
 from asched.core.dra import capacity
+from asched.core.dra.allocator import NodeRejected
 from asched.core.dra.plan import AllocationError
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
@@ -99,6 +100,14 @@ def test_an_incomplete_pool_of_another_node() -> None:
     with pytest.raises(AllocationError, match="is currently being updated"):
         World(*slices, minor="1.36").devices(claim)
     assert World(*slices, minor="1.37").devices(claim) == [["a"]]
+
+
+def test_mode_all_over_an_incomplete_pool() -> None:
+    claim = a_claim(asks(all=True))
+    with pytest.raises(AllocationError, match="is currently being updated"):
+        World(a_slice("a", of=2), minor="1.37").devices(claim)
+    with pytest.raises(NodeRejected):
+        World(a_slice("a", of=2), minor="1.38").devices(claim)
 
 
 def test_counters_of_another_node_limit_devices_of_their_pool() -> None:

@@ -5,7 +5,7 @@ Rules   a pod with any constraint of its own has only those. Defaults get their 
         `minDomains` is 1 if absent, `nodeAffinityPolicy` Honor, `nodeTaintsPolicy` Ignore.
         `matchLabelKeys` add `key = value` for the labels the pod has; they cannot turn a selector
         that matches nothing into one that matches something.
-Quirk   an empty selector matches the pod itself, but counts no pod that is there.
+Quirk   up to 1.37, an empty selector matches the pod itself, but counts no pod that is there.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/common.go
 """
 
@@ -76,15 +76,16 @@ class SpreadConstraint(NamedTuple):
     selector: Selector | None
     #: whether tolerations with Lt and Gt count where `honors_taints`
     compares_taints: bool = False
+    #: whether an empty selector counts the pods that are there
+    counts_everything: bool = False
 
     def counter_key(self, namespace: str) -> CounterKey | None:
         """Key of the counter; None if nothing ever counts."""
         if self.selector is None:
             return None
         predicate = PodPredicate(frozenset((namespace,)), self.selector)
-        return CounterKey(
-            (predicate,), counts_terminating=False, on_trial_only=self.selector.is_everything
-        )
+        on_trial_only = self.selector.is_everything and not self.counts_everything
+        return CounterKey((predicate,), counts_terminating=False, on_trial_only=on_trial_only)
 
     def matches(self, labels: Labels) -> bool:
         return matches(self.selector, labels)
@@ -145,4 +146,5 @@ def _compiled(
         honors_taints=(written.node_taints_policy or IGNORE) == HONOR,
         selector=selector,
         compares_taints=gates["TaintTolerationComparisonOperators"],
+        counts_everything=gates["spread-empty-selector-counts-pods"],
     )
