@@ -1,4 +1,4 @@
-"""docs/metrics.md and docs/configuration.md are what the code says now."""
+"""The generated pages of docs/ are what the code says now."""
 
 import re
 

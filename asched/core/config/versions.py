@@ -112,6 +112,32 @@ RULES: Final[Mapping[str, VersionRule]] = {
 }
 
 
+#: Differences that asched does not switch: it decides as the newer version under each one.
+SETTLED: Final[Mapping[str, VersionRule]] = {
+    "anti-affinity-hint-of-any-term": VersionRule(
+        "a pod that leaves wakes one that minds it if all anti-affinity terms match",
+        "one matching term is enough",
+        "1.37",
+        "PR 139161",
+        "tests/core/plugins/inter_pod_affinity/test_extra_events.py::test_pods",
+    ),
+    "counters-of-a-driver-s-pool": VersionRule(
+        "drivers whose pools have one name share counters",
+        "each driver's pool has its own",
+        "1.37",
+        "PR 140435",
+        "tests/core/dra/test_versions.py::test_pools_of_one_name_of_two_drivers",
+    ),
+    "rule-without-selector-is-about-no-device": VersionRule(
+        "a DeviceTaintRule without deviceSelector taints every device",
+        "it taints none",
+        "1.38",
+        "PR 141648",
+        "tests/core/dra/test_taint_rules.py::test_a_rule_without_a_selector_is_about_no_device",
+    ),
+}
+
+
 class UnknownVersionError(ValueError):
     """A text that names no minor version of Kubernetes 1."""
 

@@ -1,6 +1,6 @@
 """`make pages` and `make docs`: write the generated pages of docs/, or build the site.
 
-    python -m asched_lab.pages          write docs/metrics.md and docs/configuration.md
+    python -m asched_lab.pages          write the pages of `generated.py`
     python -m asched_lab.pages site     build the site into build/site; a broken link fails
 
 Both run in a clone of the repository. Exit status: 0, or 1 if the site cannot be built.

@@ -6,8 +6,10 @@ from typing import Final
 
 from asched_lab.pages.configuration import configuration_page
 from asched_lab.pages.metrics import metrics_page
+from asched_lab.pages.versions import versions_page
 
 PAGES: Final[Mapping[str, Callable[[Path], str]]] = {
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
+    "results/versions.md": versions_page,
 }

@@ -17,6 +17,7 @@ from asched.core.config.versions import (
     BASE,
     MINORS,
     RULES,
+    SETTLED,
     UnknownVersionError,
     emulated,
     for_server,
@@ -26,12 +27,16 @@ from asched.core.config.versions import (
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_every_rule_is_shown_by_a_test_and_asked_for_by_name(name: str) -> None:
-    rule = RULES[name]
+@pytest.mark.parametrize("name", sorted({**RULES, **SETTLED}))
+def test_every_rule_is_shown_by_a_test(name: str) -> None:
+    rule = {**RULES, **SETTLED}[name]
     path, _, function = rule.test.partition("::")
     assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
     assert rule.since in MINORS[1:]
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_every_rule_is_asked_for_by_name(name: str) -> None:
     sources = [
         file.read_text(encoding="utf-8")
         for file in (ROOT / "asched").rglob("*.py")

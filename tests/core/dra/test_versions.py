@@ -86,6 +86,26 @@ def test_mode_all_with_a_device_that_is_used_up(
     assert world.devices(either) is not None  # the next alternative
 
 
+def test_pools_of_one_name_of_two_drivers() -> None:
+    def slices(driver: str, left: str, takes: str) -> tuple[Any, Any]:
+        used = [{"counterSet": "s", "counters": {"c": {"value": takes}}}]
+        counters = [{"name": "s", "counters": {"c": {"value": left}}}]
+        where = {"driver": driver, "pool": NODE, "of": 2}
+        return (
+            a_slice(a_device("d", consumesCounters=used), name=f"{driver}-devices", **where),
+            a_slice(name=f"{driver}-counters", sharedCounters=counters, **where),
+        )
+
+    def of(driver: str) -> dict[str, Any]:
+        return asks(f'device.driver == "{driver}"')
+
+    for minor in ("1.36", "1.37"):
+        world = World(*slices("a.io", "1", "1"), *slices("b.io", "3", "2"), minor=minor)
+        assert world.devices(a_claim(of("a.io"), of("b.io"))) == [["d", "d"]]
+        world = World(*slices("a.io", "5", "1"), *slices("b.io", "2", "3"), minor=minor)
+        assert world.devices(a_claim(of("a.io"), of("b.io"))) is None
+
+
 def claim_capacity() -> dict[str, Any]:
     return {"requests": {"bandwidth": "1"}}
 
