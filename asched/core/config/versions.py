@@ -95,6 +95,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140180",
         "tests/core/plugins/test_versions.py::test_preemption_reports_the_node_and_its_victims",
     ),
+    "selector-errors-name-the-device": VersionRule(
+        "a runtime error of a CEL selector names the selector",
+        "it names the device as well, and what to do about a missing key",
+        "1.37",
+        "PR 136709, 1caef2e",
+        "tests/core/dra/test_versions.py::test_errors_of_selectors",
+    ),
     "shares-pay-counters-once": VersionRule(
         "a share without capacity pays its device's counters again",
         "the first share of a device pays for all",
@@ -120,6 +127,13 @@ SETTLED: Final[Mapping[str, VersionRule]] = {
         "1.37",
         "PR 139161",
         "tests/core/plugins/inter_pod_affinity/test_extra_events.py::test_pods",
+    ),
+    "attributes-with-lists-in-selectors": VersionRule(
+        "list attributes and includes() are errors without the gate DRAListTypeAttributes",
+        "they are evaluated",
+        "1.37",
+        "PR 139395",
+        "tests/core/dra/test_versions.py::test_attributes_with_lists",
     ),
     "counters-of-a-driver-s-pool": VersionRule(
         "drivers whose pools have one name share counters",

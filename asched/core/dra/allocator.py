@@ -133,6 +133,7 @@ class DeviceSearch:
         self._rules = rules
         self._all_lists_full = rules["all-mode-lists-full-devices"]
         self._paid_shares = taken.shared if rules["shares-pay-counters-once"] else taken.capacity
+        self._names_devices = rules["selector-errors-name-the-device"]
         self._effort = effort
         self._most = most
         self._pools = pools
@@ -386,7 +387,7 @@ class DeviceSearch:
 
     def _is_selectable(self, request: PlannedRequest, device: ReadyDevice) -> bool:
         try:
-            selects, cost = request.selects(device)
+            selects, cost = request.selects(device, is_named=self._names_devices)
         except AllocationError as error:
             self._effort.steps += error.cost // CEL_PER_STEP
             raise

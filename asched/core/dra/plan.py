@@ -24,6 +24,12 @@ from asched.core.model.claim import (
 )
 from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE
 
+#: Of kube-scheduler since 1.37.
+KEY_ADVICE: Final = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
+    " has() for optional fields"
+)
+
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
@@ -94,18 +100,25 @@ class PlannedRequest:
         asked = (self.name, self.parent, self.takes_all, self.count, self.admin)
         return (*asked, self.tolerations, capacity, expressions)
 
-    def selects(self, device: ReadyDevice) -> tuple[bool, int]:
+    def selects(self, device: ReadyDevice, *, is_named: bool = False) -> tuple[bool, int]:
         """(whether the selectors of class and request match, their CEL cost). Raises
-        AllocationError.
+        AllocationError; `is_named`: a runtime error names the device, and what to do about a key
+        that is missing.
         """
         cost = 0
         for selector in self.selectors:
             answer, spent = device.ask(selector.expression)
             cost += spent
             if isinstance(answer, CelError):
-                stage = "compile" if isinstance(answer, CelSyntaxError) else "runtime"
+                is_runtime = not isinstance(answer, CelSyntaxError)
+                stage = "runtime" if is_runtime else "compile"
+                where, advice = "", ""
+                if is_named and is_runtime:
+                    where = f" on device {device.id.text}"
+                    advice = KEY_ADVICE if "no such key:" in str(answer) else ""
                 raise AllocationError(
-                    f"{selector.owner}: selector #{selector.position}: CEL {stage} error: {answer}",
+                    f"{selector.owner}: selector #{selector.position}{where}:"
+                    f" CEL {stage} error: {answer}{advice}",
                     cost,
                 )
             if not answer:

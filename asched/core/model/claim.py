@@ -244,6 +244,10 @@ class DeviceAttribute(Record, frozen=True, gc=False):
     bool_value: bool | None = msgspec.field(name="bool", default=None)
     string_value: str | None = msgspec.field(name="string", default=None)
     version_value: str | None = msgspec.field(name="version", default=None)
+    int_values: tuple[int, ...] | None = msgspec.field(name="ints", default=None)
+    bool_values: tuple[bool, ...] | None = msgspec.field(name="bools", default=None)
+    string_values: tuple[str, ...] | None = msgspec.field(name="strings", default=None)
+    version_values: tuple[str, ...] | None = msgspec.field(name="versions", default=None)
 
 
 class CapacityRequestPolicyRange(Record, frozen=True, gc=False):

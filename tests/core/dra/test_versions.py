@@ -7,7 +7,7 @@ import pytest
 from asched.core.config.gates import default_gates
 from asched.core.dra import capacity
 from asched.core.dra.allocator import NodeRejected
-from asched.core.dra.plan import AllocationError
+from asched.core.dra.plan import KEY_ADVICE, AllocationError
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
 from asched.core.model.decode import decode
@@ -104,6 +104,49 @@ def test_pools_of_one_name_of_two_drivers() -> None:
         assert world.devices(a_claim(of("a.io"), of("b.io"))) == [["d", "d"]]
         world = World(*slices("a.io", "5", "1"), *slices("b.io", "2", "3"), minor=minor)
         assert world.devices(a_claim(of("a.io"), of("b.io"))) is None
+
+
+def test_errors_of_selectors() -> None:
+    claim = a_claim(asks(f'device.attributes["{DRIVER}"].missing == "x"'))
+    start = "claim d/c: selector #0"
+    end = "CEL runtime error: no such key: missing"
+    for minor, where, advice in (
+        ("1.36", "", ""),
+        ("1.37", f" on device {DRIVER}/{NODE}/a", KEY_ADVICE),
+    ):
+        with pytest.raises(AllocationError) as caught:
+            World(a_slice("a"), minor=minor).devices(claim)
+        assert str(caught.value) == f"{start}{where}: {end}{advice}"
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ('models.includes("y")', [["b"]]),
+        ("versions.exists(v, v.isLessThan(semver('2.0.0')))", [["a"]]),
+        ("sizes.includes(3)", [["a"]]),
+        ('kind.includes("fast")', [["b"]]),
+        ("flags.includes(true)", [["a"]]),
+        ('models.includes("z")', None),
+    ],
+)
+def test_attributes_with_lists(selector: str, expected: list[list[str]] | None) -> None:
+    devices = []
+    for name, models, version, flag, kind in (
+        ("a", ["x"], "1.0.0", True, "slow"),
+        ("b", ["x", "y"], "2.0.0", False, "fast"),
+    ):
+        device = a_device(name)
+        device["attributes"] = {
+            "models": {"strings": models},
+            "versions": {"versions": [version]},
+            "sizes": {"ints": [1, 3] if flag else [1]},
+            "flags": {"bools": [flag]},
+            "kind": {"string": kind},
+        }
+        devices.append(device)
+    claim = a_claim(asks(f'device.attributes["{DRIVER}"].{selector}'))
+    assert World(a_slice(*devices)).devices(claim) == expected
 
 
 def claim_capacity() -> dict[str, Any]:

@@ -41,6 +41,8 @@ Function = Callable[..., Any]
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
+#: Values that the API lets an attribute of a device have.
+ATTRIBUTE_VALUES_MAX: Final = 48
 _ORDER: Final = {"<": BINARY["_<_"], ">": BINARY["_>_"]}
 
 
@@ -307,6 +309,21 @@ def optional_of_non_zero(value: Any) -> Optional:
     return NOTHING if empty else optional_of(value)
 
 
+def includes(target: Any, item: Any) -> bool:
+    """Whether an attribute has a value: one of its list, or the only one."""
+    if not isinstance(target, list):
+        return equals(target, item)
+    for position, element in enumerate(target):
+        if position == ATTRIBUTE_VALUES_MAX:
+            raise CelRuntimeError(
+                "'includes' function cannot be applied to lists longer than"
+                f" {ATTRIBUTE_VALUES_MAX} values"
+            )
+        if equals(element, item):
+            return True
+    return False
+
+
 def optional_value(value: Any) -> Any:
     found = _optional("value", value)
     if not found.is_present:
@@ -337,6 +354,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "optional.ofNonZeroValue": optional_of_non_zero,
 }
 METHODS: Final[dict[str, Function]] = {
+    "includes": includes,
     **strings.METHODS,
     "size": size,
     "isSorted": is_sorted,

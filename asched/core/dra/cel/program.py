@@ -12,7 +12,7 @@ from asched.core.dra.cel.errors import CelError, CelRuntimeError, CelSyntaxError
 from asched.core.dra.cel.evaluate import Compiler
 from asched.core.dra.cel.frame import COST_MAX, Evaluate, Frame
 from asched.core.dra.cel.parser import parse
-from asched.core.dra.cel.values import DefaultMap, parse_quantity, parse_semver, type_name
+from asched.core.dra.cel.values import DefaultMap, Semver, parse_quantity, parse_semver, type_name
 from asched.core.model.claim import Device, DeviceAttribute
 
 #: Limit for compiled expressions: any client that may create claims can add expressions.
@@ -117,14 +117,22 @@ def _qualified(name: str, driver: str) -> tuple[str, str]:
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
+    """The one value of an attribute, or its list: lists first, as in the API's order of types."""
+    for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+        if values is not None:
+            return list(values)
+    if attribute.version_values is not None:
+        return [_version(name, text) for text in attribute.version_values]
     for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
         if value is not None:
             return value
     if attribute.version_value is None:
         raise CelRuntimeError(f"attribute {name}: unsupported attribute value")
-    version = parse_semver(attribute.version_value)
+    return _version(name, attribute.version_value)
+
+
+def _version(name: str, text: str) -> Semver:
+    version = parse_semver(text)
     if version is None:
-        raise CelRuntimeError(
-            f"attribute {name}: {attribute.version_value!r} is no semantic version"
-        )
+        raise CelRuntimeError(f"attribute {name}: {text!r} is no semantic version")
     return version
