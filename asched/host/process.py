@@ -171,6 +171,7 @@ async def _schedule(
 ) -> int:
     gates = _gates(plan.gates, plan.kubernetes.minor)
     metrics.tell_build(plan.version, gates)
+    metrics.follow(plan.configuration.gates)
     if gates["SchedulerAsyncAPICalls"][1]:
         metrics.show_async_calls()
     chain = consultants.chain(plan.configuration.extenders)

@@ -60,6 +60,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "c5a40b2, fe39ea7, a58be5a",
         "tests/core/dra/test_versions.py::test_configuration_of_an_allocation",
     ),
+    "claims-metric-of-all-components": VersionRule(
+        "claims made for extended resources count in scheduler_resourceclaim_creates_total",
+        "they count in dynamic_resource_allocation_resourceclaim_creates_total",
+        "1.37",
+        "PR 138542, PR 140422",
+        "tests/serve/telemetry/test_metrics.py::test_claims_count_under_the_name_of_the_version",
+    ),
     "distinct-attribute-per-device": VersionRule(
         "distinctAttribute remembers the last device of each request",
         "distinctAttribute compares all devices",

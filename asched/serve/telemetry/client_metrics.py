@@ -15,6 +15,10 @@ from typing import Final
 
 from asched.serve.telemetry.instruments import Families, exponential
 
+CLAIMS: Final = "scheduler_resourceclaim_creates_total"
+SHARED_CLAIMS: Final = "dynamic_resource_allocation_resourceclaim_creates_total"
+CLAIMS_TEXT: Final = "[ALPHA] Resource claims made for extended resources: success or failure."
+
 REQUEST_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 SIZE_BOUNDS: Final = (64, 256, 512, *(1024.0 * 4**n for n in range(8)))
 WORK_BOUNDS: Final = exponential(1e-8, 10, 10)
@@ -82,14 +86,19 @@ class ClientMetrics:
             WORK_BOUNDS,
             ("name",),
         )
-        self.claims = families.counter(
-            "scheduler_resourceclaim_creates_total",
-            "[ALPHA] Resource claims made for extended resources: success or failure.",
-            ("status",),
-        )
+        self.claims = families.counter(CLAIMS, CLAIMS_TEXT, ("status",))
+        self._claim_labels: tuple[str, ...] = ()
+
+    def share_claims_metric(self, families: Families) -> None:
+        """Count claims under the name that all components have for it since 1.37."""
+        families.drop(CLAIMS)
+        labels = ("status", "admin_access", "owner_api_group", "owner_api_kind")
+        self.claims = families.counter(SHARED_CLAIMS, CLAIMS_TEXT, labels)
+        self._claim_labels = ("false", "", "Pod")
 
     def created_claim(self, *, is_created: bool) -> None:
-        self.claims.of("success" if is_created else "failure").value += 1
+        status = "success" if is_created else "failure"
+        self.claims.of(status, *self._claim_labels).value += 1
 
     def requested(
         self,

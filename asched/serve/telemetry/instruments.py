@@ -131,6 +131,10 @@ class Families:
         for _, family in sorted(self._families.items()):
             yield family
 
+    def drop(self, name: str) -> None:
+        """Take a family off the page."""
+        del self._families[name]
+
     def counter(self, name: str, text: str, labels: Labels = ()) -> Family[Value]:
         return self._value(name, "counter", text, labels)
 

@@ -54,6 +54,11 @@ class Metrics:
         """Show whose rules are in force, and the API server's version as last read."""
         tell_version(self.families, minor, server)
 
+    def follow(self, rules: Mapping[str, bool]) -> None:
+        """Name families as the minor version does whose rules these are."""
+        if rules["claims-metric-of-all-components"]:
+            self.client.share_claims_metric(self.families)
+
     def show_async_calls(self) -> None:
         """Add the families that kube-scheduler has with the gate SchedulerAsyncAPICalls."""
         self.client.calls = AsyncCallMetrics(self.families)

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from asched.core.config.gates import default_gates
 from asched.serve.telemetry.metrics import Metrics
 from tests.shared import shared_path
 
@@ -202,3 +203,24 @@ def test_pod_groups_have_families_of_their_own_behind_their_gate_alone():
     bounds = re.findall(rf'^{algorithm}_bucket{{le="([^"]+)"}}', page, re.MULTILINE)
     assert bounds[-1] == "+Inf"
     assert [float(bound) for bound in bounds[:-1]] == [0.001 * 2**power for power in range(15)]
+
+
+@pytest.mark.parametrize(
+    ("minor", "line"),
+    [
+        ("1.36", 'scheduler_resourceclaim_creates_total{status="success"} 1.0'),
+        (
+            "1.37",
+            (
+                'dynamic_resource_allocation_resourceclaim_creates_total{admin_access="false",'
+                'owner_api_group="",owner_api_kind="Pod",status="success"} 1.0'
+            ),
+        ),
+    ],
+)
+def test_claims_count_under_the_name_of_the_version(minor: str, line: str) -> None:
+    metrics = Metrics()
+    metrics.follow(default_gates(minor))
+    metrics.client.created_claim(is_created=True)
+    found = [x for x in metrics.render().decode().splitlines() if "claim_creates_total{" in x]
+    assert found == [line]
