@@ -46,6 +46,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140769",
         "tests/core/dra/test_versions.py::test_mode_all_with_a_device_that_is_used_up",
     ),
+    "budget-with-empty-selector-protects": VersionRule(
+        "a PodDisruptionBudget with an empty selector does not count in preemption",
+        "it protects the pods of its namespace that have labels",
+        "1.38",
+        "PR 141785",
+        "tests/core/preemption/test_budgets.py::test_an_empty_selector_by_version",
+    ),
     "capacity-out-of-range-is-refused": VersionRule(
         "a negative request for capacity lowers the sum in use",
         "a request that is negative or beyond 64 bits does not fit",

@@ -125,6 +125,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         self._budgets = cluster.singleton(self.budgets)
+        self._budgets.follow(gates)
         self._search = VictimSearch(cluster, limit, self._budgets, is_restricted=args != usual)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)

@@ -1,22 +1,23 @@
 """Disruption budgets: which of the potential victims they protect.
 
-A budget of the pod's namespace whose selector has requirements and matches a pod with labels covers
-the pod, unless the budget lists the pod as disrupted already. Going over a node's potential
-victims, the most important first, each takes one disruption from every budget that covers it; a pod
-for which one of them has none left violates it. Budgets are soft here: they only decide which pods
-are spared first and which node is preferred.
+A budget of the pod's namespace whose selector has requirements (since 1.38 also one that has none)
+and matches a pod with labels covers the pod, unless the budget lists the pod as disrupted already.
+Going over a node's potential victims, the most important first, each takes one disruption from
+every budget that covers it; a pod for which one of them has none left violates it. Budgets are soft
+here: they only decide which pods are spared first and which node is preferred.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
         (filterPodsWithPDBViolation)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Matcher, Selector, compile_selector
@@ -30,6 +31,8 @@ from asched.core.state.pods import LabelSet, PodInfo
 I64 = npt.NDArray[np.int64]
 
 
+#: Rule: an empty selector selects every pod of the namespace.
+EMPTY_SELECTS: Final = "budget-with-empty-selector-protects"
 #: Budgets whose selectors are matched in a step of the budget of work, and budgets counted.
 MATCHES_PER_STEP: Final = 5
 COUNTED_PER_STEP: Final = 2000
@@ -80,6 +83,7 @@ class Budgets:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._empty_selects = DEFAULT_GATES[EMPTY_SELECTS]
         self._cursor = -1
         self._changed: set[str] = set()  # not processed yet
         self._budgets: dict[str, DisruptionBudget] = {}
@@ -95,6 +99,10 @@ class Budgets:
         #: an upper estimate of the number of budgets that cover one pod
         self.depth = 0
         self.log = ObjectLog()
+
+    def follow(self, rules: Mapping[str, bool]) -> None:
+        """Decide by these rules (`config/versions.py`); before any budget is read."""
+        self._empty_selects = rules[EMPTY_SELECTS]
 
     def __len__(self) -> int:
         return len(self._budgets)
@@ -259,7 +267,7 @@ class Budgets:
                 compiled = compile_selector(written)
             except ValueError:
                 return None
-            if compiled is None or compiled.is_everything:
+            if compiled is None or (compiled.is_everything and not self._empty_selects):
                 return None
             selector, matcher = compiled, Matcher(compiled.requirements)
         status = stored.status

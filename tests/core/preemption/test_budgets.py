@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from asched.core.config.gates import default_gates
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
@@ -68,6 +69,17 @@ def test_violations(case: Case) -> None:
         pod = a_low(f"p{number}", "n1")
         pods.append(stage.info((pod.labels(app=app) if app else pod).build()))
     assert budgets.violations(pods) == case.violating
+
+
+@pytest.mark.parametrize(("minor", "violating"), [("1.37", False), ("1.38", True)])
+def test_an_empty_selector_by_version(minor: str, violating: bool) -> None:
+    stage = Stage()
+    stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget("one", {}, 0, "default")))
+    budgets = Budgets(stage.cluster)
+    budgets.follow(default_gates(minor))
+    budgets.catch_up()
+    pod = stage.info(a_low("p", "n1").labels(app="a").build())
+    assert budgets.violations([pod]) == [violating]
 
 
 def test_a_pod_takes_from_every_budget_that_speaks_for_it() -> None:
