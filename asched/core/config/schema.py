@@ -226,10 +226,12 @@ _STRATEGY: Final = Struct(
     },
 )
 
-#: Fields of earlier versions, and their replacement.
+#: Fields of other versions, and their replacement.
 REMOVED_FIELDS: Final[Mapping[str, str]] = {
+    "podGroupPostFilter": "of Kubernetes 1.37 and newer, delete the lines: DefaultPreemption serves"
+    " groups wherever it is enabled",
     "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
-    " starts, and no room is held afterwards"
+    " starts, and no room is held afterwards",
 }
 
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {

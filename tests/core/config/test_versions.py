@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from asched.core.config.decode import decode
 from asched.core.config.gate_table import CHANGES, GATES
 from asched.core.config.gates import (
     DEFAULT_GATES,
@@ -23,6 +24,7 @@ from asched.core.config.versions import (
     for_server,
     rules_of,
 )
+from tests.core.config.documents import doc
 
 ROOT = Path(__file__).parents[3]
 
@@ -131,3 +133,10 @@ def test_gates_that_a_version_refuses(value: str, minor: str, words: str) -> Non
 )
 def test_gates_that_change_nothing_are_warnings(value: str, minor: str, words: str) -> None:
     assert any(words in line for line in parse([value], minor).warnings)
+
+
+def test_an_extension_point_of_a_newer_version_is_refused_with_that_version() -> None:
+    plugins = {"podGroupPostFilter": {"enabled": [{"name": "DefaultPreemption"}]}}
+    (problem,) = decode(doc(profiles=[{"plugins": plugins}]), "")[1]
+    assert "podGroupPostFilter" in problem.text
+    assert problem.hint.startswith("of Kubernetes 1.37 and newer")
