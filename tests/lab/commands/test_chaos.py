@@ -89,6 +89,6 @@ def test_files_that_hold_no_lives_are_refused_in_a_line(
     wrong.write_text("nothing\n")
 
     assert main(["chaos", "--table", str(wrong)]) == 2
-    assert capsys.readouterr().err.startswith(f"asched chaos: {wrong}, line 1: no life: ")
+    assert capsys.readouterr().err.startswith(f"asched chaos: {wrong}, line 1: not a run: ")
     assert main(["chaos", "--lives", "5"]) == 2
     assert "go together" in capsys.readouterr().err
