@@ -125,4 +125,4 @@ async def test_what_a_newcomer_asks(kubectl: Run) -> None:
     assert (code, out.splitlines()[-1]) == (0, "readyz check passed")
     assert "[+]etcd ok" in out.splitlines()
     code, out = await kubectl("explain", "pod.spec.schedulerName")
-    assert (code, "Which scheduler is to bind the pod" in out) == (0, True), out
+    assert (code, "The scheduler that binds the pod" in out) == (0, True), out
