@@ -39,7 +39,7 @@ class ShadowPlan(msgspec.Struct, frozen=True):
 
     def write_report(self) -> None:
         """Write the report."""
-        report = self.tally.told()
+        report = self.tally.as_json()
         if self.report is None:
             sys.stdout.write(text(report))
             return

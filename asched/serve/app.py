@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from asched.serve.auth import Authenticator, Authorizer, RequestCredentials, ReviewError
 from asched.serve.auth import UnknownUserError as UnknownUser
-from asched.serve.door import ConnectionServer, Limits
+from asched.serve.connections import ConnectionServer, Limits
 from asched.serve.health import ROOTS
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, PageRequest, forbidden, text, unauthorized

@@ -106,7 +106,7 @@ class Inspection:
 
     def shadow(self) -> Mapping[str, Any] | None:
         beside = self._context.beside
-        return None if beside is None else beside.told()
+        return None if beside is None else beside.as_json()
 
     # --- one pod ---------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ def _line(line: Line) -> dict[str, Any]:
     page: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
     details = read(line)
     if details is not None:
-        page.update(details.told())
+        page.update(details.as_json())
     elif line.details is not None:
         page["details"] = line.details
     return page

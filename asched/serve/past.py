@@ -67,7 +67,7 @@ class Past:
         chosen: Mapping[str, Any],
     ) -> Rating:
         """The rating of a node beside the chosen one. `chosen` is the decision in the form of
-        `Chosen.told`.
+        `RecordedChoice.as_json`.
         """
         async with self._one_at_a_time:
             cluster = Cluster()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.serve.door import ConnectionServer
+from asched.serve.connections import ConnectionServer
 from asched.serve.listening import listen
 from asched.serve.pages import Page, text
 from asched.serve.request import HttpRequest

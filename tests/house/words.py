@@ -22,18 +22,4 @@ QUOTED: set[tuple[str, str]] = {
 }
 
 #: Packages that are still to be rewritten. Entries go, none comes.
-PENDING: tuple[str, ...] = (
-    "asched/core/cycle/",
-    "asched/insight/",
-    "asched/core/framework/",
-    "asched/batch/",
-    "asched/core/plugins/",
-    "asched/core/preemption/",
-    "asched/core/queue/",
-    "asched/core/state/",
-    "asched/hardware/",
-    "asched/host/",
-    "asched/ops/",
-    "asched/serve/",
-    "docs/",
-)
+PENDING: tuple[str, ...] = ("docs/",)

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from asched.serve import app, door
-from asched.serve.door import Limits
+from asched.serve import app
+from asched.serve import connections as door
+from asched.serve.connections import Limits
 from tests.patience import HANG_S
 from tests.serve.world import a_port, client_tls
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from asched.serve.door import ConnectionServer
+from asched.serve.connections import ConnectionServer
 from asched.serve.extender import ExtenderService, Opinion
 from asched.serve.listening import listen
 from tests.patience import HANG_S

@@ -100,7 +100,7 @@ class World:
             assert line is not None
             chosen = read(line)
             assert chosen is not None
-            yield pod, chosen.told()
+            yield pod, chosen.as_json()
 
     async def against(self, pod: PodBuilder, node: str, chosen: dict[str, Any]) -> dict[str, Any]:
         seen = self.play.parts.cluster.pods_seen[f"default/{pod.json['metadata']['name']}"]

@@ -11,7 +11,7 @@ from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcom
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure
 from asched.core.state.gang import gang_of
-from asched.core.state.gang_shortages import Shortages, amounts_of, told
+from asched.core.state.gang_shortages import Shortages, amounts_of, amounts_text
 
 
 def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> None:
@@ -41,8 +41,8 @@ def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: Gro
     shortages.note(key, wanted)
     outcome.result = Result.UNSCHEDULABLE
     outcome.message = (
-        f"{UNSCHEDULABLE}, minResources of the PodGroup ({told(wanted)}) are not free: beside the"
-        f" pods that fit, {told(missing)} found no room"
+        f"{UNSCHEDULABLE}, minResources of the PodGroup ({amounts_text(wanted)}) are not free:"
+        f" beside the pods that fit, {amounts_text(missing)} found no room"
     )
     gates = group.runner.profile.pre_enqueue
     blamed = frozenset(plugin.name for plugin in gates if plugin.awaits_pods)

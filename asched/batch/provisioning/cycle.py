@@ -277,7 +277,7 @@ def _consider(
 ) -> Iterator[None]:
     """Handle one request. Yields after each of its places."""
     requests, bookings = _both(context.cluster)
-    request: ProvisioningRequest | None = context.cluster.told(PROVISIONING_REQUEST, key)
+    request: ProvisioningRequest | None = context.cluster.stored(PROVISIONING_REQUEST, key)
     tracked = requests.tracked.get(key)
     ours = {args.provisioning_class_name for args in classes.values()}
     is_ours = request is not None and request.spec.provisioning_class_name in ours
@@ -305,7 +305,7 @@ def _consider(
             _say(context, tracked, request_status.failed(why))
         elif stage is RequestStage.UNDECIDED:
             _try_at(context, tracked, context.now_s)
-    elif tracked.lacks and context.cluster.told(POD_TEMPLATE, tracked.lacks) is not None:
+    elif tracked.lacks and context.cluster.stored(POD_TEMPLATE, tracked.lacks) is not None:
         tracked.lacks = ""
         _try_at(context, tracked, context.now_s)
     if tracked.wanted is not None and says(request, tracked.wanted):
@@ -345,7 +345,7 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
     if tracked is None:
         bookings.end(key)
         return
-    request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, key)
+    request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, key)
     if booking is None:
         if request is not None and request.stage is RequestStage.HELD:
             _end(context, tracked, *TIME_IS_UP)
@@ -371,7 +371,7 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
     cluster = context.cluster
     requests, bookings = _both(cluster)
     try:
-        request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, tracked.key)
+        request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, tracked.key)
         if request is None or request.metadata.uid != tracked.uid:
             return
         booking = bookings.get(tracked.key)
@@ -435,7 +435,7 @@ def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
     requests = cluster.singleton(ProvisioningRequests)
     try:
         wanted = tracked.wanted
-        request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, tracked.key)
+        request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, tracked.key)
         if request is None or wanted is None or request.metadata.uid != tracked.uid:
             return
         if says(request, wanted):

@@ -89,7 +89,7 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
         raise UnusableRequestError(f"{total} pods: no more than {PODS_MAX} are held for a request")
     for index, pod_set in enumerate(request.spec.pod_sets):
         name = pod_set.pod_template_ref.name
-        template: PodTemplate | None = cluster.told(POD_TEMPLATE, f"{namespace}/{name}")
+        template: PodTemplate | None = cluster.stored(POD_TEMPLATE, f"{namespace}/{name}")
         if template is None:
             raise UnusableRequestError(
                 f'podtemplates "{name}" not found', lacks=f"{namespace}/{name}"

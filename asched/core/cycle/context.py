@@ -55,7 +55,7 @@ class ShadowObserver(Protocol):
     def listed(self, sights: Iterable[ObservedChange]) -> None:
         """Called with the changes that a part of a list made."""
 
-    def told(self) -> Mapping[str, Any]:
+    def as_json(self) -> Mapping[str, Any]:
         """The findings so far, as JSON."""
 
 

@@ -76,7 +76,7 @@ class RecordedChoice(NodeChoice, gc=False):
         """Raw and weighted, one pair for each plugin."""
         return paired(self.shares, self.numbers)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON."""
         report: dict[str, Any] = {
             "node": self.node,
@@ -163,10 +163,10 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
             numbers = read_numbers(decision.row)
         size += _NUMBER_BYTES * len(numbers)
         best = ranking.best
-        ranking.told = records = ranking.told + 1
+        ranking.records = records = ranking.records + 1
         if records >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
             best = ranking.best = _best(ranking, attempt.id, context.cluster.nodes)
-            ranking.told = 0
+            ranking.records = 0
             if best is not None:
                 size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
     return RecordedChoice(
@@ -209,7 +209,7 @@ class Nominated(NamedTuple):
     node: str
     victims: tuple[tuple[str, int], ...]
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON."""
         victims = [{"pod": key, "priority": priority} for key, priority in self.victims]
         return {"node": self.node, "victims": victims}
@@ -244,7 +244,7 @@ class RecordedRejection(NamedTuple):
     woken_by: str
     pattern: NodePattern
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON, with NAMED_MAX nodes for each verdict."""
         nodes = self.pattern.nodes()
         return {

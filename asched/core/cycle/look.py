@@ -201,7 +201,7 @@ def _rejection(runner: Runner, pod: PodInfo) -> Rejection | None:
     fitting = runner.fitting(pod)
     if fitting.rejection is None and fitting.count:
         return None
-    return runner.rejection(pod, fitting.state, fitting.refused.told)
+    return runner.rejection(pod, fitting.state, fitting.refused.by_trial)
 
 
 def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:

@@ -39,4 +39,4 @@ class Expecting:
         return len(self.node_of)
 
 
-NOBODY_EXPECTS: Final = Expecting()
+NONE_EXPECTED: Final = Expecting()

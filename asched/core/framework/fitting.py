@@ -12,7 +12,7 @@ import numpy as np
 from asched.core.framework.placements import Mask, narrowed
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import (
-    NOBODY_REFUSED,
+    NONE_REFUSED,
     NominatedPods,
     RefusedRows,
     first_rejection,
@@ -43,7 +43,7 @@ class Fitting:
     def refused(self) -> RefusedRows:
         """Rows on which room is promised to other pods."""
         if self.rejection is not None:
-            return NOBODY_REFUSED
+            return NONE_REFUSED
         return self._nominated_pods.refused(self.pod, self.state)
 
     def in_words(self) -> dict[int, Status]:

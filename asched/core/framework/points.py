@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
-from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.status import SUCCESS, Reason, Status
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
@@ -138,7 +138,7 @@ class PreEnqueuePlugin(Plugin):
         """The pods for which room is being made, and where, after one more pod has gone. Pods that
         leave other nodes requeue such a pod only if it fits there.
         """
-        return NOBODY_EXPECTS
+        return NONE_EXPECTED
 
 
 class PreFilterResult(NamedTuple):

@@ -142,7 +142,7 @@ class Runner:
         if meter is not None:
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
-            return self.rejection(pod, state, refused.told, within=within)
+            return self.rejection(pod, state, refused.by_trial, within=within)
         if self._sampler.is_on:
             among = mask.mask if feasible is None else feasible
             sample = self._sampler.sample(among, count, judged)
@@ -186,7 +186,7 @@ class Runner:
         assert self._extenders is not None
         meter, outcome = self._meter, state.outcome
         now = Fitting(pod, state, self.cluster, self.nominated_pods)
-        asked, refused = now.rows(within), now.refused.told
+        asked, refused = now.rows(within), now.refused.by_trial
         count = int(np.count_nonzero(asked))
         judged = self.cluster.nodes.count if outcome.rows is None else len(outcome.rows)
         sample = self._sampler.sample(asked, count, judged)
@@ -198,7 +198,7 @@ class Runner:
             (granted, no), now = yield from self._answered(pod, asking, spares=False)
             turned_away = int(np.count_nonzero(granted)) != count
             granted = now.rows(granted)
-            refused = {**now.refused.told, **no}
+            refused = {**now.refused.by_trial, **no}
             count = int(np.count_nonzero(granted))
         if meter is not None:
             meter.filtered(outcome.asked, state.filters, judged)
@@ -213,7 +213,7 @@ class Runner:
             granted = now.rows(self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
-                return self.rejection(pod, now.state, now.refused.told, within=within)
+                return self.rejection(pod, now.state, now.refused.by_trial, within=within)
         state = now.state
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)

@@ -36,7 +36,7 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
                 return _blamed_at(runner, info, state, left)
             if fitting.count:
                 return None
-        return runner.rejection(info, state, fitting.refused.told).unschedulable_plugins
+        return runner.rejection(info, state, fitting.refused.by_trial).unschedulable_plugins
     except MISTAKES:  # the attempt reports it
         return None
     finally:

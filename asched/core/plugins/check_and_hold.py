@@ -47,7 +47,7 @@ class CheckAndHold(PreEnqueuePlugin):
         return unresolvable(f'waiting for an answer to its ProvisioningRequest "{name}"')
 
     def _is_undecided(self, key: str) -> bool:
-        request: ProvisioningRequest | None = self._cluster.told(PROVISIONING_REQUEST, key)
+        request: ProvisioningRequest | None = self._cluster.stored(PROVISIONING_REQUEST, key)
         return (
             request is not None
             and request.spec.provisioning_class_name == self.args.provisioning_class_name

@@ -43,7 +43,7 @@ class Duels:
     def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
         """Record that pods are evicted from these nodes for a preemptor."""
         known = self._fought.pop(uid, None)
-        count_foreign = self._cluster.refusals.strangers
+        count_foreign = self._cluster.refusals.foreign_pods
         rooms = tuple((node, count_foreign(node)) for node in dict.fromkeys(nodes))
         self._fought[uid] = _Fought(rooms, known.lost if known is not None else 0)
         if len(self._fought) > PREEMPTORS_MAX:
@@ -62,7 +62,7 @@ class Duels:
         if known is None:
             return False
         now_s = self._cluster.wall_clock_s
-        count_foreign = self._cluster.refusals.strangers
+        count_foreign = self._cluster.refusals.foreign_pods
         if any(count_foreign(node) > before for node, before in known.rooms):
             lost = known.lost + 1
             until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0

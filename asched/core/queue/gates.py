@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.points import PreEnqueuePlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
@@ -86,13 +86,13 @@ class Gates:
     def _expecting(self, plugins: Sequence[PreEnqueuePlugin], departed: Pod) -> Expecting:
         answers = [
             self._answer(
-                plugin, "expecting", partial(plugin.expecting, departed), Expecting, NOBODY_EXPECTS
+                plugin, "expecting", partial(plugin.expecting, departed), Expecting, NONE_EXPECTED
             )
             for plugin in plugins
         ]
         expecting = [answer for answer in answers if answer]
         if len(expecting) <= 1:
-            return expecting[0] if expecting else NOBODY_EXPECTS
+            return expecting[0] if expecting else NONE_EXPECTED
         return Expecting(ChainMap(*(answer.node_of for answer in expecting)))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:

@@ -8,7 +8,7 @@ Bounds  LOOKS_MAX dry runs for one change, not counting pods that room is being 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Final
 
-from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.hints import Memo, Worth
 from asched.core.queue.queued import NO_NAMES, QueuedPod
@@ -116,7 +116,7 @@ class Round:
         self.departed = departed
         self.looks = ClassDryRuns(blame, budget, self.left)
         self._may_fit = room_left(self.left)
-        self.expecting = NOBODY_EXPECTS
+        self.expecting = NONE_EXPECTED
         self.is_awaited = False
         self.held: Collection[str] = ()
 

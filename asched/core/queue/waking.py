@@ -39,7 +39,7 @@ from collections.abc import (
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.framework.expecting import NOBODY_EXPECTS
+from asched.core.framework.expecting import NONE_EXPECTED
 from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
@@ -103,7 +103,7 @@ class Waking:
                 round_ = Round(
                     change, departed, except_uid, self._blame, self._budget, self._room_left
                 )
-            round_.expect(expecting.get(key.profile, NOBODY_EXPECTS))
+            round_.expect(expecting.get(key.profile, NONE_EXPECTED))
             round_.hears, round_.profits = heard.hears, heard.profits
             round_.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # due classes need no check: no change is worth more to them

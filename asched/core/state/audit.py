@@ -75,7 +75,7 @@ def known_as(cluster: Cluster, kind: Kind, key: str) -> Any:
     """One object as last received from the API, or None."""
     if kind is POD:
         return cluster.pods_seen.get(key)
-    return cluster.node_of(key) if kind is NODE else cluster.told(kind, key)
+    return cluster.node_of(key) if kind is NODE else cluster.stored(kind, key)
 
 
 def known(cluster: Cluster, kind: Kind) -> Mapping[str, Any]:

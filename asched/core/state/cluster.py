@@ -69,7 +69,7 @@ class Cluster(Objects):
         self.topology = TopologyCounters(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.refusals = Refusals(self.nodes)
-        self.volumes = VolumeIndex(self.nodes, weakly(self.told))
+        self.volumes = VolumeIndex(self.nodes, weakly(self.stored))
         self.pod_groups = PodGroups()
         self.consumers = Consumers()
         self.holds = Holds(self.nodes, weakly(self._count_held))

@@ -148,7 +148,7 @@ class Ends:
         owner = pod.metadata.controller
         if owner is None or owner.kind != JOB.name:
             return None
-        job: Job | None = self._cluster.told(JOB, f"{pod.metadata.namespace}/{owner.name}")
+        job: Job | None = self._cluster.stored(JOB, f"{pod.metadata.namespace}/{owner.name}")
         return job if job is not None and job.metadata.uid == owner.uid else None
 
     def _expected_s(self, info: PodInfo) -> float | None:

@@ -85,7 +85,7 @@ class Shortages:
         return float(np.where(takes, np.maximum(left, 0), 0).sum(dtype=np.float64))
 
 
-def told(amounts: Mapping[str, int]) -> str:
+def amounts_text(amounts: Mapping[str, int]) -> str:
     """As an event names them."""
     some = [
         f"{name} {written(name, amount)}" for name, amount in islice(amounts.items(), NAMED_MAX)

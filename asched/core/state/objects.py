@@ -43,7 +43,7 @@ class Objects:
             return assumed[key]
         return self._objects.get(kind.resource, {}).get(key)
 
-    def told(self, kind: Kind, key: str) -> Any:
+    def stored(self, kind: Kind, key: str) -> Any:
         """The newest version from the API, without assumed versions, or None."""
         return self._objects.get(kind.resource, {}).get(key)
 

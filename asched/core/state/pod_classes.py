@@ -62,7 +62,7 @@ class PodClasses:
         self._annotations_read = self._annotations_read.union(annotations)
         self._forget_pods()
 
-    def amounts_are_told_by(self, annotations: Iterable[str]) -> None:
+    def declare_amount_annotations(self, annotations: Iterable[str]) -> None:
         """From now on a placed pod's use of its node depends on these annotations: a rule reads
         them from each pod.
         """

@@ -137,7 +137,7 @@ class Refusals:
             self.overlaps += 1
             self._contest(name, info.cls.accounted, now_s, 1.0)
 
-    def strangers(self, node_name: str) -> int:
+    def foreign_pods(self, node_name: str) -> int:
         """The number of foreign pods on a node since it became known."""
         return self._foreign_pods.get(node_name, 0)
 

@@ -138,7 +138,7 @@ class Supposition:
         """Replace or add an object, also in place of an assumed version."""
         cluster, key = self._cluster, obj.metadata.key
         assert not cluster.topology.on_trial
-        before = cluster.node_of(key) if kind is NODE else cluster.told(kind, key)
+        before = cluster.node_of(key) if kind is NODE else cluster.stored(kind, key)
         assumed = None if kind is NODE else cluster.get(kind, key)
         undo = Gone(kind, obj) if before is None else Seen(kind, before)
         self._steps.append(partial(self._unsee, undo, cluster.journal.end))

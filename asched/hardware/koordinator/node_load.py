@@ -25,6 +25,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError
 from asched.core.model.timestamp import microseconds
+from asched.hardware.changed_rows import ChangedRows
 from asched.hardware.koordinator.estimate import PROD, Estimate, Estimator
 from asched.hardware.koordinator.node_metric import (
     I64,
@@ -36,7 +37,6 @@ from asched.hardware.koordinator.node_metric import (
     vector,
 )
 from asched.hardware.load.expected import scheduled_s
-from asched.hardware.told import ToldRows
 from asched.plugin import Aspect, ByRow, Cluster, PerClass
 
 Mask = npt.NDArray[np.bool_]
@@ -114,7 +114,7 @@ class NodeLoads(ByRow[None]):
     """Columns; `loads` is int64[3, R, N]."""
 
     def __init__(self, cluster: Cluster, reading: Reading, estimator: Estimator) -> None:
-        self._changes = ToldRows(cluster, NODE_METRIC)
+        self._changes = ChangedRows(cluster, NODE_METRIC)
         super().__init__(cluster.nodes, int(ASPECTS), self._changes)
         self._cluster = cluster
         self._reading = reading

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from asched.core.model.node import Node
 from asched.core.model.quantity import milli
 from asched.core.model.timestamp import microseconds
+from asched.hardware.changed_rows import ChangedRows
 from asched.hardware.load.metrics import NODE_METRICS, SAMPLES, NodeMetrics
-from asched.hardware.told import ToldRows
 from asched.plugin import Aspect, ByRow, Cluster, RowLog
 
 F64 = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ class NodeUsage(ByRow[None]):
     """One for all plugins and profiles: `cluster.singleton(Usage)`."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._changes = ToldRows(cluster, NODE_METRICS)
+        self._changes = ChangedRows(cluster, NODE_METRICS)
         super().__init__(cluster.nodes, int(ASPECTS), self._changes)
         self._cluster = cluster
         self._samples: F64 = np.full((SAMPLES, 2, 0), np.nan)

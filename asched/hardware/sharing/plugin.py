@@ -94,7 +94,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._ledger = SharingLedger(cluster, convention, policy)
         self._begun: dict[str, bool] = {}  # uid -> whether the API may have any of its annotations
         cluster.classes.tell_apart_by(convention.reads)
-        cluster.classes.amounts_are_told_by(convention.writes)
+        cluster.classes.declare_amount_annotations(convention.writes)
 
     def registrations(self) -> Sequence[Registration]:
         node_changes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION

@@ -144,7 +144,7 @@ def _helps(deciding: Deciding, node: Node, count: int) -> bool:
 def _add(deciding: Deciding, node: Node, count: int, suppose: Supposition) -> str:
     """Add copies of a node with its drivers and devices; returns the name of the last copy."""
     cluster, name = deciding.cluster, ""
-    driver = cluster.told(CSI_NODE, node.name)
+    driver = cluster.stored(CSI_NODE, node.name)
     published = cluster.all(RESOURCE_SLICE).values()
     slices = [slice_ for slice_ in published if slice_.spec.node_name == node.name]
     replace: Any = msgspec.structs.replace

@@ -64,7 +64,7 @@ class ShadowFinding(NamedTuple):
     plugin: str = ""
     details: dict[str, Any] = {}  # noqa: RUF012 - never written
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON, without empty fields."""
         fields = {name: value for name, value in self._asdict().items() if value}
         return {**fields, "meaning": MEANING[self.outcome]}

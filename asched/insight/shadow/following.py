@@ -161,9 +161,9 @@ class Shadow:
                 details = {**finding.details, "secondLook": False}
                 self._tally.add(finding._replace(details=details))
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The findings so far, as JSON."""
-        return {**self._tally.told(), "waiting": self.doubts}
+        return {**self._tally.as_json(), "waiting": self.doubts}
 
     @property
     def doubts(self) -> int:
@@ -279,7 +279,7 @@ class Shadow:
                 if found is None:
                     return finding
                 fewest = found
-        details = {**_first(finding), **neighbours.told(binding, fewest)}
+        details = {**_first(finding), **neighbours.details(binding, fewest)}
         return finding._replace(outcome=Agreement.LAG, details=details)
 
     def _node_by_node(
@@ -364,7 +364,7 @@ class Shadow:
                     break
             else:
                 return finding
-            details = {**_first(finding), **neighbours.told(place, moved)}  # without its own
+            details = {**_first(finding), **neighbours.details(place, moved)}  # without its own
         return finding._replace(outcome=Agreement.LAG, details=details)
 
 

@@ -230,7 +230,7 @@ class Neighbours:
         info = self._placed.get(other.uid)
         return "" if info is None else info.node_name
 
-    def told(self, of: ObservedBinding, moved: ReorderedBindings) -> dict[str, Any]:
+    def details(self, of: ObservedBinding, moved: ReorderedBindings) -> dict[str, Any]:
         """The nearest bindings as JSON, each with its distance in places and seconds."""
         return {
             name: [

@@ -47,7 +47,7 @@ class FindingTally:
             self._examples[key] = deque(maxlen=EXAMPLES_MAX)
         self._examples[key].append(finding)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All findings as JSON."""
         return {
             "profiles": {
@@ -55,7 +55,7 @@ class FindingTally:
             },
             "meaning": {outcome.value: text for outcome, text in MEANING.items()},
             "examples": [
-                finding.told() for found in self._examples.copy().values() for finding in found
+                finding.as_json() for found in self._examples.copy().values() for finding in found
             ],
         }
 

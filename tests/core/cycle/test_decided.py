@@ -22,7 +22,7 @@ def told(play: Play, name: str, step: DecisionStep) -> dict[str, Any]:
     line, *_ = [line for line in lines if line.step is step]
     details = read(line)
     assert details is not None
-    return details.told()
+    return details.as_json()
 
 
 def test_a_decision_keeps_what_each_plugin_gave_to_it_and_to_the_best() -> None:

@@ -1,6 +1,6 @@
 """What groups lack of their minResources, by the free amounts of all nodes."""
 
-from asched.core.state.gang_shortages import SHORT_MAX, Shortages, amounts_of, told
+from asched.core.state.gang_shortages import SHORT_MAX, Shortages, amounts_of, amounts_text
 from tests.builders import a_cluster, a_node, a_pod
 
 
@@ -9,11 +9,11 @@ def test_amounts_are_read_as_the_columns_count_them() -> None:
         {"cpu": "1500m", "memory": "1Gi", "pods": "3", "nvidia.com/gpu": 2, "x": "-1", "y": "many"}
     )
     assert read == {"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 2}
-    assert told(read) == "cpu 1500m, memory 1Gi, nvidia.com/gpu 2"
+    assert amounts_text(read) == "cpu 1500m, memory 1Gi, nvidia.com/gpu 2"
 
 
 def test_a_message_names_some_of_many_resources() -> None:
-    assert told({f"x.com/r{n}": 1 for n in range(12)}).endswith("x.com/r9 1 and 2 more")
+    assert amounts_text({f"x.com/r{n}": 1 for n in range(12)}).endswith("x.com/r9 1 and 2 more")
 
 
 def test_cordoned_full_and_overfull_nodes_have_nothing_left() -> None:

@@ -44,12 +44,12 @@ class Looking:
             pass
 
     def found(self, verdict: str = "placed") -> dict[str, int]:
-        profiles = self.tally.told()["profiles"]
+        profiles = self.tally.as_json()["profiles"]
         found: dict[str, int] = profiles.get(NAME, {}).get(verdict, {}).get("outcomes", {})
         return found
 
     def example(self) -> dict[str, Any]:
-        (only,) = self.tally.told()["examples"]
+        (only,) = self.tally.as_json()["examples"]
         found: dict[str, Any] = only
         return found
 

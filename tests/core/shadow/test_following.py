@@ -52,7 +52,7 @@ def test_a_lower_score_is_told_with_the_points_of_each_plugin() -> None:
     assert told["plugin"] in points
     sums = {side: sum(one[side] for one in points.values()) for side in ("theirs", "ours")}
     assert sums == {"theirs": told["details"]["score"], "ours": told["details"]["ours"]}
-    assert "web on n1, here n2" in text(looking.tally.told())
+    assert "web on n1, here n2" in text(looking.tally.as_json())
 
 
 @pytest.mark.parametrize("own", [0, 2], ids=["its node as seen", "its node fuller"])
@@ -71,7 +71,7 @@ def test_two_nodes_that_were_full_by_bindings_seen_later_are_lag(own: int) -> No
         looking.binds(pod, node)
     looking.later(AGAIN_S)
     looking.later(LATE_S)
-    told = next(one for one in looking.tally.told()["examples"] if one["pod"] == "default/web")
+    told = next(one for one in looking.tally.as_json()["examples"] if one["pod"] == "default/web")
     assert (told["outcome"], told["ours"]) == ("lag", "n1")
     before = [f"default/{pod.build().metadata.name}" for pod, _ in later[:-1]]
     assert [one["pod"] for one in told["details"]["decidedBefore"]] == before
@@ -117,7 +117,7 @@ def test_bindings_in_another_order_than_the_decisions_are_lag() -> None:
     assert details["first"] == "score"
     (other,) = details["decidedBefore"]
     assert (other["pod"], other["node"], other["places"]) == ("default/a", "n1", 1)
-    assert "agrees if decided before it: default/a on n1" in text(looking.tally.told())
+    assert "agrees if decided before it: default/a on n1" in text(looking.tally.as_json())
 
 
 def test_a_binding_that_takes_long_is_looked_for_once_more() -> None:
@@ -184,8 +184,8 @@ def test_memory_is_bounded_whatever_comes() -> None:
     assert looking.found() == {"score": EXAMPLES_MAX + 5}
     looking.shadow.settle()
     assert looking.found() == {"score": count}
-    assert "there was no time for a second look" in text(looking.tally.told())
-    assert len(looking.tally.told()["examples"]) == EXAMPLES_MAX
+    assert "there was no time for a second look" in text(looking.tally.as_json())
+    assert len(looking.tally.as_json()["examples"]) == EXAMPLES_MAX
 
 
 def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
@@ -213,7 +213,7 @@ def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
         looking.binds(spread(name), node)
     looking.later(AGAIN_S)
     looking.later(LATE_S)
-    assert looking.found().keys() <= {"same", "tie", "lag"}, looking.tally.told()
-    (told,) = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/c"]
+    assert looking.found().keys() <= {"same", "tie", "lag"}, looking.tally.as_json()
+    (told,) = [one for one in looking.tally.as_json()["examples"] if one["pod"] == "default/c"]
     assert told["details"]["first"] == "refused"
     assert [one["pod"] for one in told["details"]["decidedBefore"]] == ["default/b"]

@@ -20,7 +20,7 @@ from tests.core.shadow.followed import (
 
 def of(looking: Looking, name: str) -> dict[str, Any]:
     """What was found of a pod, first as it was placed."""
-    told = [one for one in looking.tally.told()["examples"] if one["pod"] == f"default/{name}"]
+    told = [one for one in looking.tally.as_json()["examples"] if one["pod"] == f"default/{name}"]
     found: dict[str, Any] = min(told, key=lambda one: one["verdict"])
     return found
 
@@ -112,7 +112,7 @@ def test_a_refusal_knew_of_the_next_bindings_and_of_none_that_came_much_later(
         looking.binds(pod, node)
     looking.later(BACKOFF_S)
     told = of(looking, "big")["details"]
-    assert looking.found("unschedulable") == {"lag": 1}, looking.tally.told()
+    assert looking.found("unschedulable") == {"lag": 1}, looking.tally.as_json()
     assert (told["first"], pods(told["decidedBefore"])) == ("words", ["a"])
 
 

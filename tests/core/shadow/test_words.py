@@ -13,7 +13,7 @@ def said(*findings: ShadowFinding, is_wide: bool = False, **more: Any) -> list[s
     tally = FindingTally()
     for finding in findings:
         tally.add(finding)
-    return text({**tally.told(), **more}, is_wide=is_wide).splitlines()
+    return text({**tally.as_json(), **more}, is_wide=is_wide).splitlines()
 
 
 def test_counts_come_first_with_the_share_that_agrees() -> None:

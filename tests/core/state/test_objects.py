@@ -25,7 +25,7 @@ def test_an_assumed_version_stands_until_a_newer_one_is_seen() -> None:
     cluster.assume_object(RESOURCE_CLAIM, a_claim("5"))
     cluster.apply(Seen(RESOURCE_CLAIM, a_claim("3")))
     assert version_of(cluster) == "5"
-    assert cluster.told(RESOURCE_CLAIM, "d/c").metadata.resource_version == "3"
+    assert cluster.stored(RESOURCE_CLAIM, "d/c").metadata.resource_version == "3"
     cluster.apply(Seen(RESOURCE_CLAIM, a_claim("6")))
     assert version_of(cluster) == "6"
 

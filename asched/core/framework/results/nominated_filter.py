@@ -51,15 +51,15 @@ TRIED_MAX: Final = 64
 
 
 class RefusedRows(NamedTuple):
-    """`rows` on which nominated pods do not leave room; `told` are the rows with a trial of their
+    """`rows` on which nominated pods do not leave room; `by_trial`: rows with a trial of their
     own. `NominatedPods.explain` has the statuses of the other rows, on demand.
     """
 
     rows: Indices
-    told: dict[int, Status]
+    by_trial: dict[int, Status]
 
 
-NOBODY_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
+NONE_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
 #: Not owned by a plugin; retried after backoff. Preemption does not apply.
 HELD_OFF: Final = Reason(
     "node(s) had refused a pod of the same owner a moment ago", resolvable=False
@@ -121,7 +121,7 @@ class NominatedPods:
         """The feasible rows that are infeasible with their nominated pods, or whose kubelet has
         recently refused such a pod.
         """
-        found = self._by_nominated(pod, state) if self._nominator else NOBODY_REFUSED
+        found = self._by_nominated(pod, state) if self._nominator else NONE_REFUSED
         refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
         if refusals.are_none:
             return found
@@ -134,14 +134,14 @@ class NominatedPods:
         if not status_at:
             return found
         rows = np.union1d(found.rows, np.array(list(status_at), dtype=np.intp))
-        return RefusedRows(rows, {**found.told, **status_at})
+        return RefusedRows(rows, {**found.by_trial, **status_at})
 
     def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         if not state.mask.count:
-            return NOBODY_REFUSED
+            return NONE_REFUSED
         layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
-            return NOBODY_REFUSED
+            return NONE_REFUSED
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
         if not is_plain(pod, state):
@@ -163,7 +163,7 @@ class NominatedPods:
     def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
         """As `refused`, with statuses: row -> status."""
         refused = self.refused(pod, state)
-        statuses = dict(refused.told)
+        statuses = dict(refused.by_trial)
         layer = self.nominated_amounts.layer(pod.pod.priority)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts and len(statuses) < len(refused.rows):

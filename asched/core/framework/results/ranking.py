@@ -79,7 +79,7 @@ class Ranking(ByRow[None]):
         #: for the history of decisions: the best nodes of the last search, and the number of
         #: decisions since
         self.best: Any = None
-        self.told = 0
+        self.records = 0
 
     def of(self, pod: PodInfo) -> I64:
         """The ranking over the feasible rows; the mask is up to date. Rows of closed domains have a

@@ -89,7 +89,7 @@ def _is_being_bound(cluster: Cluster, match: Match) -> bool:
     if len(match.volumes) != 1:
         return False
     (volume,) = match.volumes
-    stored = cluster.told(PERSISTENT_VOLUME, volume.metadata.name)
+    stored = cluster.stored(PERSISTENT_VOLUME, volume.metadata.name)
     return stored is not volume and is_made_for(volume, match.claim)
 
 

@@ -115,7 +115,7 @@ def sort_claims(cluster: Cluster, pod: PodInfo) -> PodClaims | Status:
 def waits_for_consumer(cluster: Cluster, claim: PersistentVolumeClaim) -> bool | Status:
     """Whether a claim's class delays binding; an error if the class does not say."""
     name = claim_class(claim)
-    found: StorageClass | None = cluster.told(STORAGE_CLASS, name) if name else None
+    found: StorageClass | None = cluster.stored(STORAGE_CLASS, name) if name else None
     if found is None:
         return False
     if found.volume_binding_mode is None:

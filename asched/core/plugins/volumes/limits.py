@@ -159,7 +159,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     def _insist(self, wanted: WantedVolumes, nodes: NodeView, codes: Codes) -> None:
         """Reject rows without a driver that requires to be installed."""
         for position, driver in enumerate(wanted.drivers()):
-            found = self._cluster.told(CSI_DRIVER, driver)
+            found = self._cluster.stored(CSI_DRIVER, driver)
             if found is not None and found.spec.prevent_pod_scheduling_if_missing:
                 installed = nodes.gather(self._cluster.volumes.has_driver(driver))
                 codes[~installed & ((codes == 0) | (codes == _TOO_MANY))] = _NO_DRIVER + position
@@ -169,7 +169,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         found = dict.fromkeys(storage.migrated)
         problem = failure(storage.broken) if storage.broken else None
         for use in storage.claims:
-            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, use.key)
             if claim is None:
                 missing = f'persistentvolumeclaim "{use.name}" not found'
                 namespace = pod.pod.metadata.namespace

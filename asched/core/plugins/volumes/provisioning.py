@@ -34,13 +34,13 @@ class Provision(NamedTuple):
 
 def provision(cluster: Cluster, claim: PersistentVolumeClaim, nodes: NodeView) -> Provision:
     """Judge one claim on all rows of a view."""
-    found: StorageClass | None = cluster.told(STORAGE_CLASS, claim_class(claim))
+    found: StorageClass | None = cluster.stored(STORAGE_CLASS, claim_class(claim))
     nowhere: Mask = np.zeros(nodes.size, dtype=np.bool_)
     if found is None or found.provisioner in ("", NO_PROVISIONER):
         return Provision(nowhere, nowhere, None)
     possible = topology.allowed(nodes, found.allowed_topologies)
     requested = storage_request(claim)
-    driver = cluster.told(CSI_DRIVER, found.provisioner)
+    driver = cluster.stored(CSI_DRIVER, found.provisioner)
     if requested is None or driver is None or not driver.spec.storage_capacity:
         return Provision(possible, ~nowhere, None)
     wanted_bytes = whole(requested)

@@ -98,7 +98,7 @@ def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
 
 def _is_unchanged(cluster: Cluster, write: VolumeWrite) -> bool:
     """Whether nothing is assumed of an object beyond its stored version."""
-    return cluster.get(write.kind, write.key) is cluster.told(write.kind, write.key)
+    return cluster.get(write.kind, write.key) is cluster.stored(write.kind, write.key)
 
 
 def bind_volume(
@@ -197,7 +197,7 @@ class BindingCheck:
             found += [(PERSISTENT_VOLUME.resource, write.name), (claims, key)]
         for write in reservation.provisions:
             found.append((claims, write.key))
-            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
+            claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, write.key)
             if claim is not None and claim.spec.volume_name:
                 found.append((PERSISTENT_VOLUME.resource, claim.spec.volume_name))
         return tuple(found)
@@ -219,8 +219,10 @@ class BindingCheck:
         return bool(self.problem) or (all(bound) and all(made))
 
     def _is_bound(self, write: VolumeWrite, claim_key: str, node: Node) -> bool:
-        volume: PersistentVolume | None = self._cluster.told(PERSISTENT_VOLUME, write.name)
-        claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, claim_key)
+        volume: PersistentVolume | None = self._cluster.stored(PERSISTENT_VOLUME, write.name)
+        claim: PersistentVolumeClaim | None = self._cluster.stored(
+            PERSISTENT_VOLUME_CLAIM, claim_key
+        )
         if volume is None or claim is None:
             kind, key = ("", write.name) if volume is None else ("Claim", claim_key)
             lost = f'could not find v1.PersistentVolume{kind} "{key}"'
@@ -238,7 +240,9 @@ class BindingCheck:
         return is_fully_bound(claim)
 
     def _is_made(self, write: VolumeWrite, node: Node) -> bool:
-        claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
+        claim: PersistentVolumeClaim | None = self._cluster.stored(
+            PERSISTENT_VOLUME_CLAIM, write.key
+        )
         if claim is None:
             lost = f'could not find v1.PersistentVolumeClaim "{write.key}"'
             return self._fail(f"failed to check provisioning pvc: {lost}")
@@ -253,7 +257,7 @@ class BindingCheck:
             return self._fail(f'provisioning failed for PVC "{write.name}"')
         name = claim.spec.volume_name
         if name:
-            volume = self._cluster.told(PERSISTENT_VOLUME, name)
+            volume = self._cluster.stored(PERSISTENT_VOLUME, name)
             if volume is None or not self._is_reachable(volume, node):
                 return False
         return is_fully_bound(claim)

@@ -145,7 +145,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         for use in pod.cls.storage.claims:
             if use.owner:
                 continue
-            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, use.key)
             if claim is None:
                 return Exclusive(missing=use.name)
             if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):

@@ -121,7 +121,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
                 continue
             if not use.name:
                 return unresolvable("PersistentVolumeClaim had no name")
-            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, use.key)
             if claim is None:
                 return unresolvable(f'persistentvolumeclaim "{use.name}" not found')
             name = claim.spec.volume_name
@@ -130,7 +130,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
                 if problem:
                     return unresolvable(problem)
                 continue
-            volume = self._cluster.told(PERSISTENT_VOLUME, name)
+            volume = self._cluster.stored(PERSISTENT_VOLUME, name)
             if volume is None:
                 return unresolvable(f'persistentvolume "{name}" not found')
             found.update(dict.fromkeys(zones_of(volume.metadata)))
@@ -143,7 +143,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
         name = claim_class(claim)
         if not name:
             return "PersistentVolumeClaim had no pv name and storageClass name"
-        found: StorageClass | None = self._cluster.told(STORAGE_CLASS, name)
+        found: StorageClass | None = self._cluster.stored(STORAGE_CLASS, name)
         if found is None:
             return f'storageclass.storage.k8s.io "{name}" not found'
         if found.volume_binding_mode is None:

@@ -64,7 +64,7 @@ def test_what_is_reserved_is_assumed_at_once() -> None:
     claim = cluster.get(PERSISTENT_VOLUME_CLAIM, "default/d")
     assert (volume.spec.claim_ref.name, volume.spec.claim_ref.uid) == ("c", "uid-c")
     assert claim.metadata.annotations["volume.kubernetes.io/selected-node"] == "n1"
-    assert cluster.told(PERSISTENT_VOLUME, "pv").spec.claim_ref is None
+    assert cluster.stored(PERSISTENT_VOLUME, "pv").spec.claim_ref is None
     assert [write.key for write in reservation.writes] == ["pv", "default/d"]
 
 

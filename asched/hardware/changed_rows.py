@@ -6,7 +6,7 @@ from asched.core.model.kinds import Kind
 from asched.plugin import Cluster, RowLog
 
 
-class ToldRows(RowLog):
+class ChangedRows(RowLog):
     """A log for `ByRow`; call `follow` before each update."""
 
     __slots__ = ("_cluster", "_kind", "_seen")
