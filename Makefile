@@ -73,7 +73,7 @@ run: compiled
 # Each has an environment of its own. The output names those that are not installed.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 WHOLE := $(firstword $(PYTHONS))
-PUBLIC := tests/behaviour tests/cli tests/conformance
+PUBLIC := tests/behaviour tests/conformance
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 test-pythons:
 	@for version in $(PYTHONS); do \

@@ -1,7 +1,7 @@
 """Plant small mistakes, and say which of them the tests do not notice.
 
     python -m tests.planted asched/core/queue/due.py                   its own test, or its room's
-    python -m tests.planted asched/core/queue/due.py tests/core/queue  these tests
+    python -m tests.planted asched/core/queue/due.py tests/unit/core/queue  these tests
     python -m tests.planted asched/core/queue --most 40                a room, 40 of each file
 
 Mistakes are turned comparisons, forgotten conditions, guards and statements, other numbers and

@@ -8,7 +8,7 @@ import msgspec
 
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
-from tests.twins.storage import Storage
+from tests.conformance.twins.storage import Storage
 from tests.volume_builders import (
     HOST,
     ZONE,

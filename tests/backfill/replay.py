@@ -19,7 +19,7 @@ from asched.core.state.facts import Bound, Gone, Seen, WallClock
 from asched.core.state.reservations import Reservations
 from tests.backfill.workload import Job
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 EPOCH_S = 1_700_000_000.0

@@ -14,7 +14,7 @@ from asched.core.state.facts import Fact, Seen
 from asched_lab.replay.anonymous import Anonymized, anonymize
 from asched_lab.replay.reading import Recording
 from tests.builders import a_node, a_pod
-from tests.ops.recording.recorded import NOBODY, ours, record
+from tests.unit.ops.recording.recorded import NOBODY, ours, record
 
 CLAIM, CSI_DRIVER, STORAGE_CLASS = (
     BY_RESOURCE[f"{group}/{name}"]

@@ -34,11 +34,11 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.workload import PodGroup
 from asched.core.state.facts import Done, Fact, Gone, Refused, Seen
-from asched.core.state.pods import PodInfo
+from asched.plugin import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
-from tests.core.dra.worlds import a_class, a_slice
-from tests.core.plugins.dra_world import a_claim_object, allocated
+from tests.plays.dra_world import a_claim_object, allocated
+from tests.plays.dra_worlds import a_class, a_slice
+from tests.plays.playbook import Play
 
 DONE = "deallocation of ResourceClaim completed"
 ORDER = [{"name": name} for name in ("Giver", "Taker", "DefaultPreemption")]

@@ -16,9 +16,9 @@ from asched.core.model.kinds import (
 )
 from asched.core.state.facts import Seen
 from tests.builders import a_node
-from tests.core.cycle.playbook import Play
-from tests.core.dra.worlds import DRIVER, a_class, a_device, a_slice, asks
-from tests.core.plugins.dra_world import a_claim_object, a_pod
+from tests.plays.dra_world import a_claim_object, a_pod
+from tests.plays.dra_worlds import DRIVER, a_class, a_device, a_slice, asks
+from tests.plays.playbook import Play
 
 TAINT = {"key": "broken", "effect": "NoSchedule"}
 HALF = {"consumesCounters": [{"counterSet": "set", "counters": {"mem": {"value": "20"}}}]}

@@ -4,8 +4,8 @@ from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Listed, Seen
 from tests.builders import a_node, a_pod
-from tests.core.cycle.label_gangs import a_member, a_play, group_seen, room
-from tests.core.cycle.playbook import Play, ours
+from tests.plays.label_gangs import a_member, a_play, group_seen, room
+from tests.plays.playbook import Play, ours
 
 #: What the API server takes of an event's note.
 NOTE_BYTES_MAX = 1024

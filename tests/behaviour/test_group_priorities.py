@@ -9,9 +9,9 @@ from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
 from asched.core.state.facts import Bound, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle import gang_plays as by_field
-from tests.core.cycle import label_gangs as by_label
-from tests.core.cycle.playbook import Play, ours
+from tests.plays import gang_plays as by_field
+from tests.plays import label_gangs as by_label
+from tests.plays.playbook import Play, ours
 
 
 class Tenants:

@@ -9,14 +9,7 @@ from asched.core.model.kinds import ELASTIC_QUOTA, NODE, POD, PROVISIONING_REQUE
 from asched.core.model.quota import ElasticQuota
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
-from tests.core.cycle.request_plays import (
-    RequestPlay,
-    a_play,
-    again,
-    consumer,
-    held_play,
-    room,
-)
+from tests.plays.request_plays import RequestPlay, a_play, again, consumer, held_play, room
 
 LEAST_S = 3.0
 

@@ -18,7 +18,7 @@ from asched.core.model.kinds import POD
 from asched.core.state.facts import Bound, Gone, Seen
 from asched.core.framework.effects import Bind
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 def rss():
     with open("/proc/self/statm") as file:

@@ -9,15 +9,8 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
-from tests.core.cycle.gang_plays import bound
-from tests.core.cycle.label_gangs import (
-    a_group,
-    a_member,
-    a_play,
-    group_seen,
-    room,
-    settled,
-)
+from tests.plays.gang_plays import bound
+from tests.plays.label_gangs import a_group, a_member, a_play, group_seen, room, settled
 
 
 def test_a_group_starts_only_where_its_min_resources_are_free() -> None:

@@ -14,7 +14,7 @@ from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 HOST = "kubernetes.io/hostname"
 NOT_PROD = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}

@@ -13,7 +13,7 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup, Job
 from asched.core.state.facts import Bound, Done, Gone, Seen, WallClock
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 EPOCH_S = 1_700_000_000.0
 DURATION = "asched.dev/expected-duration-seconds"

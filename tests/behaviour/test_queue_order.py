@@ -10,8 +10,8 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.state.facts import Fact, Listed, Seen
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.label_gangs import a_group, a_member, a_play
-from tests.core.cycle.playbook import Play, ours
+from tests.plays.label_gangs import a_group, a_member, a_play
+from tests.plays.playbook import Play, ours
 
 
 def made_at(pod: PodBuilder, second: int) -> PodBuilder:

@@ -11,11 +11,11 @@ from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Done, Fact, Refused, Seen
-from asched.core.state.pods import PodInfo
+from asched.plugin import PodInfo
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
-from tests.core.dra.worlds import a_class, a_device, a_slice
-from tests.core.plugins.dra_world import a_claim_object
+from tests.plays.dra_world import a_claim_object
+from tests.plays.dra_worlds import a_class, a_device, a_slice
+from tests.plays.playbook import Play
 
 
 class AtPermit(PermitPlugin):

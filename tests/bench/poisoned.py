@@ -37,7 +37,7 @@ from asched.core.state.facts import Answer, Bound, Fact, Gone, Refused, Seen
 from asched_lab.bench.report import machine_line
 from tests.bench.worst import WORST, a_world
 from tests.builders import a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 from tests.poison.life import GATES, POISON, tamed
 from tests.poison.made import Maker, read
 from tests.poison.search import BYTES_MAX, Cost, Search, outline

@@ -22,8 +22,8 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.state.facts import Fact, Seen
-from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Batch, lasting, room
-from tests.core.cycle.playbook import Play
+from tests.plays.batch_stage import EPOCH_S, LABEL, Batch, lasting, room
+from tests.plays.playbook import Play
 
 ENDS = 5
 MEMBERS = 2

@@ -30,7 +30,7 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

@@ -28,7 +28,7 @@ from asched.serve.view.gangs import waiting_gangs
 from asched.serve.view.waiting import TOLD, grouped
 from asched_lab.bench.report import commit, machine_line
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 ROUNDS = 5
 TRIED = 300

@@ -47,13 +47,13 @@ from tests import volume_builders
 from tests.bench import worst_crowds
 from tests.bench.worst_crowds import CROWDS, a_world
 from tests.builders import a_node, a_pod
-from tests.core.cycle.gang_plays import GANGS, a_group, a_member
-from tests.core.cycle.group_stage import GATES, member
-from tests.core.cycle.playbook import Play
-from tests.core.cycle.worst_objects import WORST
-from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
-from tests.core.preemption import group_stage
-from tests.core.preemption.disruption_budgets import budget
+from tests.plays.dra_worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.plays.gang_plays import GANGS, a_group, a_member
+from tests.plays.playbook import Play
+from tests.unit.core.cycle.group_stage import GATES, member
+from tests.unit.core.cycle.worst_objects import WORST
+from tests.unit.core.preemption import group_stage
+from tests.unit.core.preemption.disruption_budgets import budget
 
 #: Turns after which a case is given up.
 TURNS_MAX: Final = 5_000

@@ -29,8 +29,8 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.host.assemble import build_runners, reconfigured
 from tests import volume_builders
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
-from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.plays.dra_worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.plays.playbook import Play
 
 Case = tuple[Play, list[Fact], Pod | None]
 

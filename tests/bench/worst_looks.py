@@ -35,7 +35,7 @@ from asched_lab.bench.report import commit, machine_line
 from tests.bench.view import steps_of
 from tests.bench.worst_crowds import a_world
 from tests.builders import a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 
 Look = Callable[[], Coroutine[Any, Any, Any]]
 

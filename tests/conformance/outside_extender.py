@@ -22,7 +22,7 @@ from aiohttp import web
 
 from asched.host.configuration.file import ConfigError, load_config
 from tests.conformance.extender_world import Json, World
-from tests.kube.conftest import Certificates
+from tests.unit.kube.conftest import Certificates
 
 #: What a scripted extender that keeps silent is given, in place of its seconds.
 PATIENCE = "0.2s"

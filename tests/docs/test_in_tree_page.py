@@ -13,7 +13,7 @@ from asched.core.framework.point_table import points_of
 from asched.core.state.cluster import Cluster
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 from tests.shared import ROOT
 
 TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")

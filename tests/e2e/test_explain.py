@@ -13,12 +13,12 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from tests.cli.programs import asched
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S
+from tests.unit.cli.programs import asched
 
 pytestmark = pytest.mark.real
 NAMESPACE: Final = "asched-system"

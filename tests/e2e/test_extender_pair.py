@@ -9,8 +9,8 @@ from typing import Any
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.e2e.extenders import PLUGIN, running
-from tests.kube.conftest import Certificates
 from tests.patience import HANG_S
+from tests.unit.kube.conftest import Certificates
 
 
 def document(kubeconfig: Path, port: int, made: Certificates) -> dict[str, Any]:

@@ -15,11 +15,11 @@ import pytest
 import pytest_asyncio
 
 from asched_lab.bench.processes import Process
-from tests.cli.programs import asched
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.lab.whatif.clusters import a_deployment
+from tests.unit.cli.programs import asched
 
 Json = dict[str, Any]
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]

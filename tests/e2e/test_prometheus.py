@@ -11,8 +11,8 @@ import pytest
 
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import a_pod
-from tests.host.processes import free_port
 from tests.patience import HANG_S
+from tests.unit.host.processes import free_port
 
 SCRAPE = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s}}

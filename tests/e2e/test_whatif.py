@@ -12,10 +12,10 @@ import pytest
 
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim import mix
-from tests.cli.programs import asched
 from tests.e2e.control_plane import ControlPlane, all_settled, refusal
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S
+from tests.unit.cli.programs import asched
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.asyncio

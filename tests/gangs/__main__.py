@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from tests.conformance.twins.gang import is_placeable
 from tests.gangs.controllers import complete
 from tests.gangs.instances import Instance, read, small
 from tests.gangs.planted import planted
 from tests.gangs.playing import Played, play
-from tests.twins.gang import is_placeable
 
 
 def main(arguments: list[str] | None = None) -> int:

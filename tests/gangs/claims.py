@@ -6,7 +6,7 @@ from typing import Any, Final
 Json = dict[str, Any]
 ZONE: Final = "topology.kubernetes.io/zone"
 DRIVER: Final = "gpu.example.com"
-#: Device classes and what they ask of a device (`tests/twins/gang_claims.py` knows them).
+#: Device classes and what they ask of a device (known to `conformance/twins/gang_claims.py`).
 ANY_DEVICE: Final = f'device.driver == "{DRIVER}"'
 LARGE: Final = f'device.attributes["{DRIVER}"].size >= 2'
 

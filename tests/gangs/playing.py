@@ -11,10 +11,10 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace, PodGroup
 from asched.core.state.facts import Seen
-from tests.core.cycle.playbook import Play
+from tests.conformance.twins.gang import can_come_to, claims_broken
 from tests.gangs.controllers import Api, complete, seen
 from tests.gangs.instances import Instance
-from tests.twins.gang import can_come_to, claims_broken
+from tests.plays.playbook import Play
 
 PROFILE: dict[str, Any] = {
     "schedulerName": "default-scheduler",

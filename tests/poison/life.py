@@ -34,7 +34,7 @@ from asched.core.state.facts import (
     Unknown,
 )
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 from tests.poison.made import Maker, read
 
 POISON: Final = (*KINDS, POD_GROUP, POD, POD, POD)

@@ -18,7 +18,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import Kind
 from asched.core.state.facts import Fact, Gone, Refused, Seen
 from tests.bench.worst import a_world
-from tests.core.cycle.playbook import Play
+from tests.plays.playbook import Play
 from tests.poison.life import GATES, POISON, tamed
 from tests.poison.made import Maker, read
 

@@ -12,8 +12,8 @@ from asched.core.state.facts import Answer, Bound, Done, Refused, Replied
 from asched.kube.extender_http import first_value
 from asched.kube.writes import request_for
 from tests.builders import a_node, a_pod
-from tests.core.extender.playing import ExtendedPlay, an_extender
 from tests.poison.made import ODD
+from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 
 FOO: Final = "example.com/foo"
 #: Questions before we say that they never end.

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.patience import HANG_S
-from tests.serve.world import a_port, client_tls
+from tests.unit.serve.world import a_port, client_tls
 
 SEEDS: Final = range(4)
 REQUESTS: Final = 40

@@ -14,8 +14,8 @@ from asched.core.model.pod import Pod
 from asched.core.state.facts import Bound, Fact, Gone, Seen
 from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node
-from tests.core.cycle.gang_plays import GANGS, a_group, a_member
-from tests.core.cycle.playbook import Play
+from tests.plays.gang_plays import GANGS, a_group, a_member
+from tests.plays.playbook import Play
 from tests.sim.labelled import Labelled
 
 STEPS = 60

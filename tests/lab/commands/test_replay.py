@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
-from tests.ops.recording.recorded import NAME, record
-from tests.ops.recording.streams import nodes, pods
+from tests.unit.ops.recording.recorded import NAME, record
+from tests.unit.ops.recording.streams import nodes, pods
 
 PACKS = f"""
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,9 +16,9 @@ from asched_lab.apiserver.call import User
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.whatif.snapshot import read
-from tests.cli.programs import asched
 from tests.e2e.inside import a_node, a_pod
 from tests.lab.whatif.requests import a_request
+from tests.unit.cli.programs import asched
 
 
 async def a_server(folder: Path) -> tuple[ApiServer, str]:

@@ -1,0 +1,33 @@
+"""Attempts of pod groups: notes, nominations, and a plugin that takes the first row."""
+
+from typing import Any
+
+import numpy as np
+
+from asched.core.framework.effects import EmitEvent
+from asched.core.framework.points import I64, ScorePlugin
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+from tests.plays.gang_plays import uid_of
+from tests.plays.playbook import Play
+
+
+def notes_of(play: Play) -> dict[str, str]:
+    """Pod to what its last event says."""
+    return {e.regarding.name: e.note for e in play.of(EmitEvent)}
+
+
+def nominated(play: Play) -> dict[str, str | None]:
+    return {name: play.parts.nominator.node_of(uid_of(name)) for name in ("a", "b", "c")}
+
+
+class FirstRow(ScorePlugin):
+    """Machines in the order in which they came: no ties, and nothing to normalise."""
+
+    name = "FirstRow"
+    depends_on = Aspect.LIVE
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
+        rows = np.arange(nodes.size, dtype=np.int64)
+        return 100 - (rows if nodes.rows is None else nodes.rows)

@@ -1,0 +1,89 @@
+"""What the process around the machine has it do takes its place among the other facts."""
+
+from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.cycle.orders import LeaderDied, QueueAmended, Reconfigured
+from asched.core.framework.effects import Bind
+from asched.core.model.kinds import NODE, POD
+from asched.core.queue.suspects import put_behind
+from asched.core.state.facts import Seen
+from asched.host.assemble import build_runners, reconfigured
+from tests.builders import a_node, a_pod
+from tests.plays.playbook import Play
+
+LIFE = 7
+OTHER = "other-scheduler"
+
+
+def a_node_for_all() -> Seen:
+    return Seen(NODE, a_node("n1").allocatable(cpu="100", memory="100Gi", pods="100").build())
+
+
+def bound(play: Play) -> list[str]:
+    return [effect.pod.name for effect in play.of(Bind)]
+
+
+def pods(count: int) -> list[Seen]:
+    return [Seen(POD, a_pod(f"p{number}").build()) for number in range(count)]
+
+
+def test_a_leaders_death_changes_who_is_first_before_anybody_is_tried() -> None:
+    told, by_hand = Play(), Play()
+    for play in (told, by_hand):
+        play.machine.is_active = False
+        play.turn(a_node_for_all(), *pods(20))
+        play.machine.is_active = True
+    put_behind(by_hand.machine.context.queue, by_hand.now_s, LIFE, died_young=False)
+
+    told.turn(LeaderDied(LIFE, died_young=False))
+    by_hand.turn()
+
+    assert bound(told) == bound(by_hand)
+    assert bound(told) != [f"p{number}" for number in range(20)]
+
+
+def test_a_pod_that_an_audit_misses_in_the_queue_stands_there_once() -> None:
+    """Whatever moved between the audit's look and the order counts."""
+    play = Play()
+    huge = a_pod("huge").requests(cpu="999").build()
+    play.turn(a_node_for_all(), Seen(POD, huge), *pods(1))
+    queue = play.machine.context.queue
+    queue.delete(huge)
+
+    play.turn(QueueAmended((huge.key, "default/p0", "default/nobody")))
+
+    assert queue.places.get(huge.key) is not None
+    assert len(queue.places) == 1
+    play.turn(QueueAmended((huge.key,)))
+    assert len(queue.places) == 1
+
+
+def an_order(play: Play, *names: str) -> Reconfigured:
+    profiles = [{"schedulerName": name} for name in names]
+    config = configuration({"profiles": profiles}, DEFAULT_GATES)
+    context = play.machine.context
+    return reconfigured(config, build_runners(config, play.parts), (), context.observer)
+
+
+def test_a_reload_counts_from_its_place_among_the_facts() -> None:
+    """1. A pod of another scheduler is seen. 2. A profile for it is added. 3. Another one comes."""
+    play = Play()
+    early, late = (a_pod(name).spec(schedulerName=OTHER).build() for name in ("early", "late"))
+    play.turn(a_node_for_all(), Seen(POD, early))
+    assert bound(play) == []
+
+    play.turn(an_order(play, "default-scheduler", OTHER), Seen(POD, late))
+
+    assert bound(play) == ["early", "late"]
+
+
+def test_a_profile_that_goes_takes_its_waiting_pods_along() -> None:
+    play = Play()
+    play.turn(an_order(play, "default-scheduler", OTHER))
+    play.turn(Seen(POD, a_pod("waits").spec(schedulerName=OTHER).build()))
+
+    play.turn(an_order(play, "default-scheduler"))
+    play.turn(a_node_for_all(), after_s=60.0)
+
+    assert bound(play) == []
+    assert not play.machine.context.queue.places.listing().active

@@ -1,0 +1,176 @@
+"""A whole process in the test's own loop: pages of a live scheduler, signals, and its end."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from asched.core.config.gates import parse as parse_gates
+from asched.host.configuration.file import load_config
+from asched.host.process import Plan, schedule
+from asched.kube.session import ConnectionOptions
+from asched.serve.options import (
+    CannotServeError,
+    ServingOptions,
+    ServingPlan,
+)
+from asched_lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+from tests.unit.host.processes import CONFIGURATION, a_node, a_pod, a_process, free_port
+
+
+async def test_pages_of_a_live_scheduler(tmp_path):
+    async with a_process(tmp_path) as process:
+        told = json.loads(
+            await process.until(
+                "/debug/asched/pods/default/big", lambda _, text: "unschedulable" in text
+            )
+        )
+        page = await process.until(
+            "/metrics", lambda _, t: 'attempts_total{profile="asched",result="scheduled"} 1.0' in t
+        )
+        _, resources = await process.ask("/metrics/resources")
+        _, configz = await process.ask("/configz")
+        _, queue = await process.ask("/debug/asched/queue")
+        _, cache = await process.ask("/debug/asched/cache")
+
+    assert told["rejectedBy"] == ["NodeResourcesFit"]
+    assert told["now"]["feasible"] == 0
+    assert told["now"]["nearestMisses"][0]["node"] == "n1"
+    for label in ("active", "backoff", "gated", "unschedulable"):
+        assert f'scheduler_pending_pods{{queue="{label}"}}' in page
+    for label in ("assumed_pods", "nodes", "pods"):
+        assert f'scheduler_cache_size{{type="{label}"}}' in page
+    assert 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="asched"} 1.0' in page
+    assert 'leader_election_master_status{name="asched"} 1.0' in page
+    for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
+        assert f'workqueue_{name}{{name="binding"}} 0.0' in page
+    assert (
+        'pod="big",priority="0",resource="cpu",scheduler="asched",unit="cores"} 64.0' in resources
+    )
+    assert json.loads(configz)["componentconfig"]["leaderElection"]["resourceName"] == "asched"
+    assert [one["pod"] for one in json.loads(queue)["unschedulable"]] == ["default/big"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+
+
+async def test_without_a_kubeconfig_for_it_the_schedulers_own_server_knows_the_callers(
+    tmp_path, monkeypatch
+):
+    """So that `asched explain --token` works beside a scheduler started from a kubeconfig."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    async with a_process(tmp_path, elects=False, reviewed_by="nobody else") as process:
+        known, _ = await process.ask("/debug/asched/queue")
+        nobody, _ = await process.ask("/debug/asched/queue", token="")
+        stranger, _ = await process.ask("/debug/asched/queue", token="nonsense")
+
+    assert (known, nobody, stranger) == (200, 403, 401)
+
+
+def a_gang_member(name):
+    pod = a_pod(name)
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "crew"}
+    return pod
+
+
+async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_path):
+    """This server has no alpha kinds: nobody's group exists, and everybody else is placed."""
+    gates = parse_gates(["GenericWorkload=true,GangScheduling=true"]).enabled
+    async with a_process(tmp_path, elects=False, gates=gates) as process:
+        process.server.create("pods", a_gang_member("a"))
+        queue = await process.until("/debug/asched/queue", lambda _, text: "default/a" in text)
+        cache = await process.until("/debug/asched/cache", lambda _, text: "default/web" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    assert [p["pod"] for p in json.loads(queue)["gated"]] == ["default/a"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+    assert "podgroups" in page
+    assert "scheduler_podgroup_scheduling_algorithm_duration_seconds_count" in page
+
+
+async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
+    logging.getLogger("asched").propagate = True
+    with caplog.at_level(logging.INFO, "asched"):
+        async with a_process(tmp_path, elects=False):
+            os.kill(os.getpid(), signal.SIGUSR2)
+            async with asyncio.timeout(HANG_S):
+                while "Dump of scheduling queue" not in caplog.text:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+    assert "Cache mismatch" not in caplog.text
+    assert "Count mismatch" not in caplog.text
+    assert "recount finished" in caplog.text
+    assert "Dump of cached NodeInfo" in caplog.text
+
+
+async def test_a_port_in_use_is_one_clear_line(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        plan = Plan(
+            configuration=load_config(text=CONFIGURATION % "false").configuration,
+            connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+            serving=ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=process.port)),
+        )
+        with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{process.port}"):
+            await schedule(plan)
+
+
+async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
+    """The pages open late: by then it leads, and the lease must not stay with the dead."""
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    server.create("pods", a_pod("web"))
+    (tmp_path / "nonsense").write_text("no certificate")
+    nonsense = str(tmp_path / "nonsense")
+    plan = Plan(
+        configuration=load_config(text=CONFIGURATION % "true").configuration,
+        connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+        serving=ServingPlan(
+            ServingOptions(
+                bind_address="127.0.0.1",
+                secure_port=free_port(),
+                tls_cert_file=nonsense,
+                tls_private_key_file=nonsense,
+            )
+        ),
+    )
+
+    with pytest.raises(CannotServeError, match="nonsense"):
+        await schedule(plan)
+
+    (lease,) = server.list("leases")
+    assert lease["spec"]["holderIdentity"] == ""
+    assert server.list("pods")[0]["spec"]["nodeName"] == "n1"
+    await server.stop()
+
+
+ENDS = """
+import asyncio, threading, time
+from asched.host.process import runner
+
+started = threading.Event()
+
+def work_on():
+    started.set()
+    time.sleep(10 * 3600)
+
+async def work():
+    assert await asyncio.to_thread(lambda: 5) == 5
+    never = asyncio.ensure_future(asyncio.to_thread(work_on))
+    await asyncio.to_thread(started.wait)
+    never.cancel()
+    return 7
+
+raise SystemExit(runner()(work()))
+"""
+
+
+def test_a_process_that_ends_waits_for_nothing_it_does_in_threads():
+    """A profile, or a name server that does not answer: who lost the lease is gone at once."""
+    ended = subprocess.run([sys.executable, "-c", ENDS], timeout=HANG_S, check=False)
+    assert ended.returncode == 7

@@ -1,0 +1,213 @@
+"""The doctor against an embedded API server: each ailment, its line and its cure."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from asched.core.config.defaults import configuration, default_configuration
+from asched.core.config.v1 import LeaderElection
+from asched.host.user_plugins.catalogue import discover
+from asched.kube.session import ConnectionOptions
+from asched.ops.doctor.checks import Examination, examine
+from asched.ops.doctor.notes import Finding, Identity, State
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.server import ApiServer
+from tests.deploy.manifests import DEPLOY, documents
+from tests.unit.cli.programs import a_kubeconfig
+from tests.unit.kube.scripted import Seen, Wire, reply, scripted
+
+ACCOUNT = "system:serviceaccount:asched-system:asched"
+ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
+CONFIGURATION = replace(default_configuration("asched"), leader_election=ELECTION)
+NOBODY = User("nobody", ("system:authenticated",))
+CATCH_ALL = {
+    "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+    "kind": "FlowSchema",
+    "metadata": {"name": "service-accounts"},
+    "spec": {
+        "priorityLevelConfiguration": {"name": "workload-low"},
+        "matchingPrecedence": 9000,
+        "rules": [
+            {
+                "subjects": [{"kind": "Group", "group": {"name": "system:serviceaccounts"}}],
+                "resourceRules": [
+                    {
+                        "verbs": ["*"],
+                        "apiGroups": ["*"],
+                        "resources": ["*"],
+                        "namespaces": ["*"],
+                        "clusterScope": True,
+                    }
+                ],
+            }
+        ],
+    },
+}
+
+
+class Clinic:
+    """A server, and examinations against it."""
+
+    def __init__(self, server: ApiServer, folder: Path) -> None:
+        self.server = server
+        self._folder = folder
+
+    def install(self, *names: str) -> None:
+        """Create the objects of files of deploy/base."""
+        for name in names:
+            for manifest in documents(DEPLOY / "base" / f"{name}.yaml"):
+                self.server.create("", manifest)
+
+    async def examine(self, token: str = "administrator", **changes: Any) -> list[Finding]:
+        path = self._folder / f"{token}.kubeconfig"
+        path.write_text(self.server.kubeconfig().replace("administrator", token))
+        values: dict[str, Any] = {
+            "configuration": CONFIGURATION,
+            "connection": ConnectionOptions(kubeconfig=str(path)),
+            "other": Identity.named(ACCOUNT),
+        }
+        return await examine(Examination(**{**values, **changes}))
+
+
+@pytest.fixture
+async def clinic(tmp_path: Path) -> AsyncIterator[Clinic]:
+    server = ApiServer(users={"nobody": NOBODY})
+    await server.start(token="administrator")
+    try:
+        yield Clinic(server, tmp_path)
+    finally:
+        await server.stop()
+
+
+def about(findings: list[Finding], check: str) -> list[Finding]:
+    return [finding for finding in findings if finding.check == check]
+
+
+def ailing(findings: list[Finding]) -> list[tuple[State, str, str]]:
+    return [(f.state, f.check, f.text) for f in findings if f.state is not State.OK]
+
+
+async def test_an_installation_from_the_manifests_is_well(clinic: Clinic) -> None:
+    clinic.install("namespace", "rbac", "rbac-serving", "flow", "deployment")
+    clinic.server.create("", CATCH_ALL)
+    assert ailing(await clinic.examine()) == []
+
+
+async def test_every_finding_that_is_not_fine_has_a_cure(clinic: Clinic) -> None:
+    clinic.server.create("", CATCH_ALL)
+    findings = [*await clinic.examine(), *await clinic.examine("nobody", other=None)]
+    assert any(f.state is State.PROBLEM for f in findings)
+    assert all(f.cure for f in findings if f.state is not State.OK)
+
+
+async def test_missing_rights_are_told_by_plugin(clinic: Clinic) -> None:
+    clinic.install("namespace", "rbac")
+    role = clinic.server.get("clusterroles", "", "asched")
+    assert role is not None
+    role["rules"] = [r for r in role["rules"] if "persistentvolumes" not in r["resources"]]
+    findings = about(await clinic.examine(), "permissions")
+    assert ailing(findings) == [
+        (
+            State.PROBLEM,
+            "permissions",
+            (
+                "VolumeBinding: may not list, watch, patch persistentvolumes;"
+                " list, watch, patch persistentvolumeclaims"
+            ),
+        ),
+        (
+            State.WARNING,
+            "permissions",
+            (
+                "serving: may not create tokenreviews.authentication.k8s.io;"
+                " create subjectaccessreviews.authorization.k8s.io; get, list, watch configmaps"
+                ' "extension-apiserver-authentication" in namespace kube-system;'
+                " no client is authorized to read /metrics"
+            ),
+        ),
+    ]
+
+
+QUOTAS = """
+class Quotas:
+    rbac_rules = [
+        {"apiGroups": ["acme.example"], "resources": ["quotas"], "verbs": ["get", "list"]},
+    ]
+
+    def filter(self, pod, node): ...
+"""
+
+
+async def test_what_a_users_plugin_declares_is_asked_for_if_a_profile_enables_it(
+    clinic: Clinic, tmp_path: Path
+) -> None:
+    clinic.install("namespace", "rbac", "rbac-serving")
+    (tmp_path / "quotas.py").write_text(QUOTAS)
+    plugins = discover([str(tmp_path / "quotas.py")])
+    own = {"known": plugins.known, "rights_of": plugins.rights_of}
+    assert ailing(about(await clinic.examine(**own), "permissions")) == []
+
+    profile = {"plugins": {"multiPoint": {"enabled": [{"name": "Quotas"}]}}}
+    enabled = replace(configuration({"profiles": [profile]}), leader_election=ELECTION)
+    found = about(await clinic.examine(configuration=enabled, **own), "permissions")
+    (finding,) = [finding for finding in found if finding.state is not State.OK]
+    assert (finding.state, finding.text) == (
+        State.WARNING,
+        "Quotas: may not get, list quotas.acme.example; its pods may fail",
+    )
+    assert finding.cure == (
+        "grant it: rbac_rules of the plugin are the rules of a role for this account"
+    )
+
+
+async def test_another_deployment_of_our_name_is_a_problem(clinic: Clinic) -> None:
+    """The example's scheduler reads its name from a ConfigMap; ours would be the second."""
+    for name in ("config", "deployment"):
+        for manifest in documents(DEPLOY / "examples/my-scheduler" / f"{name}.yaml"):
+            clinic.server.create("", manifest)
+    mine = replace(default_configuration("my-scheduler"), leader_election=ELECTION)
+    (finding,) = about(await clinic.examine(configuration=mine), "scheduler name")
+    assert (finding.state, finding.text) == (
+        State.PROBLEM,
+        (
+            '"my-scheduler" is served by kube-system/my-scheduler too, under lease'
+            " kube-system/my-scheduler: both would bind its pods"
+        ),
+    )
+    assert about(await clinic.examine(), "scheduler name")[0].state is State.OK
+
+
+async def test_a_server_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
+    connection = ConnectionOptions(master="http://127.0.0.1:1")
+    (finding,) = await examine(Examination(CONFIGURATION, connection))
+    assert (finding.check, finding.state) == ("reach", State.PROBLEM)
+    assert "127.0.0.1:1" in finding.text
+
+
+@pytest.mark.real
+async def test_a_real_api_server_is_examined(real_kubeconfig: str) -> None:
+    connection = ConnectionOptions(kubeconfig=real_kubeconfig)
+    findings = await examine(Examination(default_configuration("asched"), connection))
+    told = {finding.check: finding.state for finding in findings if finding.check != "lease"}
+    assert set(told.values()) == {State.OK}
+    assert {"reach", "clock", "versions", "account", "kinds", "permissions", "flow control"} <= set(
+        told
+    )
+
+
+@pytest.mark.parametrize("answer", [{"status": [], "spec": 5}, {"items": [{"spec": 5}]}])
+async def test_a_server_that_answers_with_something_else_is_told(
+    answer: dict[str, Any], tmp_path: Path
+) -> None:
+    async def strange(_seen: Seen, _wire: Wire) -> bytes:
+        return reply(200, answer)
+
+    async with scripted(strange) as server:
+        connection = ConnectionOptions(kubeconfig=a_kubeconfig(tmp_path, server.url)[13:])
+        findings = await examine(Examination(CONFIGURATION, connection))
+    told = [one.text for one in findings if "not that of an API server" in one.text]
+    assert told
+    assert not any("\n" in text for text in told)
