@@ -17,6 +17,13 @@ A plain class with methods named like Kubernetes' extension points needs nothing
 
 import logging
 
+from asched.core.cluster.changes import Action, Bound, Done, Refused, RowLog, Trigger, Unknown
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import CounterKey
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.qualified import qualified_name_faults
 from asched.core.framework import points as _points
 from asched.core.framework.attempt import Rejection
@@ -78,15 +85,6 @@ from asched.core.framework.status import (
 )
 from asched.core.framework.trial import Trial
 from asched.core.model import kinds
-from asched.core.state.change_log import RowLog
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import CounterKey
-from asched.core.state.facts import Bound, Done, Refused, Unknown
-from asched.core.state.nodes import Aspect
-from asched.core.state.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 
 class ScorePlugin(_points.ScorePlugin):

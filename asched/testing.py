@@ -17,6 +17,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.changes import (
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+)
 from asched.core.config.v1 import API_VERSION, KIND
 from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import (
@@ -35,17 +46,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import (
-    Bound,
-    Done,
-    Fact,
-    Gone,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-)
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.plugin_calls import answer_now

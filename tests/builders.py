@@ -11,14 +11,14 @@ changes the builder it is called on and returns it.
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ import gc
 from collections import Counter
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.journal import Journal
 from asched.core.cycle.history import Histories
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.journal import Journal
 from asched.testing import World, given, node, pod
 from tests.weigh import weigh
 

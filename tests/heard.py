@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from asched.core.cluster.changes import ACTION_TEXT
 from asched.core.framework.points import Concerns, Registration
-from asched.core.state.changes import ACTION_TEXT
 from tests.conformance.registrations import split
 
 

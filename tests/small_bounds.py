@@ -4,20 +4,20 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
-from asched.core.cycle import decided, history
+from asched.core.cluster import changes, journal, pod_classes, topology
+from asched.core.cycle import history
 from asched.core.dra import inventory
-from asched.core.framework.results import class_cache, nominated_amounts
+from asched.core.framework.results import classes, nominated
 from asched.core.plugins import per_pod
 from asched.core.plugins.resources import hints
 from asched.core.preemption import search
-from asched.core.state import change_log, journal, pod_classes, topology
 
 IDLE_TERMS: Final = 8
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
-    (change_log, "LOG_ENTRIES_MAX", 32),
+    (changes, "LOG_ENTRIES_MAX", 32),
     (journal, "BYTES_MAX", 0),
     (history, "LINES_MAX", 40),
-    (decided, "PATTERNS_MAX", 4),
+    (history, "PATTERNS_MAX", 4),
     (inventory, "SPARE", 0),
     (topology, "COUNTERS_MIN", 8),
     (topology, "CELLS_MAX", 0),
@@ -28,8 +28,8 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (pod_classes, "KEYS_BYTES_MAX", 0),
     (per_pod, "PODS_MIN", 4),
     (hints, "KNOWN_MAX", 4),
-    (class_cache, "BYTES_MAX", 0),
-    (nominated_amounts, "BYTES_MAX", 0),
+    (classes, "BYTES_MAX", 0),
+    (nominated, "BYTES_MAX", 0),
     (search, "BYTES_MAX", 0),
 )
 

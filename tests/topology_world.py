@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 from asched import names
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
 
 ZONE, HOST, RACK = names.LABEL_ZONE, names.LABEL_HOSTNAME, "example.com/rack"
 SHORT = {"zone": ZONE, "host": HOST, "rack": RACK}

@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.status import Status
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, Kind
@@ -20,10 +24,6 @@ from asched.core.model.volume import (
     StorageClass,
     VolumeAttachment,
 )
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 KIND_OF: Mapping[type[Record], Kind] = {kind.record: kind for kind in KINDS}
 ZONE = "topology.kubernetes.io/zone"

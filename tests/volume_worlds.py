@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
 from tests.conformance.twins.storage import Storage
 from tests.volume_builders import (
     HOST,

@@ -9,6 +9,8 @@ from asched.batch.groups.attempt import GroupAttempt, gather
 from asched.batch.groups.cycle import schedule_group
 from asched.batch.groups.dry_run import GangDryRuns
 from asched.batch.provisioning import book, consuming, cycle
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, SchedulingUnit, Steps, Work
@@ -19,8 +21,6 @@ from asched.core.framework.runner import Runner
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 
 class GroupUnits(Extension):

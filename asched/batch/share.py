@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from asched.batch.provisioning.book import Bookings, times
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import Reservations
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.validate_args import PERCENT_MAX
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import PODS, written
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import Reservations
 
 BEYOND_SHARE: Final = (
     "; no start is promised: promises to its namespace may reserve {} % of the cluster"

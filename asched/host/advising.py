@@ -19,6 +19,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from asched.core.cluster.changes import Answer, Listed, Raised, Returned, TimedOut
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.confirmation import settle
 from asched.core.extender import wire
@@ -28,8 +30,6 @@ from asched.core.framework.status import PointError, Status
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Listed, Raised, Returned, TimedOut
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.ending import stop_on_signals
 from asched.host.loops import DRAIN_S, Scheduler

@@ -12,13 +12,16 @@ import msgspec
 
 from asched import names
 from asched.batch.extensions import EXTENSIONS
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.holds import request_of
+from asched.core.cluster.nominated import Nominator
 from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.dry_runs import DryRuns
 from asched.core.cycle.extension import Extension
-from asched.core.cycle.look import DryRuns
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, SilentObserver
 from asched.core.cycle.orders import Reconfigured
@@ -33,17 +36,13 @@ from asched.core.framework.runner import Runner
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
-from asched.core.queue import guarded_key
+from asched.core.queue import guarded
 from asched.core.queue.active import MakeQueue
-from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.guarded_queue import GuardedQueueFactory
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.guarded import GuardedQueueFactory
+from asched.core.queue.lane import BackoffTimes, PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import request_of
-from asched.core.state.nominated import Nominator
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -214,7 +213,7 @@ def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, f
     """The sort key; a user's plugin is guarded, the in-tree one is called unguarded per pod."""
     if plugin.name in IN_TREE:
         return plugin.sort_key
-    return guarded_key.Guard(plugin.name, plugin.sort_key, observer)
+    return guarded.Guard(plugin.name, plugin.sort_key, observer)
 
 
 def active_queue_of(plugin: QueueSortPlugin, observer: Observer) -> MakeQueue:

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asched.core.state import audit
-from asched.core.state.cluster import Cluster
+from asched.core.cluster import audit
+from asched.core.cluster.cluster import Cluster
 from asched.host.loops import Scheduler
 from asched.kube.clock import counter_s
 from asched.ops.audit.auditor import Auditor

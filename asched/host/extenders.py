@@ -7,11 +7,11 @@ Running scheduling cycles end with the extenders they began with; the client cal
 
 from collections.abc import Sequence
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.v1 import Extender
 from asched.core.extender.consult import Chain, wants_victims, whole_kinds
 from asched.core.model.kinds import Kind
-from asched.core.state.cluster import Cluster
 from asched.kube.extenders import ExtenderObserver, Extenders, observe_nothing
 from asched.kube.originals import Originals
 

@@ -20,12 +20,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+from asched.core.cluster.changes import Answer, Fact, WallClock
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import KINDS, POD, Kind
-from asched.core.state.facts import Answer, Fact, WallClock
 from asched.host.leadership import Leadership, LostLeadershipError
 from asched.host.memory import Collector, own_process
 from asched.host.plugin_calls import PluginCalls

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from asched.core.cluster.changes import Answer, Refused, Unknown
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
-from asched.core.state.facts import Answer, Refused, Unknown
 from asched.kube.certificates import Rotating, client_context, load_pem
 from asched.kube.errors import ConnectError
 from asched.kube.files import file_content

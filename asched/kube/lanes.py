@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.changes import Answer, Refused, Unknown
 from asched.core.framework.effects import (
     Effect,
     Lane,
@@ -25,7 +26,6 @@ from asched.core.framework.effects import (
     PatchPodStatus,
     ReadPod,
 )
-from asched.core.state.facts import Answer, Refused, Unknown
 from asched.kube.events import EventWrite
 
 #: The figures are generous guesses: a burst of 50,000 pods must fit into the lane of events.

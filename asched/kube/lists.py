@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from asched.core.cluster.changes import Fact, Listed
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
-from asched.core.state.facts import Fact, Listed
 from asched.kube import codec
 from asched.kube.codec import KindCodec, ListPage, WatchLine
 from asched.kube.errors import (

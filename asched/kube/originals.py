@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.changes import Fact, Gone, Listed
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Fact, Gone, Listed
 from asched.kube.parsing import read
 
 _ENVELOPE_KEY: Final = "object"

@@ -14,8 +14,8 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from asched.core.cluster.changes import Fact, Listed
 from asched.core.model.kinds import Kind
-from asched.core.state.facts import Fact, Listed
 from asched.kube.codec import KindCodec
 from asched.kube.errors import ApiError, TransportError
 from asched.kube.lists import Lister

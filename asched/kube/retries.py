@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from asched.core.cluster.changes import Answer, Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -35,7 +36,6 @@ from asched.core.framework.effects import (
     PatchPodStatus,
     ReadPod,
 )
-from asched.core.state.facts import Answer, Done, Refused, Unknown
 from asched.kube.errors import TransportError, retry_after_s, says_not_done
 from asched.kube.lanes import QueuedWrite
 from asched.kube.transport import Reply

@@ -28,7 +28,7 @@ from asched.kube.transport import JSON, Reply, Transport
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
-    from asched.core.state.cluster import Cluster
+    from asched.core.cluster.cluster import Cluster
 
 
 #: A function that lists objects and returns a Reply.

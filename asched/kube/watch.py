@@ -31,9 +31,9 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlencode
 
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen
 from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
-from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.kube import codec
 from asched.kube.codec import KindCodec, WatchLine
 from asched.kube.doubt import Doubt

@@ -11,6 +11,16 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
+from asched.core.cluster.changes import (
+    Answer,
+    Bound,
+    Done,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Unknown,
+)
 from asched.core.framework.effects import (
     STRATEGIC_MERGE,
     Bind,
@@ -24,16 +34,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD
-from asched.core.state.facts import (
-    Answer,
-    Bound,
-    Done,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Unknown,
-)
 from asched.kube.errors import api_error, says_not_done
 from asched.kube.parsing import read
 from asched.kube.transport import JSON, Reply

@@ -18,12 +18,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched.batch.placement import phases
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
-from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched.kube.pace import ReflectorOptions
 from asched.kube.reading import runs_backwards
 from asched.kube.session import Session

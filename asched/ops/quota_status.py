@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import Pod, ResourceList
 from asched.core.model.quantity import QuantityError
 from asched.core.model.quota import ElasticQuota
 from asched.core.model.requests import accounted_requests, nano, to_units, written
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.kube.session import Session
 from asched.ops import status_patch
 

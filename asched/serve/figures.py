@@ -13,12 +13,12 @@ from asched.batch.backfill.keeping import CHANGES as START_CHANGES
 from asched.batch.backfill.keeping import StartTimes
 from asched.batch.provisioning.book import Bookings
 from asched.batch.provisioning.cycle import ProvisioningRequests
+from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT
+from asched.core.cluster.holds import HeldAmounts
+from asched.core.cluster.reservations import Reservations
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU
-from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
-from asched.core.state.holds import HeldAmounts
-from asched.core.state.reservations import Reservations
 from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Families
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher

@@ -12,20 +12,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.decided import read
-from asched.core.cycle.history import Line
+from asched.core.cycle.history import Line, read
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
 from asched.insight.explain import against, changes, groups, shortfalls, ways, words
 from asched.serve.inspector import Audit
 from asched.serve.past import Past, Rebuild

@@ -19,19 +19,19 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.journal import JournalStep
 from asched.core.config.merge import UnusableProfileError
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.decided import scores_as_json
+from asched.core.cycle.history import scores_as_json
 from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.journal import JournalStep
 from asched.serve.view import slices
 
 #: Some 30 µs each.

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asched.batch.backfill.keeping import REPLAN_S, StartTimes
+from asched.core.cluster.changes import Bound, Gone, Seen, WallClock
+from asched.core.cluster.reservations import Reservations
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Bound, Gone, Seen, WallClock
-from asched.core.state.reservations import Reservations
 from tests.backfill.workload import Job
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

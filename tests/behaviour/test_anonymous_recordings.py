@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from asched.core.cluster.changes import Fact, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_RESOURCE, NODE
-from asched.core.state.facts import Fact, Seen
 from asched_lab.replay.anonymous import Anonymized, anonymize
 from asched_lab.replay.reading import Recording
 from tests.builders import a_node, a_pod

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from asched.cli.main import main
+from asched.core.cluster.changes import Done, Fact, Gone, Refused, Seen
 from asched.core.framework.effects import (
     Bind,
     Delete,
@@ -33,7 +34,6 @@ from asched.core.model.kinds import (
     RESOURCE_SLICE,
 )
 from asched.core.model.workload import PodGroup
-from asched.core.state.facts import Done, Fact, Gone, Refused, Seen
 from asched.plugin import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.dra_world import a_claim_object, allocated

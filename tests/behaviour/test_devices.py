@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.claim import DeviceTaintRule, ResourceClaim
 from asched.core.model.decode import decode
@@ -14,7 +15,6 @@ from asched.core.model.kinds import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
 )
-from asched.core.state.facts import Seen
 from tests.builders import a_node
 from tests.plays.dra_world import a_claim_object, a_pod
 from tests.plays.dra_worlds import DRIVER, a_class, a_device, a_slice, asks

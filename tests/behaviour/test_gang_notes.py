@@ -1,8 +1,8 @@
 """Events about gangs that cannot start: a line each, however much a tenant writes on its pods."""
 
+from asched.core.cluster.changes import Listed, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Listed, Seen
 from tests.builders import a_node, a_pod
 from tests.plays.label_gangs import a_member, a_play, group_seen, room
 from tests.plays.playbook import Play, ours

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Bound, Seen
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
-from asched.core.state.facts import Bound, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays import gang_plays as by_field
 from tests.plays import label_gangs as by_label

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
 from tests.plays.gang_plays import bound
 from tests.plays.label_gangs import a_group, a_member, a_play, group_seen, room, settled

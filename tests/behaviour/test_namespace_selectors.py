@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

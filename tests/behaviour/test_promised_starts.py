@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Bound, Done, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, JOB, NODE, POD
 from asched.core.model.quota import ElasticQuota
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup, Job
-from asched.core.state.facts import Bound, Done, Gone, Seen, WallClock
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

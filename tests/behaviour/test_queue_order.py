@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
+from asched.core.cluster.changes import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
-from asched.core.state.facts import Fact, Listed, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.label_gangs import a_group, a_member, a_play
 from tests.plays.playbook import Play, ours

@@ -8,6 +8,16 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import (
+    Answer,
+    Done,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+    Unknown,
+)
 from asched.core.framework.effects import (
     Bind,
     DeletePod,
@@ -27,16 +37,6 @@ from asched.core.model.kinds import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     STORAGE_CLASS,
-)
-from asched.core.state.facts import (
-    Answer,
-    Done,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-    Unknown,
 )
 from tests.builders import a_node, a_pod
 from tests.plays.dra_world import a_claim_object

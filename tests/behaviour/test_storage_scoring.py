@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Patch, PatchPodStatus
-from asched.core.state.facts import Seen
 from tests.builders import a_node
 from tests.plays.playbook import Play
 from tests.volume_builders import KIND_OF, a_capacity, a_claim, a_class, a_driver, a_pod

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Done, Fact, Refused, Seen
 from asched.core.framework.effects import Patch, WaitFor
 from asched.core.framework.points import Late, PermitPlugin, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.state.facts import Done, Fact, Refused, Seen
 from asched.plugin import PodInfo
 from tests.builders import a_node, a_pod
 from tests.plays.dra_world import a_claim_object

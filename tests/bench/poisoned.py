@@ -29,11 +29,11 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Refused, Seen
 from asched.core.cycle.turn_limit import TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Answer, Bound, Fact, Gone, Refused, Seen
 from asched_lab.bench.report import machine_line
 from tests.bench.worst import WORST, a_world
 from tests.builders import a_pod

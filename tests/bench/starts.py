@@ -17,11 +17,11 @@ import argparse
 import sys
 import time
 
+from asched.core.cluster.changes import Fact, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Fact, Seen
 from tests.plays.batch_stage import EPOCH_S, LABEL, Batch, lasting, room
 from tests.plays.playbook import Play
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,
@@ -28,7 +29,6 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
 from tests.plays.playbook import Play
 

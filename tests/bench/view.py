@@ -20,9 +20,9 @@ from typing import Any
 
 import orjson
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.kinds import NODE
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Seen
 from asched.serve.view.cells import cells
 from asched.serve.view.gangs import waiting_gangs
 from asched.serve.view.waiting import TOLD, grouped

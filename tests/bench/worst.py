@@ -24,6 +24,7 @@ from typing import Final
 
 import msgspec
 
+from asched.core.cluster.changes import Bound, Fact, Gone, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -40,7 +41,6 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Bound, Fact, Gone, Listed, Seen
 from asched.host.memory import Collector
 from asched.kube.inbox import Inbox
 from tests import volume_builders

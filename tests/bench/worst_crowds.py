@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.orders import LeaderDied
@@ -25,7 +26,6 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.host.assemble import build_runners, reconfigured
 from tests import volume_builders
 from tests.builders import PodBuilder, a_node, a_pod

@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from types import SimpleNamespace
 from typing import Any, Final
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
 from asched.host.configuration.reload import DesiredSetup
 from asched.kube.heads import ObjectHead
 from asched.kube.lists import PAGE_SIZE

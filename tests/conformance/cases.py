@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.gate_table import GATES
 from asched.core.config.gates import HONOURED, default_gates
 from asched.core.config.versions import BASE, rules_of
@@ -24,8 +26,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.plugins.default_preemption import FOUND, DefaultPreemption
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from tests.conformance.world import World, build
 
 #: Attempts with other seeds: a choice among equals must stay inside what was recorded.

@@ -9,6 +9,17 @@ import copy
 import json
 from typing import Any
 
+from asched.core.cluster.changes import (
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+)
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.effects import (
     AskExtender,
@@ -20,17 +31,6 @@ from asched.core.framework.effects import (
     ReadPod,
 )
 from asched.core.model.kinds import NODE, POD, Kind
-from asched.core.state.facts import (
-    Bound,
-    Done,
-    Fact,
-    Gone,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-)
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.extenders import Consultants
 from asched.kube.codec import DELETED, KindCodec

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from asched import names
+from asched.core.cluster.changes import ACTION_TEXT, Change, Gone, Seen, Trigger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.runner import NoNodesError, run_alone
@@ -18,8 +19,6 @@ from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.queue import event_handlers
-from asched.core.state.changes import ACTION_TEXT, Change, Trigger
-from asched.core.state.facts import Gone, Seen
 from tests.conformance.cases import Result, negative_selectors
 from tests.conformance.world import World, build
 

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.framework.points import Hint, Registration
-from asched.core.state.changes import Action, Trigger
 from tests.conformance.registrations import BY_TEXT
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
+from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
+from asched.core.cluster.nominated import Nominator
 from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
@@ -28,11 +29,10 @@ from asched.core.queue.event_handlers import (
     pod_triggers,
     steps,
 )
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
-from asched.core.state.nominated import Nominator
 from tests.conformance.registrations import load
 
 PROFILE = "default-scheduler"

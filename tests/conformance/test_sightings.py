@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from asched.core.cluster.changes import Change, Trigger
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, POD
 from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
 from asched.core.queue.hints import Interest, registered
-from asched.core.state.changes import Change, Trigger
 from tests.conformance.own_registrations import own_registrations
 from tests.shared import shared_path
 

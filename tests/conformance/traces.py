@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Seen
 from asched.core.framework.attempt import NO_NODES, Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
 from tests.conformance.cases import Result, best_of, feasible_mask, negative_selectors
 from tests.conformance.world import World, build
 

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import ResolvedProfile, resolve
@@ -15,9 +18,6 @@ from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, in_tree
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.nominated import Nominator
 
 #: Kinds that recordings hold and no scheduler watches.
 IGNORED = ("priorityclasses",)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from asched.core import plugins
+from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.extension import Extension
 from asched.core.framework.point_table import points_of
-from asched.core.state.cluster import Cluster
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -34,7 +34,7 @@ def test_the_configuration_can_be_used(namespace: dict[str, Any]) -> None:
     scorers = {entry.name: entry.weight for entry in loaded.profiles[0].at("score")}
     assert scorers["SpareCores"] == 3
     args = loaded.configuration.profiles[0].plugin_config["SpareCores"]
-    from asched.core.state.cluster import Cluster
+    from asched.core.cluster.cluster import Cluster
 
     made: Any = catalogue.factories["SpareCores"](args, Cluster())
     assert made.user.args.free_cores == 1.5

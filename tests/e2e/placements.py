@@ -2,7 +2,7 @@
 
 import asyncio
 
-from asched.core.state import audit
+from asched.core.cluster import audit
 from tests.e2e.inside import Cluster
 from tests.patience import HANG_S
 

@@ -4,13 +4,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE, NODE, POD, POD_GROUP
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace, PodGroup
-from asched.core.state.facts import Seen
 from tests.conformance.twins.gang import can_come_to, claims_broken
 from tests.gangs.controllers import Api, complete, seen
 from tests.gangs.instances import Instance

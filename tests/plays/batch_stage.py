@@ -5,19 +5,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from asched.batch.backfill.keeping import StartTimes, keep
-from asched.core.framework.effects import Bind, PatchPodStatus
-from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD
-from asched.core.model.timestamp import rfc3339
-from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Bound, Gone, Seen, WallClock
-from asched.core.state.reservations import (
+from asched.core.cluster.changes import Bound, Gone, Seen, WallClock
+from asched.core.cluster.reservations import (
     POD_OWNER,
     NodeNeed,
     Reservation,
     Reservations,
     StartOrder,
 )
+from asched.core.framework.effects import Bind, PatchPodStatus
+from asched.core.model.decode import decode
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD
+from asched.core.model.timestamp import rfc3339
+from asched.core.model.workload import CoschedulingGroup
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

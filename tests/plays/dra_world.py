@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.framework.points import PreFilterResult
 from asched.core.framework.status import Status
@@ -18,9 +21,6 @@ from asched.core.model.kinds import (
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.plugin import DynamicResources
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
 from tests.plays.dra_worlds import a_class, a_slice, asks
 
 GPU = "example.com/gpu"

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.workload import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
-from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

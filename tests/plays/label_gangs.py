@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Bound, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import PodCondition
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Bound, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from asched.batch.extensions import EXTENSIONS
+from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.extension import Extension
@@ -17,7 +18,6 @@ from asched.core.framework.points import Plugin
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
-from asched.core.state.facts import Answer, Bound, Fact, Gone, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
 from tests.builders import NodeBuilder, PodBuilder
 

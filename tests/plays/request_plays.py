@@ -4,12 +4,12 @@ from typing import Any
 
 import orjson
 
+from asched.core.cluster.audit import recount
+from asched.core.cluster.changes import Answer, Bound, Done, Fact, Refused, Seen
 from asched.core.framework.effects import Bind, Effect, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
-from asched.core.state.audit import recount
-from asched.core.state.facts import Answer, Bound, Done, Fact, Refused, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -9,6 +9,17 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
+from asched.core.cluster.changes import (
+    Answer,
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    ReadPending,
+    Refused,
+    Seen,
+    Unknown,
+)
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -21,17 +32,6 @@ from asched.core.model.kinds import (
     POD,
     POD_GROUP,
     Kind,
-)
-from asched.core.state.facts import (
-    Answer,
-    Bound,
-    Done,
-    Fact,
-    Gone,
-    ReadPending,
-    Refused,
-    Seen,
-    Unknown,
 )
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.cluster.changes import Fact, Gone, Refused, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import Kind
-from asched.core.state.facts import Fact, Gone, Refused, Seen
 from tests.bench.worst import a_world
 from tests.plays.playbook import Play
 from tests.poison.life import GATES, POISON, tamed

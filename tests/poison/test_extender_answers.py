@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from asched.core.cluster.changes import Answer, Bound, Done, Refused, Replied
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, Effect, PatchPodStatus
-from asched.core.state.facts import Answer, Bound, Done, Refused, Replied
 from asched.kube.extender_http import first_value
 from asched.kube.writes import request_for
 from tests.builders import a_node, a_pod

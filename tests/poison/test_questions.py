@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_runners
 from asched.serve.extender import VERBS, ExtenderService, Opinion
 from tests.builders import a_node, a_pod

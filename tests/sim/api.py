@@ -9,6 +9,7 @@ Now and then it refuses a write. Volumes are provisioned and bound as soon as th
 import random
 from typing import Any
 
+from asched.core.cluster.changes import Answer, Bound, Done, Fact, Gone, Refused, Seen
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -21,7 +22,6 @@ from asched.core.framework.effects import (
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from asched.core.model.storage import BIND_COMPLETED, SELECTED_NODE
-from asched.core.state.facts import Answer, Bound, Done, Fact, Gone, Refused, Seen
 
 Json = dict[str, Any]
 

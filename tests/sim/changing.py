@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import SilentObserver
@@ -34,7 +35,6 @@ from asched.core.model.kinds import (
     VOLUME_ATTACHMENT,
     Kind,
 )
-from asched.core.state.facts import Fact
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched_lab.sim.checker import EndState
 from tests.sim.api import TERMINATING, Api

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from asched.core.cluster.changes import Bound, Fact, Gone, Seen
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Bound, Fact, Gone, Seen
 from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node
 from tests.plays.gang_plays import GANGS, a_group, a_member

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import POD_OWNER, Reservation, Reservations
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import POD_OWNER, Reservation, Reservations
 
 #: All kinds of causes.
 CAUSES: Final = ("node", "overrun", "order", "arrival", "hold", "rules")

@@ -15,23 +15,23 @@ from typing import Final
 
 import msgspec
 
-from asched.core.config.args import BackfillArgs
-from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.queue_steps import FreedPlaces
-from asched.core.framework.status import MISTAKES
-from asched.core.model.pod import Pod
-from asched.core.state.changes import RESERVATION_MOVED, Change
-from asched.core.state.cluster import Cluster
-from asched.core.state.ends import Ends
-from asched.core.state.gang import gang_of
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import (
+from asched.core.cluster.changes import RESERVATION_MOVED, Change
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.ends import Ends
+from asched.core.cluster.gang import gang_of
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import (
     CLONE,
     POD_OWNER,
     Reservation,
     Reservations,
     StartOrder,
 )
+from asched.core.config.args import BackfillArgs
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.intake import FreedPlaces
+from asched.core.framework.status import MISTAKES
+from asched.core.model.pod import Pod
 
 WAITING_MAX: Final = 64
 OWNERS_MAX: Final = 1_024

@@ -13,10 +13,10 @@ from math import inf
 from typing import Final, NamedTuple
 
 from asched.batch.backfill.keeping import WAITING_MAX, StartTimes, owner_of
+from asched.core.cluster.reservations import Reservation, StartOrder
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
-from asched.core.state.reservations import Reservation, StartOrder
 
 RECALLED_MAX: Final = WAITING_MAX
 POD_SCHEDULED: Final = "PodScheduled"

@@ -34,21 +34,20 @@ from asched.batch.placement.timeline import (
     may_ever_fit,
     rows_for,
 )
-from asched.core.cycle.company import HypotheticalGang
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.ends import Ends
+from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
+from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import Effect
-from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import PodStatus
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import request_of
-from asched.core.state.ends import Ends
-from asched.core.state.facts import Answer
-from asched.core.state.holds import HeldAmounts, HeldPlace
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
-from asched.core.state.supposition import Supposition
 
 TRIALS_MAX: Final = 6
 SCAN_MAX: Final = 256

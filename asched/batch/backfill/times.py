@@ -35,15 +35,15 @@ from asched.batch.backfill.keeping import (
 from asched.batch.backfill.recall import start_text
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_share
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.gang import count_missing
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 
 AWAITED_MAX: Final = 1_000
 

@@ -11,12 +11,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota
-from asched.core.state.cluster import Cluster
 
 EVENTS_AT_ONCE: Final = 100
 REPORTED_MAX: Final = 4_096

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from asched.batch.groups.attempt import GroupAttempt
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
-from asched.core.state.cluster import Cluster
 
 #: The policy of a pod without one.
 PREEMPTS: Final = "PreemptLowerPriority"

@@ -11,11 +11,13 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cycle.company import HypotheticalGang
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.history import StoredLine
-from asched.core.cycle.queue_steps import FreedPlaces
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
+from asched.core.cycle.intake import FreedPlaces
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.points import PostFilterResult
 from asched.core.framework.runner import Decision, Runner
@@ -23,8 +25,6 @@ from asched.core.framework.status import MISTAKES, Status
 from asched.core.framework.waiting import WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.gang import count_missing
-from asched.core.state.pod_groups import is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"

@@ -22,6 +22,11 @@ from msgspec.json import encode
 from asched.batch.groups.attempt import GroupAttempt
 from asched.batch.placement.problem import I64, Unproven
 from asched.batch.placement.search import FIRST, MOVED, SPENT, Choice
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.choices import CHOICES_MAX, Choices
@@ -30,15 +35,10 @@ from asched.core.framework.fitting import Fitting
 from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free, takes_of
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from asched.names import LABEL_HOSTNAME
 
 #: Budget steps for one state of the search; one more for each ROWS_A_STEP rows; all of that again

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import STRATEGIC_MERGE, PatchGroupStatus
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Condition, PodGroup
-from asched.core.state.cluster import Cluster
 
 #: Groups remembered before the first sweep.
 SWEEP_MIN: Final = 1024

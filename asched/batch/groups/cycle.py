@@ -33,10 +33,11 @@ from asched.batch.groups.trial import (
     seen,
     try_group,
 )
+from asched.core.cluster.changes import Answer
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
-from asched.core.cycle.queue_steps import room_is_free
+from asched.core.cycle.intake import room_is_free
 from asched.core.cycle.scheduling import (
     Background,
     GivingBack,
@@ -50,7 +51,6 @@ from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage
 from asched.core.queue.queued import NO_NAMES
-from asched.core.state.facts import Answer
 
 Next = list[Binding | Background | GivingBack]
 

@@ -19,15 +19,15 @@ from asched.batch.groups import board as group_board
 from asched.batch.groups import problem as group_problem
 from asched.batch.groups.attempt import GroupAttempt
 from asched.batch.placement import bounds
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.nodes import FIXED_RESOURCES
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.gang import count_missing
-from asched.core.state.nodes import FIXED_RESOURCES
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 #: Some 50 MB. With more pods in a cycle none is in the cache, and each dry run costs six times as
 #: much.

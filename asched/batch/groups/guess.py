@@ -17,19 +17,19 @@ import numpy as np
 from asched.batch.groups.attempt import GroupAttempt
 from asched.batch.groups.board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of
 from asched.batch.placement.problem import I64
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.nodes import Aspect, NodeTable
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.status import PointError
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.gang import count_missing
-from asched.core.state.nodes import Aspect, NodeTable
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 #: The aspects of rows that slots depend on.
 READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)

@@ -16,6 +16,9 @@ from itertools import islice
 from typing import Final
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import kind_of, object_of
+from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import note
 from asched.core.framework.effects import EmitEvent
@@ -23,9 +26,6 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.gang import kind_of, object_of
-from asched.core.state.pod_groups import GroupPods, is_coscheduled
 
 #: A gang is reported after this time. A guess: controllers create pods within seconds.
 GRACE_S: Final = 30.0

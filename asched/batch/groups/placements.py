@@ -17,6 +17,7 @@ from asched.batch.groups.guess import guess
 from asched.batch.groups.search import missing, proof_text, search_places
 from asched.batch.groups.trial import try_group, undo
 from asched.batch.placement.problem import Infeasible, Unproven
+from asched.core.cluster.changes import Answer
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import (
@@ -28,7 +29,6 @@ from asched.core.framework.placements import (
     generate,
 )
 from asched.core.framework.status import MISTAKES, Status, failure
-from asched.core.state.facts import Answer
 
 P = ParamSpec("P")
 R = TypeVar("R")

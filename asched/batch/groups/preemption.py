@@ -23,6 +23,10 @@ from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.placements import try_placements
 from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without
+from asched.core.cluster.budget import STEP_US, OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.scheduling import Background, failure_of
@@ -30,17 +34,13 @@ from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade, group_post_filter
 from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
-from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.status import MISTAKES, SKIP, Code, Status, failure, unschedulable
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.under_way import standing
-from asched.core.state.budget import STEP_US, OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 T = TypeVar("T")
 

@@ -14,14 +14,14 @@ import numpy as np
 from asched.batch.groups.board import GroupBoard
 from asched.batch.placement.domains import Rule
 from asched.batch.placement.problem import GangProblem
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.framework.order_free import POD_PLACE, is_order_free
 from asched.core.framework.placements import Mask
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
 from asched.core.model.workload import Namespace
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import LabelSet, PodInfo
 
 #: Sums of amounts up to this are exact in 64 bits.
 AMOUNT_MAX: Final = float(1 << 62)

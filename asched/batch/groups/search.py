@@ -28,6 +28,10 @@ from asched.batch.placement.domains import planned
 from asched.batch.placement.plan import by_prices
 from asched.batch.placement.problem import GangProblem, Infeasible, Plan, Unproven
 from asched.batch.placement.search import MOVED, SPENT, search
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure
 from asched.core.cycle.scheduling import failure_of
@@ -35,10 +39,6 @@ from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
 from asched.core.framework.status import MISTAKES
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.gang import count_missing, gang_of
 
 STEPS_MIN: Final = 5_000
 #: Gangs with more pods are planned, but not searched pod by pod. A guess.

@@ -8,10 +8,10 @@ Bounds  a sum over the nodes for each resource that both the group and a node na
 
 from asched import names
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
+from asched.core.cluster.gang import gang_of
+from asched.core.cluster.gang_shortages import Shortages, amounts_of, amounts_text
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure
-from asched.core.state.gang import gang_of
-from asched.core.state.gang_shortages import Shortages, amounts_of, amounts_text
 
 
 def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> None:

@@ -32,11 +32,14 @@ from asched.batch.groups.attempt import (
     Result,
     Tried,
 )
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.gang import count_missing
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import Failure
-from asched.core.cycle.queue_steps import notify_of_freed
+from asched.core.cycle.history import chosen
+from asched.core.cycle.intake import notify_of_freed
 from asched.core.cycle.scheduling import (
     failure_of,
     find_node,
@@ -50,9 +53,6 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES, SUCCESS
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.facts import Answer
-from asched.core.state.gang import count_missing
 
 T = TypeVar("T")
 

@@ -7,19 +7,19 @@ Other pods always see the real cluster. Effects that want no answer are passed o
 back.
 
 Ten thousand pods may have to be removed, which takes longer than a turn may: that is cut into
-slices, without other facts or attempts in between (`core/cycle/alone.py`).
+slices, without other facts or attempts in between (`core/cycle/turn_limit.py`).
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from asched.batch.groups.attempt import GroupOutcome
+from asched.core.cluster.budget import SLICE_STEPS, Budget
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.supposition import Supposition
 from asched.core.framework.effects import Effect, Pause
-from asched.core.state.budget import SLICE_STEPS, Budget
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
-from asched.core.state.supposition import Supposition
 
 #: Budget steps to remove a pod, and to put it back.
 MOVE_STEPS: Final = 1.25

@@ -16,10 +16,10 @@ from asched.batch.provisioning import pods as request_pods
 from asched.batch.provisioning import status as request_status
 from asched.batch.provisioning.book import PODS_MAX, Bookings
 from asched.batch.share import why_beyond_share
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.validate_args import HOLD_S_MAX, PERCENT_MAX
 from asched.core.model.provisioning import ProvisioningRequest
-from asched.core.state.cluster import Cluster
 
 LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
 TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")

@@ -27,18 +27,17 @@ from typing import Final
 
 import msgspec
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.holds import HeldPlace, request_of
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.usage import Priorities
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.queue_steps import FreedPlaces, notify_of_freed
+from asched.core.cycle.intake import FreedPlaces, notify_of_freed
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.status import MISTAKES
 from asched.core.model.requests import PODS
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import request_of
-from asched.core.state.facts import Answer
-from asched.core.state.holds import HeldPlace
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
-from asched.core.state.usage import Priorities
 
 #: Before the first colon of an owner in the ledger.
 OWNERS: Final = "ProvisioningRequest"

@@ -17,18 +17,18 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.batch.provisioning.book import Booking, Bookings, Slot, settle_consumers
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.holds import request_of
+from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Finding
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, is_within
-from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.runner import Decision
 from asched.core.model.requests import PODS
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import request_of
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 TRIES_MAX: Final = 8
 

@@ -34,6 +34,8 @@ from asched.batch.provisioning import trial as request_trial
 from asched.batch.provisioning.adoption import TIME_IS_UP, holding_promised
 from asched.batch.provisioning.book import Bookings, giving_back
 from asched.batch.provisioning.status import DesiredStatus, patch_of, says
+from asched.core.cluster.changes import Answer, Done
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Work
@@ -42,8 +44,6 @@ from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Done
 
 WRITES_MAX: Final = 32
 #: Open requests of one namespace.

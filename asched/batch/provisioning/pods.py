@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from asched.batch.provisioning.book import PODS_MAX
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.model.kinds import POD_TEMPLATE
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod, PodSpec
 from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
-from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import COSCHEDULING_LABEL
-from asched.core.state.pods import PodInfo
 
 #: No admission has checked the priority of a template: hypothetical pods have the lowest priority,
 #: and so respect every nomination.

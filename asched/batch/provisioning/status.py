@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import Patch
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import (
@@ -23,7 +24,6 @@ from asched.core.model.provisioning import (
     ProvisioningRequest,
 )
 from asched.core.model.timestamp import micro_time, microseconds, rfc3339
-from asched.core.state.cluster import Cluster
 
 IS_ACCEPTED: Final = "Accepted"
 FOUND: Final = "CapacityIsFound"

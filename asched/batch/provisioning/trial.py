@@ -34,17 +34,17 @@ from asched.batch.provisioning.pods import (
 )
 from asched.batch.provisioning.status import DesiredStatus, Where
 from asched.batch.share import why_beyond_share
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
 from asched.core.model.provisioning import ProvisioningRequest
 from asched.core.model.timestamp import microseconds
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 
 class RequestOutcome(msgspec.Struct, frozen=True):

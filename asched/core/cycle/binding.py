@@ -17,6 +17,14 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.changes import (
+    ASSIGNED_POD_DELETE,
+    Answer,
+    Bound,
+    Change,
+    Refused,
+    TimedOut,
+)
 from asched.core.cycle.confirmation import follow, names_node, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
@@ -36,8 +44,6 @@ from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.state.facts import Answer, Bound, Refused, TimedOut
 
 Steps = Generator[Effect, Answer, Any]
 

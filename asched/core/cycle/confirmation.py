@@ -35,10 +35,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, ReadPod, WaitFor
-from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import (
+from asched.core.cluster.changes import (
     Answer,
     Bound,
     Fact,
@@ -48,6 +45,9 @@ from asched.core.state.facts import (
     Refused,
     Unknown,
 )
+from asched.core.cluster.cluster import Cluster
+from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, ReadPod, WaitFor
+from asched.core.model.kinds import POD
 
 #: First pause before an unknown binding is read back again, and the longest. Guesses: a server that
 #: answers again does so within seconds.

@@ -6,9 +6,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from asched.core.cycle.company import HypotheticalGang
-from asched.core.cycle.decided import FirstRecords, RejectionRecorder
-from asched.core.cycle.history import DecisionStep, Histories, NodeChoice, StoredLine
+from asched.core.cluster.changes import Fact
+from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
+from asched.core.cycle.history import (
+    DecisionStep,
+    FirstRecords,
+    Histories,
+    NodeChoice,
+    RejectionRecorder,
+    StoredLine,
+)
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
@@ -24,10 +34,6 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.cluster import Cluster, ObservedChange
-from asched.core.state.facts import Fact
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 if TYPE_CHECKING:
     from asched.core.cycle.extension import Extensions

@@ -20,6 +20,8 @@ exception in a plugin.
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
@@ -28,8 +30,6 @@ from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0

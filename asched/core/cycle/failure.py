@@ -15,7 +15,7 @@ import msgspec
 from asched import names
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import DecisionStep
-from asched.core.cycle.queue_steps import room_is_free
+from asched.core.cycle.intake import room_is_free
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination

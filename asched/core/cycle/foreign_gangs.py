@@ -12,13 +12,13 @@ Bounds  REPORTED_MAX groups are remembered, by names of NAME_MAX letters; a forg
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import COSCHEDULED, group_key, is_coscheduled
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.pod import Pod
 from asched.core.preemption.gangs import ANNOTATIONS, LABELS
 from asched.core.queue.gangs import Gangs
-from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
 
 REPORTED_MAX: Final = 4_096
 #: No object has a longer name; the text of an annotation may be as long as the pod.

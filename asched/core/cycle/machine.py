@@ -1,6 +1,6 @@
 """The machine: facts come in, effects go out, and between them nothing waits.
 
-    handle(facts, now_s):   finish sliced work of the turn before (`sliced.py`)
+    handle(facts, now_s):   finish sliced work of the turn before (`budget.py`)
                             apply changes and answers, long lists over several turns
                             end waits, run the queue's timers
                             run scheduling cycles, one after the other, for a bounded time
@@ -16,9 +16,9 @@ an attempt that takes long pauses before it begins. One paused attempt goes on i
 other work, or else once other pods have had their share of the time since (`turn_limit.py`), so
 that other pods are hardly slower.
 
-Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`backlog.py`);
+Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn_limit.py`);
         BINDINGS_MAX requests of bindings without an answer, beyond which no pod is popped (pods
-        that wait at Permit or for their volumes do not count); those of `parked.py`.
+        that wait at Permit or for their volumes do not count); those of `turn_limit.py`.
 """
 
 from collections import deque
@@ -29,15 +29,21 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from asched.core.cycle.alone import ExclusiveTasks
+from asched.core.cluster.changes import Answer, Done, Fact, Returned
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
 from asched.core.cycle.foreign_gangs import report_gang
 from asched.core.cycle.intake import Intake, Steps
-from asched.core.cycle.parked import ParkedAttempts
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
-from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, TimeLimit, TurnLimit
+from asched.core.cycle.turn_limit import (
+    OTHERS_SHARE,
+    OTHERS_SHARE_OF_MANY,
+    ExclusiveTasks,
+    ParkedAttempts,
+    TimeLimit,
+    TurnLimit,
+)
 from asched.core.cycle.waits import QUESTIONS, OpenWaits
 from asched.core.framework.effects import (
     CallPlugin,
@@ -50,7 +56,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.status import MISTAKES, Code
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Answer, Done, Fact, Returned
 
 #: Requests of bindings at most: eight times what the client sends at a time, so that its lanes are
 #: never empty, and few enough that a pod of high priority does not wait behind thousands.

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.changes import Fact
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.standing import Fault, fault_of
+from asched.core.cycle.place_faults import Fault, fault_of
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.meta import ObjectReference
-from asched.core.queue.backoff import BackoffTimes
-from asched.core.queue.due import WAKE_STEPS
+from asched.core.queue.concerned import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import put_behind
-from asched.core.state.facts import Fact
 
 #: Budget steps for a pod that is checked, and mostly left as it is.
 LOOKED_AT_STEPS: Final = 0.1

@@ -16,25 +16,24 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.budget import SLICES_MAX, OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import CannotAssumeError
 from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
-from asched.core.cycle.decided import chosen
 from asched.core.cycle.extension import Finding
 from asched.core.cycle.failure import CLEARED, KEPT, Failure, error, fail, unschedulable
-from asched.core.cycle.history import DecisionStep
+from asched.core.cycle.history import DecisionStep, chosen
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.points import Late, PostFilterResult
-from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
+from asched.core.framework.results.nominated import FOR_A_MOMENT
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import NO_NAMES
-from asched.core.state.budget import SLICES_MAX, OutOfTurn
-from asched.core.state.cluster import CannotAssumeError
-from asched.core.state.facts import Answer
 
 
 class Background(msgspec.Struct):

@@ -3,11 +3,41 @@ and when a paused attempt may go on while other pods are due.
 
 The end of a turn determines which attempts come before which fact, so a replay has to know it. Two
 values suffice: how often the turn went on, and whether a paused attempt was allowed to go on.
+
+Tasks that paused while their records are incomplete. They go on before facts are taken in or
+decisions are made, one slice a turn, as the queue's own long work does (`state/budget.py`).
+
+    Pause(is_alone=True) ─> the turn ends ─> the next turn begins with it ─> and so on, until the
+                                                                             task ends or asks
+                                                                             for something else
+
+So no other task sees an incomplete state, and the driver can serve its sockets in between.
+
+Attempts that have to wait for open cycles.
+
+A pod that needs extenders waits while another pod's extender works. One group is tried at a time,
+because two groups that reserve places could block each other, and pods that join a group wait for
+its outcome. A group of thousands of pods waits until all of them are taken from the queue.
+
+Bounds  PARKED_MAX attempts; then no further pod is popped.
+
+Facts that arrived and are not applied yet: the rest of a long list, and all facts after it.
+
+Bounds  LISTED_PER_TURN objects of lists a turn.
 """
 
 import math
-from collections.abc import Callable
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, Protocol
+
+from asched.core.cluster.budget import SLICE_STEPS
+from asched.core.cluster.changes import Answer, Done, Fact, Listed
+from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.extension import SchedulingUnit
 
 #: How long one turn runs cycles before the driver serves its sockets again. Measured on 2 cores
 #: with a real API server: shorter turns cost throughput, longer turns delay answers.
@@ -109,3 +139,119 @@ class CountedLimit:
 
     def end_slice(self, others_share: int) -> None:
         """Nothing is measured."""
+
+
+class ExclusiveTasks:
+    """`answer` answers a pause."""
+
+    def __init__(self, context: SchedulerContext, answer: Callable[[Answer], None]) -> None:
+        self._sliced = context.queue.sliced
+        self._budget = context.cluster.budget
+        self._answer = answer
+        self._asked: deque[int] = deque()
+        self._is_going_on = False
+
+    def pause(self, effect_id: int) -> None:
+        """Let the paused task go on at the beginning of the next turn."""
+        self._sliced.budget.note(SLICE_STEPS)
+        self._asked.append(effect_id)
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._sliced.do(self._steps())
+
+    def _steps(self) -> Iterator[None]:
+        while self._asked:
+            spent = self._budget.spent
+            self._answer(Done(self._asked.popleft()))
+            self._sliced.budget.note(self._budget.spent - spent)
+            yield
+        self._is_going_on = False
+
+
+#: A guess: hours of work for a slow extender.
+PARKED_MAX: Final = 10_000
+
+
+class ParkedAttempts:
+    """Parked attempts by priority, then by id."""
+
+    def __init__(self) -> None:
+        self._attempts: list[Attempt | SchedulingUnit] = []
+        self.open_units: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._attempts) >= PARKED_MAX
+
+    def add(self, attempt: Attempt | SchedulingUnit) -> None:
+        insort(self._attempts, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
+
+    def pop(self, *, is_deciding: bool) -> Attempt | SchedulingUnit | None:
+        """Pop the first attempt that need not wait. `is_deciding`: a cycle awaits an extender."""
+        at = self._first(is_deciding=is_deciding)
+        return self._attempts.pop(at) if at is not None else None
+
+    def is_due(self, *, is_deciding: bool) -> bool:
+        """Whether `pop` would return an attempt."""
+        return self._first(is_deciding=is_deciding) is not None
+
+    def _first(self, *, is_deciding: bool) -> int | None:
+        if not self._attempts or is_deciding:
+            return None
+        waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self._attempts)
+        return next((at for at, has_to_wait in enumerate(waits) if not has_to_wait), None)
+
+    def has_to_wait(self, attempt: Attempt | SchedulingUnit, *, is_deciding: bool) -> bool:
+        if not isinstance(attempt, Attempt) and (self.open_units or attempt.is_gathering):
+            return True
+        return is_deciding and attempt.consults
+
+
+#: A pod costs 33 µs, so a turn spends 8 ms at most. A list of 100,000 pods in one step would keep
+#: the driver from its sockets for 3.3 s.
+LISTED_PER_TURN: Final = 256
+
+
+class Backlog:
+    """Facts in the order of their arrival; lists are applied to `cluster` as they are drawn."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._facts: deque[Fact] = deque()
+        self._listing: Iterator[ObservedChange | None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._facts)
+
+    @property
+    def is_amid_list(self) -> bool:
+        """Whether a list is applied in part."""
+        return self._listing is not None
+
+    def extend(self, facts: Iterable[Fact]) -> None:
+        self._facts.extend(facts)
+
+    def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
+        """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
+        part of a list, which is applied here. A caller may stop after any of them: the next call
+        goes on there.
+        """
+        waiting, share = self._facts, LISTED_PER_TURN
+        while waiting:
+            fact = waiting[0]
+            if not isinstance(fact, Listed):
+                waiting.popleft()
+                yield fact, None
+                continue
+            listing = self._listing = self._listing or self._cluster.relist(fact)
+            steps = list(islice(listing, share))
+            share -= len(steps)
+            if share:
+                self._listing = None
+                waiting.popleft()
+            yield fact, [change for change in steps if change is not None]
+            if not share:
+                return

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from asched.core.cluster.changes import Answer, Done, ObjectLog, TimedOut
+from asched.core.cluster.cluster import ObservedChange
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.change_log import ObjectLog
-from asched.core.state.cluster import ObservedChange
-from asched.core.state.facts import Answer, Done, TimedOut
 
 Question = WaitFor | CallPlugin
 QUESTIONS: Final = (WaitFor, CallPlugin)  # isinstance is faster with a tuple than with a union

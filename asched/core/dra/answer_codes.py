@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from asched.core.state.nodes import Aspect
+from asched.core.cluster.nodes import Aspect
 
 #: Changes of a node that can change its verdict.
 NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.nodes import NodeTable
 from asched.core.dra.allocator import (
     NodeRejected,
     OutOfSteps,
@@ -41,8 +43,6 @@ from asched.core.dra.plan import AllocationError, ClaimPlan
 from asched.core.dra.pools import Pool
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.nodes import NodeTable
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.dra.extended import ExtendedRequests, device_requests, is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import ClaimPlan, plan
@@ -17,7 +18,6 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import whole
-from asched.core.state.pods import PodInfo
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 

@@ -9,12 +9,12 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from asched.core.cluster.changes import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import pools as building
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.selector import Labels
-from asched.core.state.change_log import ChangeLog
 
 if TYPE_CHECKING:
     from asched.core.dra.devices import DevicePlace, PoolId

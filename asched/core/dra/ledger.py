@@ -14,6 +14,10 @@ Bounds  RESERVED_FOR_MAX pods hold one, the API's limit for a claim.
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from asched.core.cluster.budget import FEW
+from asched.core.cluster.changes import Reader
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import group_key
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import taint_rules
 from asched.core.dra.extended import classes_by_resource
@@ -35,10 +39,6 @@ from asched.core.model.kinds import (
     RESOURCE_SLICE,
 )
 from asched.core.model.pod import Pod
-from asched.core.state.change_log import Reader
-from asched.core.state.cluster import Cluster
-from asched.core.state.gradual import FEW
-from asched.core.state.pod_groups import group_key
 
 #: Steps of the budget for an object that changed, where many did.
 TAKEN_STEPS: Final = 2.0

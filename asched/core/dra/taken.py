@@ -7,10 +7,10 @@ or removed; `log` has the touched devices, so that only the nodes of their pools
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from asched.core.cluster.changes import ChangeLog
 from asched.core.dra import devices
 from asched.core.model.claim import AllocationResult
 from asched.core.model.quantity import parse
-from asched.core.state.change_log import ChangeLog
 
 if TYPE_CHECKING:
     from asched.core.dra.devices import DeviceId

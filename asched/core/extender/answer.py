@@ -19,19 +19,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.extender import wire
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.peaks import NOT_FEASIBLE
+from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Code, PointError, Status
 from asched.core.model.decode import decode
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 Mask = npt.NDArray[np.bool_]
 

@@ -18,6 +18,9 @@ from collections.abc import Generator
 from typing import Final
 
 from asched import names
+from asched.core.cluster.changes import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import wire
 from asched.core.extender.fields import WireError
@@ -32,9 +35,6 @@ from asched.core.framework.effects import (
 from asched.core.framework.points import BindPlugin, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
-from asched.core.state.pods import PodInfo
 
 #: A watch rarely lags by more; then the pod is read. A guess.
 SEEN_S: Final = 5.0

@@ -25,6 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
+from asched.core.cluster.changes import Answer, Refused, Replied, Returned, Unknown
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import binder, wire
 from asched.core.extender.fields import WireError
@@ -34,9 +37,6 @@ from asched.core.framework.status import PointError, Status, unresolvable, unsch
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Refused, Replied, Returned, Unknown
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

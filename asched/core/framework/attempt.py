@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Code, Status
 from asched.core.model.derived import derived
-from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ result.
 from collections.abc import Mapping
 from typing import Final
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 
 #: Number of choices tried for each pod on a node. A guess.
 CHOICES_MAX: Final = 64

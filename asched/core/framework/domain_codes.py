@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.state.nodes import LabelColumn
+from asched.core.cluster.nodes import LabelColumn
 
 I32 = npt.NDArray[np.int32]
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from asched.core.cluster import changes
 from asched.core.config.v1 import Extender
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
-from asched.core.state import facts
 
 
 class Lane(IntEnum):
@@ -38,7 +38,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     lane: ClassVar[Lane]
-    answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
+    answers: ClassVar[tuple[type[changes.Answer], ...]] = ()
     id: int = 0
     turn: int = 0
     wants_answer: bool = True
@@ -88,7 +88,7 @@ class Bind(Effect, frozen=True, kw_only=True):
     """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
 
     lane: ClassVar[Lane] = Lane.BINDING
-    answers: ClassVar = (facts.Bound, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Bound, changes.Refused, changes.Unknown)
     pod: PodRef
     node: str
 
@@ -97,7 +97,7 @@ class ReadPod(Effect, frozen=True, kw_only=True):
     """GET the pod to settle an unknown binding."""
 
     lane: ClassVar[Lane] = Lane.BINDING
-    answers: ClassVar = (facts.ReadPlaced, facts.ReadPending, facts.ReadGone, facts.Unknown)
+    answers: ClassVar = (changes.ReadPlaced, changes.ReadPending, changes.ReadGone, changes.Unknown)
     pod: PodRef
 
 
@@ -110,7 +110,7 @@ class PatchPodStatus(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.STATUS
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
     pod: PodRef
     condition: Mapping[str, Any] | None = None
     condition_types: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class DeletePod(Effect, frozen=True, kw_only=True):
     """DELETE a pod with its default grace period; the uid, if known, is a precondition."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
     pod: PodRef
 
 
@@ -138,7 +138,7 @@ class Patch(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
     kind: Kind
     namespace: str
     name: str
@@ -159,7 +159,7 @@ class Create(Effect, frozen=True, kw_only=True):
     """POST an object; the answer contains it as stored."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
     kind: Kind
     namespace: str
     body: Mapping[str, Any]
@@ -169,7 +169,7 @@ class Delete(Effect, frozen=True, kw_only=True):
     """DELETE an object other than a pod."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
     kind: Kind
     namespace: str
     name: str
@@ -210,7 +210,7 @@ class CallPlugin(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut, facts.Done)
+    answers: ClassVar = (changes.Returned, changes.Raised, changes.TimedOut, changes.Done)
     plugin: str
     call: Callable[[], Awaitable[Any]]
     timeout_s: float = CALL_TIMEOUT_S
@@ -263,7 +263,7 @@ class AskExtender(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Replied, facts.Refused, facts.Unknown)
+    answers: ClassVar = (changes.Replied, changes.Refused, changes.Unknown)
     extender: Extender
     verb: str  # as configured: the end of the URL
     body: Mapping[str, Any]
@@ -276,7 +276,7 @@ class Together(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Returned,)
+    answers: ClassVar = (changes.Returned,)
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
@@ -289,7 +289,7 @@ class Pause(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Done,)
+    answers: ClassVar = (changes.Done,)
     is_alone: bool = False
 
     @property
@@ -309,7 +309,7 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Done, facts.TimedOut)
+    answers: ClassVar = (changes.Done, changes.TimedOut)
     ready: Callable[[], bool]
     timeout_s: float
     on: tuple[Topic, ...] = ()

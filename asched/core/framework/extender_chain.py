@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import BindPlugin
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -9,9 +9,11 @@ written, and extenders are not called. A Fitting is valid until the cluster chan
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.placements import Mask, narrowed
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import (
+from asched.core.framework.results.nominated import (
     NONE_REFUSED,
     NominatedPods,
     RefusedRows,
@@ -19,8 +21,6 @@ from asched.core.framework.results.nominated_filter import (
 )
 from asched.core.framework.status import Status
 from asched.core.model.derived import derived
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 
 class Fitting:

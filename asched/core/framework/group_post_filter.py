@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
 from asched.core.framework.points import Late, Plugin
 from asched.core.framework.status import SUCCESS, Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.workload import PodGroup
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 
 class EqualMembers(NamedTuple):

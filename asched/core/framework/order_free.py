@@ -8,9 +8,9 @@ must be first) and spread (other pods raise the minimum) are not.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin
-from asched.core.framework.results.nominated_filter import ignores_pods
-from asched.core.state.pods import PodInfo
+from asched.core.framework.results.nominated import ignores_pods
 
 #: In `OrderFree.takes`: the place of the pod count of a row.
 POD_PLACE: Final = -1

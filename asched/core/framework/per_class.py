@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
+from asched.core.cluster.pods import Memory, PodClass
+from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import Plugin
-from asched.core.state.pods import Memory, PodClass
-from asched.core.state.weakly import weakly
 
 T = TypeVar("T")
 

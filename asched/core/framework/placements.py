@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import Plugin
 from asched.core.framework.results.draw import draw
 from asched.core.framework.status import Status, failure, unschedulable
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ arguments; the composition root sets the process's observer. Until then reports 
 
 from typing import Protocol
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 
 
 class PluginObserver(Protocol):

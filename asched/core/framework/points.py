@@ -27,18 +27,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.changes import Answer, RowLog, Trigger
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.status import SUCCESS, Reason, Status
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
-from asched.core.state.change_log import RowLog
-from asched.core.state.changes import Trigger
-from asched.core.state.facts import Answer
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 if TYPE_CHECKING:
     from asched.core.framework.attempt import Rejection

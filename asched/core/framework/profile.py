@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.changes import WILDCARD, Action, Trigger
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.merge import ResolvedProfile
 from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorer
 from asched.core.framework.point_table import POINTS
@@ -28,11 +30,9 @@ from asched.core.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from asched.core.framework.results.unprepared import Unprepared
+from asched.core.framework.results.prepared import Unprepared
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, Kind
-from asched.core.state.changes import WILDCARD, Action, Trigger
-from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 

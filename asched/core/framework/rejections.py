@@ -11,16 +11,15 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.placements import Placement
 from asched.core.framework.profile import Profile
-from asched.core.framework.results.active_plugins import up_to
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import NominatedPods
+from asched.core.framework.results.classes import ClassState, up_to
+from asched.core.framework.results.nominated import NominatedPods
 from asched.core.framework.results.pre_filter import not_satisfying
 from asched.core.framework.status import Status
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 Mask = npt.NDArray[np.bool_]
 

@@ -21,6 +21,10 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
@@ -31,20 +35,14 @@ from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.rejections import Rejections
-from asched.core.framework.results.active_plugins import ActivePlugins
-from asched.core.framework.results.class_cache import ClassCache
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import NominatedPods, RefusedRows
-from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
-from asched.core.framework.results.sampling import Sampler
+from asched.core.framework.results.classes import ActivePlugins, ClassCache, ClassState
+from asched.core.framework.results.feasible import Sampler
+from asched.core.framework.results.nominated import NominatedPods, RefusedRows
+from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.node import Node
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

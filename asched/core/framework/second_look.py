@@ -4,12 +4,12 @@ whether an assumed pod would get its node again, before its binding is repeated.
 Only the filter half of an attempt (`Fitting`), without measurements.
 """
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import is_plain
+from asched.core.framework.results.nominated import is_plain
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.state.pods import PodInfo
 
 NO_PLUGINS: frozenset[str] = frozenset()
 

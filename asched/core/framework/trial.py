@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import NominatedPods
+from asched.core.framework.results.nominated import NominatedPods
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
-from asched.core.state.cluster import Cluster
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 
 class Candidate(msgspec.Struct, frozen=True):

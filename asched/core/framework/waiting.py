@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Topic
 from asched.core.framework.status import Status, failure, unschedulable
 from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 #: The longest wait of a Permit plugin (upstream's maxTimeout).
 PERMIT_TIMEOUT_S_MAX: Final = 15 * 60.0

@@ -13,11 +13,11 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, Final
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
-from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 

@@ -17,18 +17,18 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 from asched import names
+from asched.core.cluster.changes import ASSIGNED_POD, RESERVATION_MOVED, Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.ends import DURATION
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.reservations import Reservations
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import Codes, FilterPlugin, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import JOB, NODE, Kind
-from asched.core.state.changes import ASSIGNED_POD, RESERVATION_MOVED, Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.ends import DURATION
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import Reservations
-from asched.core.state.view import NodeView
 
 RESERVED: Final = Reason("node(s) had room that is reserved for waiting pods", resolvable=False)
 

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.holds import request_of
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 from asched.core.model.pod import Pod
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import request_of
 
 
 class CheckAndHold(PreEnqueuePlugin):

@@ -21,6 +21,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.changes import ASSIGNED_POD, Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang_shortages import Shortages
+from asched.core.cluster.pod_groups import Gang, GroupPods, coscheduled_key
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Concerns, Hint, QueueSortPlugin, Registration
 from asched.core.framework.status import Code, Status, unresolvable
@@ -28,10 +32,6 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.plugins.gang_rule import GangRule
-from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.gang_shortages import Shortages
-from asched.core.state.pod_groups import Gang, GroupPods, coscheduled_key
 
 POD_JOINS: Final = (
     Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED

@@ -9,11 +9,11 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultbin
 from collections.abc import Sequence
 
 from asched import names
+from asched.core.cluster.changes import Bound, Refused, Unknown
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.framework.points import BindPlugin, Late, Registration
 from asched.core.framework.status import SUCCESS, failure
-from asched.core.state.facts import Bound, Refused, Unknown
-from asched.core.state.pods import PodInfo
 
 
 class DefaultBinder(BindPlugin):

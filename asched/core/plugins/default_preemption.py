@@ -16,6 +16,10 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Final
 
 from asched import names
+from asched.core.cluster.changes import Action, Answer, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
@@ -65,11 +69,6 @@ from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.duels import Duels
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.under_way import Preemptor, UnderWay
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
 IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"

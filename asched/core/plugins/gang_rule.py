@@ -9,13 +9,13 @@ scheduled.
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import COSCHEDULED, Gang, GroupPods, group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import Concerns, Hint, PermitPlugin, PreEnqueuePlugin
 from asched.core.framework.status import SUCCESS, Status, failure, unresolvable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import COSCHEDULED, Gang, GroupPods, group_key
-from asched.core.state.pods import PodInfo
 
 
 class GangRule(PreEnqueuePlugin, PermitPlugin):

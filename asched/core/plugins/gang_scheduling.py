@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.pod_groups import Gang, GroupPods
 from asched.core.framework.points import Hint, Registration
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.plugins.gang_rule import GangRule
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.pod_groups import Gang, GroupPods
 
 #: How long a pod with a place waits for the rest of its gang (upstream's permitTimeoutDuration).
 PERMIT_TIMEOUT_S: Final = 5 * 60.0

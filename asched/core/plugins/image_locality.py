@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import I64, Registration, ScorePlugin
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 MIB: Final = 1 << 20
 #: Fewer bytes than this score 0.

@@ -7,8 +7,8 @@ pod is cached, because attempts run one after the other.
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 
 T = TypeVar("T")
 

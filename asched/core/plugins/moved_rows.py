@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.changes import RowLog
+from asched.core.cluster.counters import Tally
+from asched.core.cluster.nodes import ALL_ASPECTS, LabelColumn, NodeTable
 from asched.core.framework.results.feasible import TURNED_KEPT, TURNED_MAX
-from asched.core.state.change_log import RowLog
-from asched.core.state.nodes import ALL_ASPECTS, LabelColumn, NodeTable
-from asched.core.state.tally import Tally
 
 A = TypeVar("A", bound=np.generic)
 

@@ -15,6 +15,12 @@ import msgspec
 import numpy as np
 
 from asched import names
+from asched.core.cluster.budget import FEW, Budget, Gradual
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import NodeAffinityArgs
 from asched.core.framework.per_class import PerKey
 from asched.core.framework.points import (
@@ -51,13 +57,6 @@ from asched.core.plugins.term_match import (
     match_term,
     steps_in,
 )
-from asched.core.state.budget import Budget
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.gradual import FEW, Gradual
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 NOT_ENFORCED: Final = Reason(
     "node(s) didn't match scheduler-enforced node affinity", resolvable=False

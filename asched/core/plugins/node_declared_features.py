@@ -14,6 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.columns import Vocab, with_room
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     IDLE,
@@ -28,11 +33,6 @@ from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
-from asched.core.state.vocab import Vocab, with_room
 
 MISSING: Final = Reason("node(s) didn't match Pod's required features", resolvable=False)
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import NODE_ADD
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import IDLE, Codes, FilterPlugin, Registration
 from asched.core.framework.status import Reason
-from asched.core.state.changes import NODE_ADD
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 OTHER_NODE: Final = Reason("node(s) didn't match the requested node name", resolvable=False)
 

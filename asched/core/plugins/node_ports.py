@@ -13,6 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import NODE_ADD, Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import HostPort, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
@@ -27,11 +32,6 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.core.state.changes import NODE_ADD, Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import HostPort, PodInfo
-from asched.core.state.view import NodeView
 
 TAKEN: Final = Reason("node(s) didn't have free ports for the requested pod ports", resolvable=True)
 #: Not `::`: only the IPv4 wildcard stands for every address.

@@ -13,6 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import Codes, FilterPlugin, Hint, Registration
@@ -21,10 +25,6 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated, without_comparisons
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 CORDONED: Final = Reason("node(s) were unschedulable", resolvable=False)
 CORDON: Final = Taint(key=names.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)

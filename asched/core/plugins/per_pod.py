@@ -9,8 +9,8 @@ Bounds   twice the existing pods, or PODS_MIN: then entries of deleted pods are 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 

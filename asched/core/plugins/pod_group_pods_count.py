@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.placements import (
     MAX_SCORE,
     Assignments,
@@ -19,7 +20,6 @@ from asched.core.framework.placements import (
 )
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
-from asched.core.state.cluster import Cluster
 
 NO_PODS_ASSIGNED: Final = failure(
     "no pods from pod group are assigned to any of the candidate placements"

@@ -9,11 +9,11 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/scheduling
 from collections.abc import Sequence
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.core.state.changes import Action, Trigger
 
 
 class SchedulingGates(PreEnqueuePlugin):

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from asched.core.state.budget import SLICE_STEPS, Budget
+from asched.core.cluster.budget import SLICE_STEPS, Budget
 
 P = TypeVar("P")
 S = TypeVar("S")

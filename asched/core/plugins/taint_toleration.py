@@ -13,6 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.columns import Vocab, with_room
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
+from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
@@ -38,13 +45,6 @@ from asched.core.model.taint import (
     without_comparisons,
 )
 from asched.core.plugins.per_pod import PerPod
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
-from asched.core.state.vocab import Vocab, with_room
-from asched.core.state.weakly import weakly
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
 

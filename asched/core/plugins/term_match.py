@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.nodes import LabelColumn, NodeTable
+from asched.core.cluster.view import NodeView
 from asched.core.model.selector import NodeTerm, Requirement
-from asched.core.state.nodes import LabelColumn, NodeTable
-from asched.core.state.view import NodeView
 
 Mask = npt.NDArray[np.bool_]
 

@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.placements import Placement, PlacementGeneratePlugin
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.state.cluster import Cluster
 
 #: Of the rows of all placements, a byte each: 50 racks of 5,000 nodes are 250 kB.
 BYTES_MAX: Final = 8 << 20

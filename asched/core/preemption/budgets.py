@@ -17,16 +17,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.budget import FEW
+from asched.core.cluster.changes import ObjectLog
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import SelectorIndex
+from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Matcher, Selector, compile_selector
 from asched.core.model.workload import PodDisruptionBudget
-from asched.core.state.change_log import ObjectLog
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import SelectorIndex
-from asched.core.state.gradual import FEW
-from asched.core.state.pods import LabelSet, PodInfo
 
 I64 = npt.NDArray[np.int64]
 

@@ -23,8 +23,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import ALL_ASPECTS, Aspect
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.framework.results.nominated_amounts import Layer, wanted_by
+from asched.core.framework.results.nominated import Layer, wanted_by
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
@@ -38,9 +41,6 @@ from asched.core.preemption.victims import (
     dry_run,
     suppose,
 )
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import ALL_ASPECTS, Aspect
-from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.trial import Candidate
 from asched.core.preemption.pods_by_priority import start_of
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 

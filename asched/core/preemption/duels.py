@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 
 ROOMS_LOST_MAX: Final = 2
 REST_S: Final = 3600.0

@@ -13,6 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from asched import names
+from asched.core.cluster.changes import Answer, Done, Refused, Returned, Unknown
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import (
     DeletePod,
     Effect,
@@ -29,10 +33,6 @@ from asched.core.model.condition import difference
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.preemption.under_way import Preemptor, UnderWay, standing
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Done, Refused, Returned, Unknown
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"

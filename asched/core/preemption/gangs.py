@@ -11,10 +11,10 @@ Gangs     of PodGroups (scheduling.k8s.io and scheduling.x-k8s.io), and what Vol
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.pod import Pod
 from asched.core.preemption.budgets import Budgets
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
 
 #: Annotations and labels by which schedulers mark their gangs, and which scheduler it is.
 ANNOTATIONS: Final = {

@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.columns import Vocab
+from asched.core.cluster.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.timestamp import microseconds
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
-from asched.core.state.pods import PodInfo
-from asched.core.state.vocab import Vocab
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.group_post_filter import EqualMembers
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.placements import Mask
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.units import Unit
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
 

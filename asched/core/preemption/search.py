@@ -11,19 +11,19 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
-from asched.core.framework.results.nominated_filter import is_blind, is_plain
+from asched.core.framework.results.nominated import is_blind, is_plain
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption import candidates, choice
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 

@@ -35,15 +35,15 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import Final
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import EqualMembers, GroupTrial, Probe
 from asched.core.framework.status import unschedulable
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.room import EvictionTrial, Want, is_hopeless, of_group, of_places
 from asched.core.preemption.units import Below, Unit, units_of
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.facts import Answer
-from asched.core.state.pods import PodInfo
 
 #: Three seconds of work, as for the search for a gang's places. A guess.
 STEPS_MAX: Final = 300_000

@@ -7,13 +7,13 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Self
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.expecting import Expecting
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
-from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import group_key
 
 #: Preemptions under way before a sweep for those whose last victim has gone unnoticed.
 SWEEP_MIN: Final = 256

@@ -19,14 +19,14 @@ from heapq import merge
 from itertools import count
 from typing import Final, NamedTuple
 
+from asched.core.cluster.changes import Answer
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import GroupTrial
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.pods_by_priority import PodsByPriority, start_of
-from asched.core.state.facts import Answer
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
 
 #: Steps of the budget for a row, and for each pod there.
 ROW_STEPS: Final = 0.1

@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import SupposedView
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.choice import PRIORITY_SHIFT, Cost
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import SupposedView
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

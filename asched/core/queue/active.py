@@ -3,7 +3,7 @@
 The default is a heap by the profile's queue sort (`lane.py`). A QueueSort plugin may provide
 another queue (`active_queue`), which then receives every pod that is added, removed or changes its
 key, for example to share attempts between namespaces. All profiles use the active queue and the
-sort key of the first profile. A user's queue is wrapped in a `GuardedQueue` (`guarded_queue.py`).
+sort key of the first profile. A user's queue is wrapped in a `GuardedQueue` (`guarded.py`).
 """
 
 from collections.abc import Callable

@@ -11,12 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from asched.core.model.kinds import NODE, POD, Kind
-from asched.core.model.meta import Record
-from asched.core.model.node import Node
-from asched.core.model.pod import Pod
-from asched.core.model.requests import is_scaled_down
-from asched.core.state.changes import (
+from asched.core.cluster.changes import (
     ASSIGNED_POD,
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -27,6 +22,11 @@ from asched.core.state.changes import (
     node_actions,
     pod_actions,
 )
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.meta import Record
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.requests import is_scaled_down
 
 
 class Enqueue(Struct, frozen=True, gc=False):

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from asched.core.cluster.pod_groups import group_key
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.waking import Woken
-from asched.core.state.pod_groups import group_key
 
 
 class Gangs(msgspec.Struct, frozen=True):

@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from asched.core.cluster.budget import Sliced
+from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.due import WAKE_STEPS, DueReason
+from asched.core.queue.concerned import WAKE_STEPS, DueReason
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Worth
 from asched.core.queue.looking import DryRunFilter
@@ -19,8 +21,6 @@ from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import EquivalenceClass
 from asched.core.queue.waking import Waking, Woken
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.state.sliced import Sliced
 
 #: Budget steps for a class whose hints are called, or that is indexed.
 HEAR_STEPS: Final = 1

@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import WILDCARD, Action, Change, Trigger
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import (
@@ -34,8 +36,6 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction

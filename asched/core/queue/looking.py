@@ -10,19 +10,19 @@ room for the waiting pods, and they stay unschedulable without a dry run.
 A QueueSort plugin with its own active queue must see all waiting pods. Pods are then woken without
 a dry run, which follows when that queue returns them.
 
-Bounds  LOOKS_MAX dry runs for one pop (`due.py`).
+Bounds  LOOKS_MAX dry runs for one pop (`concerned.py`).
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, DueReason
+from asched.core.cluster.budget import Sliced
+from asched.core.cluster.changes import POP_FROM_BACKOFF_Q
+from asched.core.queue.concerned import LOOKS_MAX, WAKE_STEPS, DueReason
 from asched.core.queue.hints import Worth
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NO_NAMES, QueuedPod
 from asched.core.queue.unschedulable import EquivalenceClass
-from asched.core.state.changes import POP_FROM_BACKOFF_Q
-from asched.core.state.sliced import Sliced
 
 
 class DryRunVerdict(NamedTuple):

@@ -11,7 +11,7 @@
 A pod is in one of the first five by its key (namespace/name), in flight by its uid. Times are
 seconds; nothing blocks, and equal inputs give equal states.
 
-Bounds  one record per pod; those of `inflight.py` and `lane.py`. Changes for thousands of classes
+Bounds  one record per pod; those of `queued.py` and `lane.py`. Changes for thousands of classes
         or pods are `sliced`: the machine goes on with them in later turns, before other facts and
         attempts; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
@@ -21,22 +21,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from itertools import count
 from typing import Final
 
-from asched.core.model.pod import Pod
-from asched.core.queue.backoff import BackoffTimes, is_backing_off
-from asched.core.queue.event_handlers import pod_triggers
-from asched.core.queue.gangs import Gangs
-from asched.core.queue.gates import Gates
-from asched.core.queue.hearing import ChangeDelivery
-from asched.core.queue.hints import HintEvaluator, Interest, Worth
-from asched.core.queue.inflight import InFlightPods
-from asched.core.queue.looking import DryRunFilter, DryRunner
-from asched.core.queue.observer import QueueObserver, SilentQueue
-from asched.core.queue.places import SubQueues
-from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import NO_NAMES, QueuedPod
-from asched.core.queue.round import unknown_room
-from asched.core.queue.waking import Waking
-from asched.core.state.changes import (
+from asched.core.cluster.budget import Sliced
+from asched.core.cluster.changes import (
     ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -47,8 +33,21 @@ from asched.core.state.changes import (
     UNSCHEDULABLE_TIMEOUT,
     Change,
 )
-from asched.core.state.nominated import Nominator
-from asched.core.state.sliced import Sliced
+from asched.core.cluster.nominated import Nominator
+from asched.core.model.pod import Pod
+from asched.core.queue.event_handlers import pod_triggers
+from asched.core.queue.gangs import Gangs
+from asched.core.queue.gates import Gates
+from asched.core.queue.hearing import ChangeDelivery
+from asched.core.queue.hints import HintEvaluator, Interest, Worth
+from asched.core.queue.lane import BackoffTimes, is_backing_off
+from asched.core.queue.looking import DryRunFilter, DryRunner
+from asched.core.queue.observer import QueueObserver, SilentQueue
+from asched.core.queue.places import SubQueues
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queued import NO_NAMES, InFlightPods, QueuedPod
+from asched.core.queue.round import unknown_room
+from asched.core.queue.waking import Waking
 
 #: The default of --pod-max-in-unschedulable-pods-duration, and how often it is checked.
 MAX_IN_UNSCHEDULABLE_S: Final = 300.0

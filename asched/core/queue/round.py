@@ -8,13 +8,13 @@ Bounds  LOOKS_MAX dry runs for one change, not counting pods that room is being 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Final
 
+from asched.core.cluster.budget import Budget
+from asched.core.cluster.changes import Change
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.hints import Memo, Worth
 from asched.core.queue.queued import NO_NAMES, QueuedPod
 from asched.core.queue.unschedulable import class_of
-from asched.core.state.budget import Budget
-from asched.core.state.changes import Change
 
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached
 #: results a dry run takes about as long as waking the pod.

@@ -2,7 +2,7 @@
 
 They are stored in groups of equal rejectors, so that a change that no plugin of a group registered
 for is skipped with one look-up, and inside a group by class, so that the hints are called once for
-equal pods, which are woken one after the other (`due.py`).
+equal pods, which are woken one after the other (`concerned.py`).
 
 Bounds  one entry per unschedulable pod, and two in heaps for equal pods; empty groups and classes
         are dropped at once.
@@ -13,10 +13,8 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import is_backing_off
-from asched.core.queue.concerned import ConcernIndexes
-from asched.core.queue.due import Due, DueReason
-from asched.core.queue.lane import Heap, PodHeap
+from asched.core.queue.concerned import ConcernIndexes, Due, DueReason
+from asched.core.queue.lane import Heap, PodHeap, is_backing_off
 from asched.core.queue.queued import QueuedPod
 
 #: The queue sort: smaller goes first.

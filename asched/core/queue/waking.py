@@ -16,13 +16,13 @@ Their changes wake the pod, too, but only if it fits then.
 Of thousands of classes, a change is checked against those it can concern (`concerned.py`).
 
 Pods of one class and group share the result, except for their identity: hints are called once, and
-the pods are woken one by one (`due.py`), apart from pods `apart` or behind a gate. A class that is
-due is not checked again before its dry run: with thousands of classes, each pod that leaves would
-cost milliseconds. An extra event costs the filters of an attempt, and saves an attempt that
+the pods are woken one by one (`concerned.py`), but for pods `apart` or behind a gate. A class that
+is due is not checked again before its dry run: with thousands of classes, each pod that leaves
+would cost milliseconds. An extra event costs the filters of an attempt, and saves an attempt that
 upstream's hints would not have caused either.
 
 Bounds  LOOKS_MAX dry runs for round_ change. One change may concern a hundred thousand classes; the
-        caller may stop after each of them (`state/sliced.py`).
+        caller may stop after each of them (`state/budget.py`).
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """
@@ -39,6 +39,8 @@ from collections.abc import (
 from itertools import chain, filterfalse
 from typing import Final
 
+from asched.core.cluster.budget import Budget
+from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.expecting import NONE_EXPECTED
 from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
@@ -48,8 +50,6 @@ from asched.core.queue.hints import HintEvaluator, Worth
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import Blame, ClassDryRuns, RoomLeft, Round, is_nominated, unknown_room
 from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup
-from asched.core.state.budget import Budget
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Budget steps for a class that is skipped.
 PASS_STEPS: Final = 0.02

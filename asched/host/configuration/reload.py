@@ -27,13 +27,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
-from asched.core.state.cluster import Cluster
 from asched.host.assemble import BUILD_ERRORS, Parts, build_runners, reconfigured
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.extenders import Consultants

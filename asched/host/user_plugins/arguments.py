@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.problem import did_you_mean
 from asched.core.framework.points import Plugin
 from asched.core.framework.status import MISTAKES
-from asched.core.state.cluster import Cluster
 from asched.kube.typed import ApiAccess
 
 #: Parameters that are passed besides the arguments.

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.merge import resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
-from asched.core.state.cluster import Cluster
 from asched.host.user_plugins import arguments
 from asched.host.user_plugins.catalogue import Catalogue, UserPlugin
 from asched.host.user_plugins.patience import NotInTimeError, within

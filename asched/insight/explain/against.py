@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.nominated import Nominator
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.nominated import Nominator
 from asched.insight.explain.deciding import Deciding
 
 

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.nominated import Nominator
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.nominated import Nominator
 from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.of_nodes import evictions, labels, nodes
 from asched.insight.explain.of_pod import devices, requests, skews, tolerations

@@ -14,14 +14,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 Mask = npt.NDArray[np.bool_]
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.pod_groups import group_key
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.gang import count_missing
-from asched.core.state.pod_groups import group_key
 
 #: Larger gangs are not tried as a whole, since each change would cost seconds.
 GANG_MAX: Final = 64

@@ -9,6 +9,10 @@ import msgspec
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.supposition import Supposition
 from asched.core.model.kinds import CSI_NODE, NODE, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -16,10 +20,6 @@ from asched.core.model.requests import CPU, MEMORY
 from asched.core.model.selector import compile_selector, matches
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.supposition import Supposition
 from asched.insight.explain.deciding import Deciding, smallest
 from asched.insight.explain.labels import Selecting, relabelled
 from asched.insight.explain.ways import SuggestedChange, Way

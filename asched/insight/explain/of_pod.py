@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 
 from asched import names
+from asched.core.cluster.supposition import Supposition
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import EXACT_COUNT, DeviceRequest, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Container, Pod, PodSpec
 from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, tolerated
-from asched.core.state.supposition import Supposition
 from asched.insight.explain.deciding import Deciding, smallest
 from asched.insight.explain.ways import Way, suggestion, with_spec
 from asched.insight.explain.words import spelt

@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.supposition import Supposition
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from asched.core.model.storage import storage_of
 from asched.core.model.volume import PersistentVolume
-from asched.core.state.pods import PodInfo
-from asched.core.state.supposition import Supposition
 from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.ways import SuggestedChange, Way
 from asched.names import LABEL_BETA_REGION, LABEL_BETA_ZONE, LABEL_REGION, LABEL_ZONE

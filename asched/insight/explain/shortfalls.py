@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS, written
 from asched.core.model.taint import Taint, tolerated
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 from asched.insight.explain.of_pod import UNSCHEDULABLE
 from asched.insight.explain.words import spelt
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from asched.core.cluster.supposition import Supposition
 from asched.core.model.pod import Pod
-from asched.core.state.supposition import Supposition
 from asched.insight.explain.deciding import Deciding
 
 

@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.scheduling import failure_of, rejected
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.sampling import adaptive_count
+from asched.core.framework.results.feasible import adaptive_count
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import MISTAKES, Status
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.pods import PodInfo
 from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
 
 #: 50 ms of work.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from asched.core.state.pods import PodInfo
+from asched.core.cluster.pods import PodInfo
 
 Infos = tuple[PodInfo, ...]
 

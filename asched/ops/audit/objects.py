@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.cluster import audit
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.model.kinds import Kind
-from asched.core.state import audit
-from asched.core.state.facts import Gone, Seen
 from asched.kube import heads
 from asched.kube.lists import PAGE_SIZE
 from asched.kube.reading import runs_backwards

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
+from asched.core.cluster import audit
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.cycle.orders import QueueAmended
-from asched.core.cycle.standing import OF_QUEUE, Fault, fault_of, fault_of_count
+from asched.core.cycle.place_faults import OF_QUEUE, Fault, fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
-from asched.core.state import audit
-from asched.core.state.facts import Gone, Seen
 from asched.kube.running import Running
 from asched.ops.audit.findings import Difference, What
 from asched.ops.audit.objects import SETTLE_S, TURNS_MAX, Compared

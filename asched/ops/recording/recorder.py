@@ -23,12 +23,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Effect
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
-from asched.core.state.facts import Fact
 from asched.ops.recording.file import RecordingFile
 from asched.ops.recording.lines import (
     FORMAT,

@@ -7,6 +7,7 @@ have changed its holder.
 from collections.abc import Callable
 from typing import Any, Final
 
+from asched.core.cluster.changes import Answer
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -17,7 +18,6 @@ from asched.core.framework.effects import (
     PatchPodStatus,
 )
 from asched.core.model.kinds import RESOURCE_CLAIM
-from asched.core.state.facts import Answer
 from asched.kube.dispatch import Dispatcher
 from asched.kube.lanes import QueuedWrite
 from asched.kube.retries import Outcome

@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import NodeTable
 from asched.core.model.requests import PODS, written
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import NodeTable
 from asched.insight.explain.words import spelt
 from asched.serve.view.slices import in_slices
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from asched import names
 from asched.batch.groups.incomplete import why_incomplete
+from asched.core.cluster.gang import gang_of, kind_of, object_of
+from asched.core.cluster.gang_shortages import amounts_of
+from asched.core.cluster.pod_groups import GroupPods, coscheduled_key
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
-from asched.core.state.gang import gang_of, kind_of, object_of
-from asched.core.state.gang_shortages import amounts_of
-from asched.core.state.pod_groups import GroupPods, coscheduled_key
 from asched.serve.view.slices import in_slices
 from asched.serve.view.starts import start_of
 

@@ -7,9 +7,9 @@ from heapq import nlargest
 from typing import Any, Final
 
 from asched.batch.provisioning.book import Booking, Bookings
+from asched.core.cluster.holds import request_of
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
-from asched.core.state.consumers import request_of
 
 OWNERS_MAX: Final = 10
 

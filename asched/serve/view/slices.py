@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeVar
 
+from asched.core.cluster.budget import SLICES_MAX, TOO_MUCH, Budget, OutOfTurn
+from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.history import Histories
-from asched.core.state.budget import SLICES_MAX, TOO_MUCH, Budget, OutOfTurn
-from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from asched.batch.backfill.causes import named
+from asched.core.cluster.reservations import POD_OWNER, Reservations
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.reservations import POD_OWNER, Reservations
 
 #: Promised starts of other owners shown for a waiting pod, earliest first.
 OTHERS_MAX: Final = 10

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.cycle.decided import RecordedRejection
-from asched.core.cycle.history import DecisionStep, Histories
+from asched.core.cycle.history import DecisionStep, Histories, RecordedRejection
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.serve.view.slices import in_slices

@@ -11,6 +11,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from asched.core.cluster.changes import (
+    Answer,
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+)
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -25,18 +37,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.core.state.facts import (
-    Answer,
-    Bound,
-    Done,
-    Fact,
-    Gone,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-)
 from asched_lab.apiserver.resources import BY_KIND, find
 from asched_lab.bench.manifests import (
     JsonObject,

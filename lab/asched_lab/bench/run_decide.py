@@ -21,11 +21,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
-from asched.core.state.facts import Fact
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.memory import Collector
 from asched.ops.recording.recorder import Recorder as Recording

@@ -24,12 +24,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import parse
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
-from asched.core.state.facts import Fact
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure.crowds import JsonObject, node, pod

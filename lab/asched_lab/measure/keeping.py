@@ -28,7 +28,7 @@ from typing import Any, Final
 from asched.core.config.defaults import default_configuration
 from asched.core.cycle import scheduling
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.decided import RejectionRecorder
+from asched.core.cycle.history import RejectionRecorder
 from asched.core.framework.runner import Decision
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by

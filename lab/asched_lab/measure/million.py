@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import orjson
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import default_configuration
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Seen
 from asched.kube.codec import KindCodec
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld

@@ -10,12 +10,12 @@ import sys
 import time
 from typing import Any, Final
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Seen
 from asched.hardware.network.plugin import NetworkTopology
 from asched.testing import given, node, pod
 

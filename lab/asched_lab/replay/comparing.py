@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from asched.core.cluster.changes import Answer, Fact, Raised, Refused, TimedOut
 from asched.core.framework.effects import Effect
-from asched.core.state.facts import Answer, Fact, Raised, Refused, TimedOut
 from asched.ops.recording.asked import RequestedEffect, asked_for
 from asched.ops.recording.lines import RecordedError, effects_bytes, recorded
 from asched_lab.replay.reading import RecordedTurn

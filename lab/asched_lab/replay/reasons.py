@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.context import Attempt
-from asched.core.framework.results.peaks import NOT_FEASIBLE
+from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
-from asched.core.state.cluster import Cluster
 
 
 class Why(NamedTuple):

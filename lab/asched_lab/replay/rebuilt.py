@@ -8,13 +8,13 @@ so the plugin has to be available.
 import json
 from typing import Any
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched.core.model.decode import MalformedError, parse
-from asched.core.state.facts import Fact
 from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins.catalogue import Catalogue

@@ -3,15 +3,15 @@
 from collections.abc import Container, Iterator
 from typing import Any, Final
 
+from asched.core.cluster import audit as state_audit
+from asched.core.cluster.gang import gang_of
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
 from asched.core.queue.queued import QueuedPod
-from asched.core.state import audit as state_audit
-from asched.core.state.gang import gang_of
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
 from asched_lab.sim.process import Process
 from asched_lab.sim.world import World
 

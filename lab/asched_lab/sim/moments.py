@@ -11,11 +11,11 @@ from collections.abc import Container
 from typing import Final
 
 from asched import names
+from asched.core.cluster.changes import ASSIGNED_POD_ADD
+from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.profile import Profile
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
-from asched.core.state.changes import ASSIGNED_POD_ADD
-from asched.core.state.pod_groups import group_key
 from asched_lab.sim.judgement import fitting_at_rest
 from asched_lab.sim.process import Process
 from asched_lab.sim.world import World

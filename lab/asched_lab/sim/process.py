@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from asched.core.cluster.changes import Answer, Fact, Listed, Seen
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import SilentObserver
@@ -24,7 +25,6 @@ from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import LeaseTimes
 from asched.core.model.meta import ObjectMeta
-from asched.core.state.facts import Answer, Fact, Listed, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.election import LeaderCandidate, Stand
 from asched.host.leadership import LostLeadershipError

@@ -6,6 +6,7 @@ pods from those it has placed.
 from collections.abc import Sequence
 from typing import Any, Final
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Decision, Runner
@@ -13,7 +14,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
 from asched.hardware.gpu import args as words
 from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import WHOLE

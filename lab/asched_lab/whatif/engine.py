@@ -3,10 +3,10 @@
 The Python interface is `asched_lab.whatif.api`.
 """
 
+from asched.core.cluster.changes import Listed
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Listed
 from asched.host.memory import collected_seldom
 from asched_lab.apiserver.resources import PODS
 from asched_lab.whatif.changes import Scenario, apply

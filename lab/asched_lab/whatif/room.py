@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.requests import CPU, MEMORY, PODS
-from asched.core.state.cluster import Cluster
 
 #: Resource -> (offered, asked for).
 Amounts = dict[str, tuple[int, int]]

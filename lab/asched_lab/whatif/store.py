@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Listed, Refused, Seen
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.timestamp import microseconds
-from asched.core.state.facts import Answer, Bound, Fact, Gone, Listed, Refused, Seen
 from asched.kube.writes import answer_for, request_for
 from asched_lab.apiserver import binding, bodies, bootstrap, crud
 from asched_lab.apiserver.context import NAME_LETTERS, SUFFIX_LENGTH, Options

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.batch.provisioning.adoption import hold_promised
+from asched.core.cluster.changes import Answer, Fact, Refused, WallClock
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import (
@@ -29,7 +30,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
-from asched.core.state.facts import Answer, Fact, Refused, WallClock
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.plugin_calls import answer_now
 from asched.host.user_plugins.catalogue import Catalogue

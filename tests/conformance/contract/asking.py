@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import ALL_ASPECTS
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import (
     CachedPlugin,
     FilterPlugin,
@@ -20,10 +24,6 @@ from asched.core.framework.points import (
 from asched.core.framework.profile import Factory
 from asched.core.framework.status import Code
 from asched.core.plugins import IN_TREE
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import ALL_ASPECTS
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.along import plugins_along
 
 

@@ -7,6 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from asched.core.cluster.changes import Action, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang_shortages import Shortages
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
@@ -24,11 +28,6 @@ from asched.core.model.pod import Pod
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.model.workload import CoschedulingGroup, Namespace, PodGroup
 from asched.core.plugins import IN_TREE
-from asched.core.state.changes import Action
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.gang_shortages import Shortages
-from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import PodBuilder, a_node, a_pod
 
 NAMESPACES = ("red", "blue", "green")

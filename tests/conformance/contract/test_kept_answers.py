@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import IDLE, CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.model.pod import Pod
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
 from tests.builders import all_rows, pending
 from tests.conformance.contract import asking
 from tests.conformance.contract.asking import FILTERS, MAKERS, SCORERS, Answer

@@ -6,7 +6,7 @@ stay for good, with all that it knows.
 
 from weakref import ref
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 from tests.conformance.contract.asking import MAKERS
 from tests.garbage import uncollected
 

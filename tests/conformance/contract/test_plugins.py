@@ -11,9 +11,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import FilterPlugin, Plugin, ScorePlugin
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 from tests.builders import all_rows
 from tests.conformance.contract import asking
 from tests.conformance.contract.asking import FILTERS, MAKERS, SCORERS

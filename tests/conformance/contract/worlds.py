@@ -10,14 +10,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.config import args as config
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import Json, NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.conformance.twins.picture import Picture, Place
 

@@ -1,10 +1,10 @@
-"""Twin of `core/state/topology.py`: everything recounted from the pods."""
+"""Twin of `core/cluster/topology.py`: everything recounted from the pods."""
 
 from collections.abc import Iterable
 
+from asched.core.cluster.counters import CounterKey, TermKey
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.counters import CounterKey, TermKey
 from tests.conformance.twins.inter_pod_affinity import Term, terms_of
 
 Placed = Iterable[tuple[Pod, Node]]

@@ -12,9 +12,9 @@ BUDGETS: Final = "core/preemption/budgets.py"
 VICTIMS: Final = "core/preemption/victims.py"
 WATCH: Final = "kube/watch.py"
 QUEUE: Final = "core/queue/queue.py"
-CLUSTER: Final = "core/state/cluster.py"
-HOLDS: Final = "core/state/holds.py"
-NOMINATED: Final = "core/framework/results/nominated_filter.py"
+CLUSTER: Final = "core/cluster/cluster.py"
+HOLDS: Final = "core/cluster/holds.py"
+NOMINATED: Final = "core/framework/results/nominated.py"
 
 
 class Mistake(NamedTuple):
@@ -119,8 +119,8 @@ MISTAKES: Final = (
         "what goes is not counted",
         "Budgets",
         BUDGETS,
-        "left[numbers] -= 1",
-        "left[numbers]",
+        "allowed[numbers] -= 1",
+        "allowed[numbers]",
     ),
     Mistake(
         "budgets",
@@ -152,7 +152,7 @@ MISTAKES: Final = (
         "watches",
         "a list deletes nothing",
         "Incident05",
-        "core/state/list_parts.py",
+        "core/cluster/budget.py",
         "return listed, listed.keys()",
         "return listed, None",
     ),
@@ -302,7 +302,7 @@ MISTAKES: Final = (
         "neighbours",
         "the next pod goes to the kubelet that refused the last",
         "Incident01",
-        "core/state/refusals.py",
+        "core/cluster/nominated.py",
         "HOLD_S: Final = 10.0",
         "HOLD_S: Final = 0.0",
     ),
@@ -452,8 +452,8 @@ MISTAKES: Final = (
         "the last one that may go counts as one too many",
         "Budgets",
         BUDGETS,
-        "(left[numbers] < 0)",
-        "(left[numbers] <= 0)",
+        "(allowed[numbers] < 0)",
+        "(allowed[numbers] <= 0)",
     ),
     Mistake(
         "budgets",
@@ -468,7 +468,7 @@ MISTAKES: Final = (
         "a stream that broke goes on from the newest",
         "Churn",
         WATCH,
-        '"""One stream from the last version to its end."""\n',
+        '"""Read one stream from the last version to its end."""\n',
         '""""""\n        if self._is_shaken:\n'
         "            self._version = await self._history.cached(self.kind)\n",
     ),

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Lane
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Answer, Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -22,7 +23,6 @@ from asched.core.framework.effects import (
     PodRef,
 )
 from asched.core.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
-from asched.core.state.facts import Answer, Done, Refused, Unknown
 from asched.kube.dispatch import Dispatcher, DispatchOptions
 from asched.kube.session import ConnectionOptions, connect
 from tests.unit.kube.scripted import Scripted, reply, scripted, status

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from asched.core.cluster.changes import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     EmitEvent,
@@ -12,7 +13,6 @@ from asched.core.framework.effects import (
     ReadPod,
 )
 from asched.core.model.meta import ObjectReference
-from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.kube.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
 from asched.kube.lanes import QUEUE_MAX
 from tests.patience import HANG_S

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Refused, Replied, Unknown
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender, Whole, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.timestamp import NS_PER_SECOND
-from asched.core.state.facts import Refused, Replied, Unknown
 from asched.kube.errors import ConnectError
 from asched.kube.extenders import Extenders, observe_nothing
 from asched.kube.originals import Originals

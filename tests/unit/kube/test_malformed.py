@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from asched.cli.main import main
+from asched.core.cluster.changes import Done, ReadPlaced, Refused, Replied
 from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
-from asched.core.state.facts import Done, ReadPlaced, Refused, Replied
 from asched.hardware.koordinator.node_metric import decoded
 from asched.hardware.sharing.hami import registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config

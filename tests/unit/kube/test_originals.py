@@ -8,12 +8,12 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Gone, Listed, Seen
 from asched.kube.originals import Originals
 from tests.builders import a_pod
 

@@ -3,8 +3,8 @@
 import random
 from contextlib import asynccontextmanager
 
+from asched.core.cluster.changes import Listed
 from asched.core.model.decode import decode
-from asched.core.state.facts import Listed
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.kube.polling import KEPT_LISTS, ListedObjects, Poller
 from tests.unit.kube.conftest import session_with

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from asched.core.cluster.changes import Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -18,7 +19,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectReference
-from asched.core.state.facts import Done, Refused, Unknown
 from asched.kube import retries
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.kube.lanes import QueuedWrite

@@ -7,6 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import (
+    Bound,
+    Done,
+    Gone,
+    Listed,
+    ReadGone,
+    ReadPlaced,
+    Refused,
+    Unknown,
+)
 from asched.core.framework.effects import (
     Bind,
     DeletePod,
@@ -18,16 +28,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
-from asched.core.state.facts import (
-    Bound,
-    Done,
-    Gone,
-    Listed,
-    ReadGone,
-    ReadPlaced,
-    Refused,
-    Unknown,
-)
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import Conflict, ConnectError
 from asched.kube.leases import LeaseClient

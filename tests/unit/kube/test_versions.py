@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Fact, Listed
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Fact, Listed
 from asched.kube import pace
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect

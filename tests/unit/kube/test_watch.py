@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD_GROUP
-from asched.core.state.facts import Gone, Listed, Seen
 from asched.kube import reading
 from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import Forbidden, NotFound

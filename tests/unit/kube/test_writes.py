@@ -4,6 +4,14 @@ import json
 
 import pytest
 
+from asched.core.cluster.changes import (
+    Bound,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Unknown,
+)
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -15,14 +23,6 @@ from asched.core.framework.effects import (
     ReadPod,
 )
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
-from asched.core.state.facts import (
-    Bound,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Unknown,
-)
 from asched.kube.transport import Reply
 from asched.kube.writes import STRATEGIC_MERGE, answer_for, request_for
 from tests.shared import shared_path

@@ -4,8 +4,8 @@ import asyncio
 import random
 from contextlib import asynccontextmanager
 
+from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Gone, Listed, Seen
 from asched.kube.pace import ReflectorOptions
 from asched.kube.watch import Reflector
 from tests.patience import HANG_S

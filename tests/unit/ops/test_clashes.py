@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Fact, Gone
 from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Fact, Gone
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
 from asched.ops.clashes import QUEUE_MAX, Clashes, Meta, PodEnd, PodEndStatus

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from asched.core.cluster.changes import Fact
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.core.state.facts import Fact
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
 from asched.ops.group_status import GroupStatus

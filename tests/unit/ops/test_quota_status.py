@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.model.kinds import ELASTIC_QUOTA, POD
-from asched.core.state.cluster import Cluster
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector

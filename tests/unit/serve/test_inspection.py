@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from asched.cli.explain import explanation
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Seen
 from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
 from tests.plays.gang_plays import GANGS, a_member, room_for, seen_group

@@ -4,15 +4,14 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.config.defaults import configuration
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.decided import read
-from asched.core.cycle.history import DecisionStep
+from asched.core.cycle.history import DecisionStep, read
 from asched.core.framework.effects import Bind
-from asched.core.framework.results.peaks import NOT_FEASIBLE
+from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Gone, Seen
 from asched.host.configuration.reload import DesiredSetup
 from asched.serve.past import Past
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod

@@ -23,6 +23,18 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from asched.core.cluster.changes import (
+    WILDCARD,
+    Action,
+    Answer,
+    Raised,
+    Returned,
+    TimedOut,
+    Trigger,
+)
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework import points
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
@@ -41,18 +53,13 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
 )
-from asched.core.framework.results.plain_answers import Reasons, raise_error, status_of
+from asched.core.framework.results.feasible import Reasons, raise_error, status_of
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node as NodeRecord
 from asched.core.model.pod import Pod as PodRecord
-from asched.core.state.changes import WILDCARD, Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Raised, Returned, TimedOut
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 
 def hint_for_change(pod: PodRecord, old: Any, new: Any) -> Hint:

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Answer
 from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, PodRef, WaitFor
 from asched.core.framework.status import MISTAKES, PluginError
 from asched.core.model.meta import ObjectReference
-from asched.core.state.facts import Answer
 
 #: Unexpected values are shown up to this length.
 SHOWN_MAX: Final = 60

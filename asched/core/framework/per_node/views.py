@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.status import Status
 from asched.core.model import node as records
@@ -17,8 +19,6 @@ from asched.core.model.pod import Container
 from asched.core.model.pod import Pod as PodRecord
 from asched.core.model.requests import CPU, MEMORY, pod_requests
 from asched.core.model.taint import Taint, Toleration
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 MILLI: Final = 1000
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -7,27 +7,134 @@ one search for the largest total.
 
     Prepared (PreFilter) ──> CachedVerdict.codes ──> Feasible.mask ─────┐
     Prepared (PreScore) ───> CachedScores.raw ──> WeightedPoints ──> Ranking.totals
+
+The plugins of a profile that are active for a class of pods.
+
+Most plugins concern pods with volumes, devices, ports or affinities. For all other pods they are
+*idle* (`IDLE` as share key): their PreFilter and PreScore would skip, their filter would reject
+nothing, their Reserve would store nothing. `ActivePlugins` is a profile without its idle plugins,
+so that these cost nothing per pod.
+
+    share keys of a class ── which are IDLE? ──> Roster, one for each such set
+
+Cached results of one profile, limited in bytes; the least recently used are dropped first.
+
+If no two pods are equal, results are not reused. Classes used only once are in a short queue of
+their own: they displace no other class, and their arrays, which are freed soon, stay in the CPU
+cache.
 """
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from weakref import ref
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.points import FilterPlugin, PreFilterResult
-from asched.core.framework.results import filter_errors
-from asched.core.framework.results.active_plugins import ActivePlugins
-from asched.core.framework.results.cached import CachedVerdict
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.framework.points import (
+    IDLE,
+    CachedPlugin,
+    FilterPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+)
+from asched.core.framework.profile import Filterer, Profile, Scorer
+from asched.core.framework.results import feasible
+from asched.core.framework.results.by_row import ALWAYS, COUNTS, PLACEMENTS, Moves
+from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.moves import ALWAYS, COUNTS, PLACEMENTS, Moves
-from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
-from asched.core.framework.results.prepared import Prepared
-from asched.core.framework.results.ranking import Ranking
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
+from asched.core.framework.results.prepared import (
+    OperationCounts,
+    Prepared,
+    PreparedFilter,
+    PreparedScores,
+)
+from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking
+from asched.core.framework.results.shared import Entry, SharedResults
+from asched.core.framework.results.weighted import WeightedPoints
+
+
+class ActivePlugins(msgspec.Struct, frozen=True):
+    """Each point's plugins in profile order. `idle` are the names of the omitted ones."""
+
+    idle: frozenset[str]
+    pre_filters: tuple[PreFilterPlugin, ...]
+    filters: tuple[Filterer, ...]
+    scorers: tuple[Scorer, ...]
+    reserves: tuple[ReservePlugin, ...]
+    pre_binds: tuple[PreBindPlugin, ...]
+    #: idle filters without a PreFilter: they count as called, and accept every node
+    passed: tuple[str, ...]
+    #: idle scorers whose PreScore is absent or does not skip: they score every node 0
+    noughts: tuple[str, ...]
+
+    @property
+    def judges(self) -> tuple[CachedPlugin, ...]:
+        """The plugins that decide where a pod fits, each once."""
+        asked: list[CachedPlugin] = [filterer.plugin for filterer in self.filters]
+        return tuple(dict.fromkeys((*asked, *self.pre_filters)))
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all results about where a pod fits are cached: then they apply to equal pods."""
+        return all(plugin.depends_on is not None for plugin in self.judges)
+
+
+def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:
+    """Every plugin with cached results, each once: the filters, then the other scorers."""
+    found: dict[str, CachedPlugin] = {f.plugin.name: f.plugin for f in profile.filters}
+    for scorer in profile.scorers:
+        found.setdefault(scorer.plugin.name, scorer.plugin)
+    return tuple(found.values())
+
+
+def without(profile: Profile, idle: Collection[str]) -> ActivePlugins:
+    """The profile without these plugins."""
+    silent = frozenset(idle)
+    return ActivePlugins(
+        idle=silent,
+        pre_filters=tuple(p for p in profile.pre_filters if p.name not in silent),
+        filters=tuple(f for f in profile.filters if f.plugin.name not in silent),
+        scorers=tuple(s for s in profile.scorers if s.plugin.name not in silent or _fails(s)),
+        reserves=tuple(p for p in profile.reserves if p.name not in silent),
+        pre_binds=tuple(p for p in profile.pre_binds if p.name not in silent),
+        passed=tuple(
+            f.plugin.name
+            for f in profile.filters
+            if f.plugin.name in silent and f.pre_filter is None
+        ),
+        noughts=tuple(
+            s.plugin.name
+            for s in profile.scorers
+            if s.plugin.name in silent
+            and (s.pre_score is None or s.plugin.scores_idle)
+            and not _fails(s)
+        ),
+    )
+
+
+def _fails(scorer: Scorer) -> bool:
+    """Whether it fails the attempt of any pod: its PreScore is missing."""
+    return scorer.pre_score is None and bool(scorer.plugin.without_pre_score)
+
+
+def up_to(plugins: Iterable[PreFilterPlugin], last: str) -> frozenset[str]:
+    """The names of the plugins that run until `last` ends the step; all if none ends it."""
+    ran = set()
+    for plugin in plugins:
+        ran.add(plugin.name)
+        if plugin.name == last:
+            break
+    return frozenset(ran)
+
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -121,7 +228,7 @@ class ClassState:
         """Raises PointError if a filter failed on a node that was reached."""
         if self._may_fail:
             live = self._cluster.nodes.columns.read("live")
-            filter_errors.end_on_errors(pod, self.active, live, self.outcome.rows)
+            feasible.end_on_errors(pod, self.active, live, self.outcome.rows)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -216,3 +323,229 @@ class ClassState:
             judge[fresh] = index + 1
             codes[fresh] = verdict.codes[fresh]
         return judge, codes, plugins
+
+
+#: Limit of all cached results of a profile ...
+BYTES_MAX: Final = 96 << 20
+#: ... where a class counts for this besides its rows: four times its size, since thousands of
+#: classes are useless in a small cluster ...
+CLASS_BYTES: Final = 64 << 10
+#: ... but at least this number of classes is cached.
+CLASSES_MIN: Final = 4
+
+#: The share for classes used only once, ...
+ONCE_SHARE: Final = 1 / 32
+#: ... and for results that no class uses any more.
+UNUSED_SHARE: Final = 1 / 8
+
+#: Bytes per row of a filter's result, of a scorer's, ...
+CODE_BYTES, SCORE_BYTES = 4, 8
+#: ... and of a class itself: feasibility and total. Also of normalized scores.
+STATE_BYTES: Final = 9
+
+
+#: The data of a class of pods that each plugin reads, in the order of `cached_plugins`.
+Keys = tuple[Hashable, ...]
+
+#: A number per cache: a class of pods may outlive the profile.
+
+
+class _CacheEntry:
+    """The cached state for one set of keys. Found by identity: the keys are long, and hashing them
+    for every pod would cost more than the rest of the lookup.
+    """
+
+    __slots__ = ("__weakref__", "held", "keys", "line", "me", "own", "state")
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        #: for classes of pods, which may outlive the profile and must not keep its results
+        self.me = ref(self)
+        #: None until it is made
+        self.state: ClassState | None = None
+        #: the queue it is in
+        self.line: Line
+        #: its own bytes per row, and the shared results it uses
+        self.own = 0
+        self.held: list[Entry] = []
+
+
+Line = OrderedDict[_CacheEntry, None]
+
+
+class _TakingPart(NamedTuple):
+    """The active plugins of a class, and which of its keys each of them reads."""
+
+    active_plugins: ActivePlugins
+    filters: tuple[tuple[Filterer, int], ...]
+    scorers: tuple[tuple[Scorer, int], ...]
+    pre_filters: tuple[PreFilterPlugin, ...]  # without a filter
+    own: int  # own bytes per row
+
+
+class ClassCache:
+    """Makes the states of classes, and shares the results of single plugins between them."""
+
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.work = OperationCounts()
+        self._number = next(_numbers)
+        self._by_keys: dict[Keys, _CacheEntry] = {}
+        #: of both, the least recently used comes first
+        self._once: Line = OrderedDict()
+        self._again: Line = OrderedDict()
+        self._plugins = cached_plugins(profile)
+        self._names = tuple(plugin.name for plugin in self._plugins)
+        self._taking_part_by_idle: dict[tuple[str, ...], _TakingPart] = {}
+        self._own_bytes = 0  # per row, of the states themselves
+        self._shared = SharedResults()
+
+    @property
+    def size(self) -> int:
+        """The number of cached classes."""
+        return len(self._once) + len(self._again)
+
+    def state_of(self, pod: PodInfo) -> ClassState:
+        """The state of the pod's class, made if it is new.
+
+        Classes that no plugin distinguishes share one state: pods that differ only in unused labels
+        cost as much as equal pods. Plugins may distinguish classes later, when objects or terms
+        change.
+        """
+        cluster, keys = self.cluster, pod.cls.keys
+        epoch, terms = cluster.epoch, cluster.topology.terms_generation
+        known = keys.get(self._number)
+        if known is not None and known[0] == epoch and known[1] == terms:
+            found: _CacheEntry | None = known[2]()
+            if found is not None and found.state is not None:
+                self._use_again(found)
+                return found.state
+        share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
+        kept = self._by_keys.get(share_keys) or _CacheEntry(share_keys)
+        keys[self._number] = (epoch, terms, kept.me)
+        pod.cls.takes_long = pod.cls.is_large
+        if kept.state is not None:
+            self._use_again(kept)
+            return kept.state
+        state = kept.state = self._make(kept)
+        self._by_keys[share_keys] = kept
+        kept.line = self._once if known is None else self._again
+        kept.line[kept] = None
+        self._drop_unused()
+        return state
+
+    def _use_again(self, kept: _CacheEntry) -> None:
+        again = self._again
+        if kept.line is not again:
+            del kept.line[kept]
+            kept.line = again
+            again[kept] = None
+        again.move_to_end(kept)
+
+    @property
+    def bytes(self) -> int:
+        """The approximate size of the cached results."""
+        height = self.cluster.nodes.height
+        own = self._own_bytes * height + CLASS_BYTES * self.size
+        return own + self._shared.bytes(height)
+
+    def _drop_unused(self) -> None:
+        """Drop states; those used once have about the same size each."""
+        own, size, height = self._own_bytes, self.size, self.cluster.nodes.height
+        once, each = len(self._once), CLASS_BYTES + own // size * height
+        while once > CLASSES_MIN and once * each > ONCE_SHARE * BYTES_MAX:
+            self._drop(self._once)
+            once -= 1
+        while self.bytes > BYTES_MAX and self.size > CLASSES_MIN:
+            self._drop(self._again or self._once)
+
+    def _drop(self, line: Line) -> None:
+        kept, _ = line.popitem(last=False)
+        del self._by_keys[kept.keys]
+        self._own_bytes -= kept.own
+        self._shared.leave(kept.held)
+        self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX, self.cluster.nodes.height)
+
+    def give_up(self) -> Iterator[None]:
+        """Drop everything, class by class, when the cache is no longer used: plugins and objects
+        that refer to them form cycles that would keep the cached results alive.
+        """
+        for line in (self._once, self._again):
+            while line:
+                self._drop(line)
+                self._shared.drop_unused(0, self.cluster.nodes.height)
+                yield
+
+    def _make(self, kept: _CacheEntry) -> ClassState:
+        keys, nodes = kept.keys, self.cluster.nodes
+        idle = [name for name, key in zip(self._names, keys, strict=True) if key is IDLE]
+        part = self._taking_part(tuple(idle))
+        held = kept.held = list[Entry]()
+        verdicts = [self._verdict(f, keys[at], held) for f, at in part.filters]
+        feasible = Feasible(nodes)
+        points = [
+            WeightedPoints(nodes, self._cached_scores(s, keys[at], held), s, feasible)
+            for s, at in part.scorers
+        ]
+        kept.own = part.own
+        self._own_bytes += kept.own
+        noughts, floor = part.active_plugins.noughts, 0 if self.profile.scorers else 1
+        return ClassState(
+            self.cluster,
+            part.active_plugins,
+            verdicts,
+            [PreparedFilter(plugin, self.cluster, self.work) for plugin in part.pre_filters],
+            Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor),
+            feasible,
+            asks_all=self.profile.always_check_all_filters,
+        )
+
+    def _taking_part(self, idle: tuple[str, ...]) -> _TakingPart:
+        part = self._taking_part_by_idle.get(idle)
+        if part is None:
+            active_plugins = without(self.profile, idle)
+            filters, scorers = active_plugins.filters, active_plugins.scorers
+            judged = {f.plugin.name for f in filters if f.pre_filter is not None}
+            # per row: data that no other state uses
+            own = sum(s.plugin.reads_feasible + s.plugin.normalizes for s in scorers)
+            part = self._taking_part_by_idle[idle] = _TakingPart(
+                active_plugins,
+                tuple([(f, self._names.index(f.plugin.name)) for f in filters]),
+                tuple([(s, self._names.index(s.plugin.name)) for s in scorers]),
+                tuple([p for p in active_plugins.pre_filters if p.name not in judged]),
+                STATE_BYTES + SCORE_BYTES * own,
+            )
+        return part
+
+    def _verdict(self, filterer: Filterer, key: Hashable, held: list[Entry]) -> CachedVerdict:
+        name = filterer.plugin.name
+        entry = self._shared.take(("Filter", name, key), CODE_BYTES, self._make_verdict, filterer)
+        held.append(entry)
+        found: CachedVerdict = entry.result
+        return found
+
+    def _make_verdict(self, filterer: Filterer) -> CachedVerdict:
+        half, cluster, work = filterer.pre_filter, self.cluster, self.work
+        prepared = (
+            Prepared(filterer.plugin, cluster, work)
+            if half is None
+            else PreparedFilter(half, cluster, work)
+        )
+        return CachedVerdict(cluster.nodes, prepared, work)
+
+    def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Entry]) -> CachedScores:
+        plugin = scorer.plugin
+        if plugin.reads_feasible:  # depends on one feasible set, so on one class
+            return self._make_scores(scorer)
+        entry = self._shared.take(
+            ("Score", plugin.name, key), SCORE_BYTES, self._make_scores, scorer
+        )
+        held.append(entry)
+        found: CachedScores = entry.result
+        return found
+
+    def _make_scores(self, scorer: Scorer) -> CachedScores:
+        cluster, work = self.cluster, self.work
+        prepared = PreparedScores(scorer.plugin, scorer.pre_score, cluster, work)
+        return CachedScores(cluster.nodes, prepared, work)

@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.changes import RowLog
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.view import NodeView
 from asched.core.framework.placements import DisjointPlacements
 from asched.core.framework.points import I64
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.model.quantity import INT64_MAX
-from asched.core.state.change_log import RowLog
-from asched.core.state.nodes import NodeTable
-from asched.core.state.view import NodeView
 
 #: int64[R, M] of the amounts of a view's rows; none is negative.
 Amounts = Callable[[NodeView], I64]

@@ -10,12 +10,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Iterable, Mapping
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.prepared import Prepared, PreparedFilter
 from asched.core.framework.status import Code, PointError, Status, unresolvable
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 
 class PreFilterOutcome:

@@ -13,15 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import ScorePlugin
 from asched.core.framework.profile import Scorer
-from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
+from asched.core.framework.results.by_row import FEASIBLE, ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.cached import NO_VALUES, CachedScores
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.moves import FEASIBLE
 from asched.core.framework.status import PluginError
-from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

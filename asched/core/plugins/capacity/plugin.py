@@ -24,6 +24,10 @@ from typing import ClassVar, Final
 import msgspec
 
 from asched import names
+from asched.core.cluster.changes import ASSIGNED_POD, Action, Answer, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
@@ -54,11 +58,6 @@ from asched.core.preemption.choice import best_of
 from asched.core.preemption.eviction import Eviction
 from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.preemption.victims import NO_VICTIMS
-from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 
 #: Steps of the budget for one potential victim.
 POD_STEPS: Final = 5

@@ -5,6 +5,8 @@ Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling (SelectVictimsO
 
 from typing import Final
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.plugins.capacity.quotas import (
@@ -18,8 +20,6 @@ from asched.core.plugins.capacity.quotas import (
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import in_line
 from asched.core.preemption.victims import NO_VICTIMS
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
 
 OVER: Final = Reason("global quota max exceeded", resolvable=True)
 

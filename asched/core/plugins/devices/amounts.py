@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.changes import Reader
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.dra import pools as building
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.ledger import DeviceLedger
@@ -26,9 +29,6 @@ from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import RESOURCE_SLICE
 from asched.core.plugins.resources.delegation import Delegation
-from asched.core.state.change_log import Reader
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 
 if TYPE_CHECKING:
     from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice

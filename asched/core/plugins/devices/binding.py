@@ -21,6 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.cluster.changes import Answer, Done, Refused, TimedOut, Unknown
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra import allocator, demand
 from asched.core.dra.extended import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
@@ -48,8 +50,6 @@ from asched.core.model.pod import Pod
 from asched.core.plugins.devices import deallocation
 from asched.core.plugins.devices.places import BindingFailed, is_ready
 from asched.core.plugins.devices.writers import Writers
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
 
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
 ATTEMPTS_MAX: Final = 5

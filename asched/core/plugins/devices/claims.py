@@ -6,11 +6,11 @@ waits while one of its claims is missing, is being deleted or is owned by anothe
 
 from msgspec import structs
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod, PodResourceClaim
-from asched.core.state.cluster import Cluster
 
 
 class ClaimError(Exception):

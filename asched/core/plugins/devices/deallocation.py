@@ -4,12 +4,12 @@ API.
 
 from typing import Any
 
+from asched.core.cluster.changes import Done, Refused, Unknown
 from asched.core.framework.effects import STRATEGIC_MERGE, Delete, Patch
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
 from asched.core.model.claim import FINALIZER, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
-from asched.core.state.facts import Done, Refused, Unknown
 
 NOT_FOUND = 404
 

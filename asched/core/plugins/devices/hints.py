@@ -11,6 +11,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresou
 from collections.abc import Sequence
 from typing import Final
 
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.extended import is_delegable
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import ResourceClaim
@@ -24,8 +26,6 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.claims import ClaimError, claims_of
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
 
 
 def _names_devices(pod: Pod) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.problem import quoted
 from asched.core.framework.points import Mask
 from asched.core.model.claim import (
@@ -20,7 +21,6 @@ from asched.core.model.claim import (
     ResourceClaim,
 )
 from asched.core.model.selector import NodeSelector, compile_node_selector
-from asched.core.state.cluster import Cluster
 
 #: Memory for cached rows of the allocations' node selectors, a byte a row ...
 BYTES_MAX: Final = 16 << 20

@@ -17,6 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
@@ -50,9 +53,6 @@ from asched.core.plugins.devices.binding import ClaimBinding, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
 from asched.core.plugins.devices.hints import ClaimHints
 from asched.core.plugins.devices.places import DevicePlaces
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 #: Devices a search may visit, for each second of `filterTimeout`: the core reads no clock. A
 #: device takes about 2 us; this stays well below the configured time.

@@ -7,6 +7,8 @@ and undone or used, by the next attempt.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources (Unreserve)
 """
 
+from asched.core.cluster.changes import Done, Refused, Unknown
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
@@ -16,8 +18,6 @@ from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod, PodResourceClaim
 from asched.core.plugins.devices.claims import ClaimError, claim_of
 from asched.core.plugins.devices.deallocation import cancel_reservation, delete_extended
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Done, Refused, Unknown
 
 
 def unreserve(cluster: Cluster, ledger: DeviceLedger, pod: Pod) -> Late | None:

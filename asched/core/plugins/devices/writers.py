@@ -7,11 +7,11 @@ Bounds  one entry per claim that is being written; no pod waits longer than TURN
 from collections.abc import Generator
 from typing import Final
 
+from asched.core.cluster.changes import Answer, TimedOut
 from asched.core.framework.effects import Effect, WaitFor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Answer, TimedOut
 
 #: A write takes milliseconds. A pod that has waited so long writes all the same, and gets a
 #: conflict.

@@ -14,6 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import PodCounter, Spoken, Tally, TermKind
+from asched.core.cluster.many_terms import Counting
+from asched.core.cluster.pods import PodClass
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.points import I64
 from asched.core.plugins.inter_pod_affinity.terms import (
@@ -23,12 +28,6 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     Speakers,
 )
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter, Spoken, TermKind
-from asched.core.state.many_terms import Counting
-from asched.core.state.pods import PodClass
-from asched.core.state.tally import Tally
-from asched.core.state.view import NodeView
 
 SCORE_MAX: Final = 100.0
 NOTHING: Final[I64] = np.zeros(1, dtype=np.int64)

@@ -7,11 +7,11 @@ Rule    of pods: terms are evaluated as the filter does, namespaces included; of
         Of namespaces: labels that selectors of terms read.
 """
 
+from asched.core.cluster.affinity_terms import AffinityTerm, AffinityTerms
 from asched.core.model.pod import Pod
 from asched.core.model.selector import matches
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 
 def is_plain(terms: AffinityTerms) -> bool:

@@ -13,12 +13,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
 from collections.abc import Collection, Hashable
 from typing import Final
 
+from asched.core.cluster.affinity_terms import AffinityTerm, AffinityTerms
 from asched.core.framework.points import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity.terms import term_matches
 from asched.core.plugins.label_keys import LabelKey, offered_labels, sought_labels
-from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 Terms = tuple[AffinityTerm, ...]
 #: Prefix of the keys of the waiting pod's labels, which terms of a deleted pod select.

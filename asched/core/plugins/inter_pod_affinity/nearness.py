@@ -14,6 +14,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import PodCounter, Spoken, Tally, TermKind
+from asched.core.cluster.many_terms import Counting
+from asched.core.cluster.pods import PodClass
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.inter_pod_affinity.terms import (
@@ -24,12 +29,6 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     all_matching,
 )
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter, Spoken, TermKind
-from asched.core.state.many_terms import Counting
-from asched.core.state.pods import PodClass
-from asched.core.state.tally import Tally
-from asched.core.state.view import NodeView
 
 NOT_NEAR: Final = Reason("node(s) didn't match pod affinity rules", resolvable=False)
 TOO_NEAR: Final = Reason("node(s) didn't match pod anti-affinity rules", resolvable=True)

@@ -4,6 +4,13 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.affinity_terms import NO_TERMS, AffinityTerms
+from asched.core.cluster.budget import FEW
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.per_class import PerKey
@@ -35,13 +42,6 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_pod import PerPod
-from asched.core.state.affinity_terms import NO_TERMS, AffinityTerms
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.gradual import FEW
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL

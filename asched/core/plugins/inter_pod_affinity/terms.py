@@ -14,14 +14,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from asched.core.cluster.affinity_terms import AffinityTerm
+from asched.core.cluster.budget import FEW
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import AnyCounterKey, CounterKey, PodPredicate, Spoken
+from asched.core.cluster.many_terms import Counting, ManyTerms
+from asched.core.cluster.pods import LabelSet, PodClass
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
-from asched.core.state.affinity_terms import AffinityTerm
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import AnyCounterKey, CounterKey, PodPredicate, Spoken
-from asched.core.state.gradual import FEW
-from asched.core.state.many_terms import Counting, ManyTerms
-from asched.core.state.pods import LabelSet, PodClass
 
 NO_LABELS: dict[str, str] = {}
 #: Namespaces that a selector is matched against for a step of the budget.

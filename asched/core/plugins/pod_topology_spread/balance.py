@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodClass
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import DomainsMemory
 from asched.core.plugins.pod_topology_spread.sides import Side
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodClass
-from asched.core.state.view import NodeView
 
 F64 = npt.NDArray[np.float64]
 

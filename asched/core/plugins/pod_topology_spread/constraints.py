@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from asched import names
+from asched.core.cluster.budget import FEW, Budget, Gradual
+from asched.core.cluster.counters import CounterKey, PodPredicate
 from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.pod import Pod, TopologySpreadConstraint
@@ -22,9 +24,6 @@ from asched.core.model.selector import (
     compile_selector,
     matches,
 )
-from asched.core.state.budget import Budget
-from asched.core.state.counters import CounterKey, PodPredicate
-from asched.core.state.gradual import FEW, Gradual
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"

@@ -19,6 +19,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.budget import Budget, Gradual
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import PodCounter
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass
+from asched.core.cluster.view import NodeView
+from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import I64, Mask
 from asched.core.model.selector import NodeSelector, NodeTerm, compile_term
 from asched.core.model.taint import Tolerations, without_comparisons
@@ -30,14 +37,6 @@ from asched.core.plugins.term_match import (
     match_term,
     steps_in,
 )
-from asched.core.state.budget import Budget
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter
-from asched.core.state.gradual import Gradual
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass
-from asched.core.state.view import NodeView
-from asched.core.state.weakly import weakly
 
 I32 = npt.NDArray[np.int32]
 

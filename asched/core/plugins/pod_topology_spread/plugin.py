@@ -6,6 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.core.cluster.budget import FEW, Gradual
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
@@ -43,11 +48,6 @@ from asched.core.plugins.pod_topology_spread.constraints import (
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
 from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.gradual import FEW, Gradual
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 POD_ACTIONS: Final = (
     Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION

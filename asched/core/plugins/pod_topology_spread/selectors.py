@@ -9,6 +9,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/helper/sprea
 
 from typing import Final
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -18,7 +19,6 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Selector, compile_selector, equality_selector
-from asched.core.state.cluster import Cluster
 
 OWNERS: Final[dict[tuple[str, str], Kind]] = {
     (kind.group_version, kind.name): kind

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.counters import PodCounter
+from asched.core.cluster.pods import PodClass
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import (
@@ -10,9 +13,6 @@ from asched.core.plugins.pod_topology_spread.domains import (
     DomainsMemory,
     admission_of,
 )
-from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter
-from asched.core.state.pods import PodClass
 
 
 class Side:

@@ -15,6 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodClass
+from asched.core.cluster.view import NodeView
 from asched.core.framework.domain_codes import DOMAINS_MAX, DomainCodes
 from asched.core.framework.points import I64, Codes
 from asched.core.framework.status import Reason
@@ -22,9 +25,6 @@ from asched.core.plugins.moved_rows import difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import Domains, DomainsMemory
 from asched.core.plugins.pod_topology_spread.sides import Side
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodClass
-from asched.core.state.view import NodeView
 
 NO_LABEL: Final = Reason(
     "node(s) didn't match pod topology spread constraints (missing required label)",

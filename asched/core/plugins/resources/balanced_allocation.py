@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import NodeResourcesBalancedAllocationArgs
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
@@ -35,10 +39,6 @@ from asched.core.plugins.scoring.balanced_allocation import (
     gain_in_balance,
 )
 from asched.core.plugins.scoring.blocks import by_blocks
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

@@ -6,10 +6,10 @@ DynamicResources.
 
 from collections.abc import Mapping
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.extended import IMPLICIT_PREFIX, classes_by_resource
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS
-from asched.core.state.cluster import Cluster
 
 
 def names_of(device_class: DeviceClass) -> set[str]:

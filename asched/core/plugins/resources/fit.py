@@ -17,6 +17,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView, with_more
+from asched.core.cluster.weakly import weakly
 from asched.core.config import args as config
 from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.per_class import PerClass
@@ -45,11 +50,6 @@ from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
 from asched.core.plugins.scoring.weighted import mean_of_two
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import FIXED_RESOURCES, Aspect
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView, with_more
-from asched.core.state.weakly import weakly
 
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
 INSUFFICIENT: Final = "Insufficient "

@@ -13,6 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Final
 
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.nodes import FIXED_RESOURCES
+from asched.core.cluster.pod_classes import PodClasses
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
@@ -21,9 +24,6 @@ from asched.core.model.pod import Pod
 from asched.core.model.quantity import milli, whole
 from asched.core.model.requests import CPU, MEMORY, PODS, accounted_requests, is_scalar
 from asched.core.plugins.resources.delegation import Delegation, names_of
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.nodes import FIXED_RESOURCES
-from asched.core.state.pod_classes import PodClasses
 
 Amounts = Mapping[str, int]
 #: Powers of two of milli-CPU, and of four of bytes.

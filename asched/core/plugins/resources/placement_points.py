@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect, NodeTable
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import ResourceSpec
 from asched.core.framework.placements import Assignments, Divisions, RepeatedPlacements
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.model.quantity import INT64_MAX
 from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect, NodeTable
-from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
 

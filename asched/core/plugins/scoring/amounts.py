@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.nodes import FIXED_RESOURCES
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import ResourceSpec
 from asched.core.model.requests import is_scalar
-from asched.core.state.nodes import FIXED_RESOURCES
-from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.view import NodeView
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.plugins.scoring.amounts import default_amounts
 from asched.core.plugins.scoring.balanced_allocation import balance, balance_one
 from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.plugins.scoring.quotient import EXACT_MAX
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.view import NodeView
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.state.view import with_more
+from asched.core.cluster.view import with_more
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

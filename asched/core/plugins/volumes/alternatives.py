@@ -14,6 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.model.migration import plugin_of
 from asched.core.model.volume import PersistentVolume
 from asched.core.plugins.volumes.candidates import NONE, VolumeCandidates, needs_of, size_of
@@ -21,8 +23,6 @@ from asched.core.plugins.volumes.choice import Making, VolumeChoice
 from asched.core.plugins.volumes.matching import Match
 from asched.core.plugins.volumes.provisioning import provision
 from asched.core.plugins.volumes.store import VolumeStore, is_made_for
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 
 #: Some 20 ms. A guess.
 VOLUMES_MAX: Final = 500

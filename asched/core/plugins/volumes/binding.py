@@ -18,6 +18,12 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
+from asched.core.cluster.weakly import weakly
 from asched.core.config.args import VolumeBindingArgs
 from asched.core.framework import choices
 from asched.core.framework.order_free import OrderFree
@@ -59,12 +65,6 @@ from asched.core.plugins.volumes import scoring as volume_scoring
 from asched.core.plugins.volumes.choice import Reject, choose
 from asched.core.plugins.volumes.claims import PodClaims, sort_claims
 from asched.core.plugins.volumes.reservation import VolumeReservation
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
-from asched.core.state.weakly import weakly
 
 REASONS: Final = {
     Reject.UNREACHABLE: Reason(

@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.nodes import LabelColumn
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import parse
 from asched.core.model.selector import NodeSelector, Selector, compile_selector
@@ -26,8 +28,6 @@ from asched.core.model.storage import STORAGE, claim_class, volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.provisioning import storage_request
 from asched.core.plugins.volumes.topology import Reach, compiled, is_wide
-from asched.core.state.nodes import LabelColumn
-from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
 

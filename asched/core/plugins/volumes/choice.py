@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, Mask
 from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import SELECTED_NODE
@@ -21,8 +23,6 @@ from asched.core.plugins.volumes.claims import PodClaims, VolumeAffinity, accept
 from asched.core.plugins.volumes.matching import Match, match_claims
 from asched.core.plugins.volumes.provisioning import Provision, provision
 from asched.core.plugins.volumes.store import VolumeStore, is_made_for
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 
 
 class Reject(IntFlag):

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Mask
 from asched.core.framework.status import Status, failure, unresolvable
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
@@ -26,9 +29,6 @@ from asched.core.model.storage import (
 )
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from asched.core.plugins.volumes import topology
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Mask
 from asched.core.model.quantity import parse
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
@@ -20,7 +21,6 @@ from asched.core.plugins.volumes.candidates import NONE, Needs, VolumeCandidates
 from asched.core.plugins.volumes.provisioning import storage_request
 from asched.core.plugins.volumes.store import VolumeStore
 from asched.core.plugins.volumes.topology import Reach
-from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
 

@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
 from asched.core.model.kinds import CSI_DRIVER, CSI_STORAGE_CAPACITY, STORAGE_CLASS
 from asched.core.model.quantity import Quantity, whole
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.model.volume import CsiStorageCapacity, PersistentVolumeClaim, StorageClass
 from asched.core.plugins.volumes import topology
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 

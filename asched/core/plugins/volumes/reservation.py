@@ -18,6 +18,10 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from asched.core.cluster.changes import Done, Refused, TimedOut, Unknown
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import Patch, Topic, WaitFor
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
@@ -29,10 +33,6 @@ from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.claims import accepts, affinity_of
 from asched.core.plugins.volumes.store import is_made_for
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Done, Refused, TimedOut, Unknown
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 

@@ -14,6 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
+from asched.core.cluster.weakly import weakly
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
@@ -40,12 +46,6 @@ from asched.core.model.storage import (
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.plugins.latest import Latest
 from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
-from asched.core.state.weakly import weakly
 
 DISK_TAKEN: Final = Reason("node(s) had no available disk", resolvable=True)
 CLAIM_IN_USE: Final = Reason(

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.view import with_more
 from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import whole
 from asched.core.model.storage import STORAGE, claim_class
@@ -21,7 +22,6 @@ from asched.core.plugins.volumes.candidates import NONE
 from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.matching import Match
 from asched.core.plugins.volumes.provisioning import storage_request
-from asched.core.state.view import with_more
 
 FULL: Final = 100
 

@@ -10,13 +10,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from asched.core.cluster.changes import Reader
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.candidates import Needs, VolumeCandidates
 from asched.core.plugins.volumes.topology import Reach
-from asched.core.state.change_log import Reader
-from asched.core.state.cluster import Cluster
 
 #: Kinds of claims whose candidates are cached. A guess: few classes, sizes and modes wait at the
 #: same time.

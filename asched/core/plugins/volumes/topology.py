@@ -16,6 +16,9 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.cluster.budget import FEW, Budget, Gradual
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Mask
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import (
@@ -30,10 +33,6 @@ from asched.core.model.selector import (
 from asched.core.model.volume import TopologyTerm
 from asched.core.plugins.stepwise import Stepwise
 from asched.core.plugins.term_match import COMPILE_STEPS, match_term, steps_in
-from asched.core.state.budget import Budget
-from asched.core.state.cluster import Cluster
-from asched.core.state.gradual import FEW, Gradual
-from asched.core.state.view import NodeView
 
 #: Cache of compiled node selectors. A guess: each local volume has its own, and there are thousands
 #: of local volumes.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from asched.core.state.pod_groups import COSCHEDULING_LABEL
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched_lab.sim.steps import Json, pod_manifest
 
 #: CPU of every pod: equal sizes leave no unusable fragments.

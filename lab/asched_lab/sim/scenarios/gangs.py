@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, group_key
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
-from asched.core.state.pod_groups import COSCHEDULING_LABEL, group_key
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched_lab.sim.rules import requests_of

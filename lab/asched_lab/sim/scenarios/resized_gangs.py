@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from asched.core.cluster.pod_groups import coscheduled_key
 from asched.core.framework.effects import Bind
-from asched.core.state.pod_groups import coscheduled_key
 from asched_lab.apiserver.resources import find
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.scenarios.coscheduled import CONFIG, GROUPS, coscheduled, labelled

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from asched.core.cluster.budget import SLICE_STEPS, Budget
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, FilterPlugin
-from asched.core.state.budget import SLICE_STEPS, Budget
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.builders import a_node
 from tests.plays.playbook import Play
 

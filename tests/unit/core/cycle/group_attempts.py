@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.points import I64, ScorePlugin
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.plays.gang_plays import uid_of
 from tests.plays.playbook import Play
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Done, Gone, Seen
 from asched.core.framework.effects import (
     Bind,
     DeletePod,
@@ -12,7 +13,6 @@ from asched.core.framework.effects import (
     PatchPodStatus,
 )
 from asched.core.model.kinds import POD, POD_GROUP
-from asched.core.state.facts import Done, Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 from tests.unit.core.preemption.group_stage import a_group

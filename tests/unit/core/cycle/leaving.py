@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from asched.core.cycle.look import DryRuns
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cycle.dry_runs import DryRuns
 from asched.core.model.kinds import (
     POD,
 )
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.facts import Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -1,10 +1,10 @@
 """Long lists are taken in over several turns, and nothing is decided on half of one."""
 
-from asched.core.cycle.backlog import LISTED_PER_TURN
+from asched.core.cluster.changes import Gone, Listed, Seen, WallClock
+from asched.core.cycle.turn_limit import LISTED_PER_TURN
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Gone, Listed, Seen, WallClock
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Done, Gone, Seen
 from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import (
     Bind,
@@ -18,11 +19,6 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SUCCESS, Code, Status, failure, unschedulable
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import (
-    Done,
-    Gone,
-    Seen,
-)
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.unit.core.cycle.binding_scene import Scene, flow

@@ -4,10 +4,17 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import (
+    ReadPending,
+    ReadPlaced,
+    Returned,
+    Seen,
+    TimedOut,
+    Unknown,
+)
 from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind, CallPlugin, ReadPod
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import ReadPending, ReadPlaced, Returned, Seen, TimedOut, Unknown
 from tests.builders import a_node
 from tests.unit.core.cycle.binding_scene import Scene, flow
 

@@ -1,12 +1,12 @@
 """What one pod may cost the others: attempts pause, in turns whose work is counted."""
 
 from asched.batch.groups.trial import TRY_STEPS
+from asched.core.cluster.audit import recount
+from asched.core.cluster.budget import SLICE_STEPS
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD, POD_GROUP
-from asched.core.state.audit import recount
-from asched.core.state.budget import SLICE_STEPS
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.plays.gang_plays import GANGS, a_group, a_member, bound
 from tests.plays.playbook import Play

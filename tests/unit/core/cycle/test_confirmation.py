@@ -4,18 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, settle, settle_lost
-from asched.core.framework.effects import (
-    LANDS_WITHIN_S,
-    Bind,
-    Effect,
-    PodRef,
-    ReadPod,
-    WaitFor,
-)
-from asched.core.model.kinds import NODE, POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import (
+from asched.core.cluster.changes import (
     Answer,
     Bound,
     Done,
@@ -27,6 +16,17 @@ from asched.core.state.facts import (
     TimedOut,
     Unknown,
 )
+from asched.core.cluster.cluster import Cluster
+from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, settle, settle_lost
+from asched.core.framework.effects import (
+    LANDS_WITHIN_S,
+    Bind,
+    Effect,
+    PodRef,
+    ReadPod,
+    WaitFor,
+)
+from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
 
 WEB = PodRef(namespace="default", name="web", uid="uid-web")

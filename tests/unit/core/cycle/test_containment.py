@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.changes import Bound, Seen
+from asched.core.cluster.invariant import InvariantError
 from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Bound, Seen
-from asched.core.state.invariant import InvariantError
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.batch_stage import LABEL, Batch, room
 from tests.plays.playbook import Play

@@ -1,8 +1,8 @@
 """Groups of scheduling.x-k8s.io played through the machine: gangs, and what is held for them."""
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Seen
 from tests.builders import a_pod
 from tests.plays.gang_plays import bound
 from tests.plays.label_gangs import a_member, a_play, group_seen, room, settled

@@ -2,15 +2,10 @@
 
 from typing import Any
 
-from asched.core.cycle.decided import (
-    BEST_MAX,
-    NAMED_MAX,
-    read,
-)
-from asched.core.cycle.history import DecisionStep
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cycle.history import BEST_MAX, NAMED_MAX, DecisionStep, read
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Refused, Seen
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.failure import (
     KEPT,
@@ -14,7 +15,6 @@ from asched.core.cycle.failure import (
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Refused, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play, ours
 

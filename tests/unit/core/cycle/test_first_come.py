@@ -2,9 +2,9 @@
 
 import pytest
 
+from asched.core.cluster.changes import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.state.facts import Fact, Listed, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.gang_plays import a_group, a_member, a_play
 from tests.plays.playbook import Play, ours

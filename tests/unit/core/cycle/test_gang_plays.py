@@ -1,8 +1,8 @@
 """Gangs played through the machine: all of them or none, and what those are told who stay."""
 
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.framework.effects import PatchPodStatus
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.plays.gang_plays import (
     a_group,

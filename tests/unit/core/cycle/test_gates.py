@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.volume_builders import KIND_OF, a_claim, a_csi_node, a_driver, a_volume

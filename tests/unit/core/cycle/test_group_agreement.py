@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1BETA1, Kind
 from asched.core.model.workload import PodGroup
-from asched.core.state.facts import Gone, Listed, Seen
 from tests.plays.gang_plays import a_member, a_play, bound, room_for
 from tests.plays.playbook import Play
 

@@ -10,12 +10,12 @@ import pytest
 
 from asched.batch.groups.attempt import GroupOutcome, Result
 from asched.batch.groups.condition import condition_patch
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 
 NOON_S = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 EARLIER = "2026-01-01T11:00:00Z"

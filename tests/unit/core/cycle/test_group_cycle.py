@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from asched.core.cluster.changes import Done, Refused, Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.state.facts import Done, Refused, Seen
-from asched.core.state.pods import PodInfo
 from tests.builders import a_node, a_pod
 from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, room_for, seen_group
 from tests.plays.playbook import Play

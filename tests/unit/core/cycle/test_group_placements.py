@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Patch
 from asched.core.framework.placements import (
     Assignments,
@@ -14,7 +15,6 @@ from asched.core.framework.placements import (
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.plays.gang_plays import a_member, bound, places, uid_of
 from tests.plays.playbook import Play

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import (
     DeletePod,
     EmitEvent,
     MarkVictim,
 )
 from asched.core.model.kinds import NODE, POD_DISRUPTION_BUDGET, POD_GROUP
-from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_pod
 from tests.unit.core.cycle.group_stage import Stage, cpus, low, member
 from tests.unit.core.preemption.group_stage import a_budget, a_group

@@ -4,13 +4,13 @@ from typing import Any
 
 from asched.batch.groups.search import PODS_MAX, Searches
 from asched.batch.placement.search import SPENT
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.framework.effects import DeletePod, MarkVictim, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.gangs.planted import planted
 from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, seen_group

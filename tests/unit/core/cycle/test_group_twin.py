@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.effects import Bind, EmitEvent, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE as _NODE
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.conformance.twins.pod_group import Answer, Group, Machine, Member, answers
 from tests.plays.playbook import Play

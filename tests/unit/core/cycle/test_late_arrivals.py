@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.cycle.standing import fault_of
+from asched.core.cluster import pod_classes
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cycle.place_faults import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.model.vast import VAST_BYTES
-from asched.core.state import pod_classes
-from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.gang_plays import bound
 from tests.plays.playbook import Play

@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.nodes import Aspect
 from asched.core.framework.points import (
     FilterPlugin,
     PreFilterPlugin,
@@ -14,8 +16,6 @@ from asched.core.framework.status import Status, pending, unschedulable
 from asched.core.model.kinds import (
     POD,
 )
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.nodes import Aspect
 from tests.builders import a_node, a_pod
 from tests.unit.core.cycle.leaving import Leaving, Scene, wants
 

@@ -2,6 +2,15 @@
 
 import pytest
 
+from asched.core.cluster.changes import (
+    Done,
+    Gone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+    Unknown,
+)
 from asched.core.cycle.confirmation import READ_AGAIN_S_MAX, SENDS_MAX
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
@@ -18,15 +27,6 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import (
-    Done,
-    Gone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-    Unknown,
-)
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
+from asched.core.cluster.changes import Bound, Done, Fact, Seen, Unknown
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Bound, Done, Fact, Seen, Unknown
 from tests.builders import a_node
 from tests.plays.dra_world import a_claim_object, a_pod
 from tests.plays.dra_worlds import a_class, a_slice

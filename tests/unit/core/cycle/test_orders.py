@@ -1,12 +1,12 @@
 """What the process around the machine has it do takes its place among the other facts."""
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.orders import LeaderDied, QueueAmended, Reconfigured
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.suspects import put_behind
-from asched.core.state.facts import Seen
 from asched.host.assemble import build_runners, reconfigured
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -7,6 +7,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import (
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    Refused,
+    Returned,
+    Seen,
+    Unknown,
+)
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
@@ -21,7 +31,6 @@ from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
-from asched.core.state.facts import Bound, Done, Fact, Gone, Refused, Returned, Seen, Unknown
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.unit.core.preemption.stage import a_high, a_low

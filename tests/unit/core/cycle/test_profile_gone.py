@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from asched.core.cluster.changes import Refused
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import Code, Status
-from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.reprofile import reprofile
-from asched.core.state.facts import Refused
 from asched.host.assemble import queue_profiles
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play

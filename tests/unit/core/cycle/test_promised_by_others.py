@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from asched.core.cluster.changes import Done
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
-from asched.core.state.facts import Done
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from asched.batch.capacity.warnings import NOTE, REASON
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota, LocalQueue
-from asched.core.state.facts import Gone, Seen
 from tests.plays.playbook import Play
 
 OWN = {"schedulerName": "default-scheduler"}

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from asched.core.cluster.changes import Bound, Fact, Refused, Seen
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Bound, Fact, Refused, Seen
 from tests.builders import a_node, a_pod
 from tests.unit.ops.recording.recorded import a_machine, ours
 

@@ -3,8 +3,8 @@
 import pytest
 
 from asched.batch.provisioning.adoption import TIME_IS_UP
+from asched.core.cluster.changes import Gone
 from asched.core.model.kinds import PROVISIONING_REQUEST
-from asched.core.state.facts import Gone
 from tests.plays.request_plays import HOLD_S, RequestPlay, again, held_play, room
 
 

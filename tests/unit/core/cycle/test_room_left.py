@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.core.cycle.leaving import Leaving, wants
 

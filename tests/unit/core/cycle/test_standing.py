@@ -1,9 +1,9 @@
 """Where a pod stands is right while the machine works; each way to be wrong has its name."""
 
-from asched.core.cycle.standing import fault_of, fault_of_count
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cycle.place_faults import fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -4,14 +4,14 @@ from collections.abc import Generator
 from typing import Any
 
 from asched.batch.backfill.search import FoundStart, search
+from asched.core.cluster.audit import recount
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.ends import DURATION, GRACE_S
+from asched.core.cluster.reservations import NodeNeed, Reservation, StartOrder
 from asched.core.cycle.context import Attempt
 from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.audit import recount
-from asched.core.state.ends import DURATION, GRACE_S
-from asched.core.state.facts import Seen
-from asched.core.state.reservations import NodeNeed, Reservation, StartOrder
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.batch_stage import Batch
 from tests.unit.core.cycle.attempts import run

@@ -1,12 +1,12 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
 from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
+from asched.core.cluster.audit import recount
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.ends import GRACE_S
+from asched.core.cluster.reservations import Reservations
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.audit import recount
-from asched.core.state.ends import GRACE_S
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import Reservations
 from tests.plays.batch_stage import LABEL, Batch, lasting, room, two_full_nodes
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Done, Refused, Seen
 from asched.core.framework.effects import Bind, Patch, PatchPodStatus
 from asched.core.model.meta import Record
-from asched.core.state.facts import Done, Refused, Seen
 from tests.builders import a_node
 from tests.plays.playbook import Play
 from tests.volume_builders import HOST, KIND_OF, a_claim, a_class, a_pod, a_volume

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.unit.core.cycle.worst_objects import WORST, Worst, ports

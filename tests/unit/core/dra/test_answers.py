@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra import answers as kept
 from asched.core.dra.answers import AnswerBook
 from asched.core.dra.demand import DeviceDemand
@@ -15,9 +18,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.plays.dra_worlds import a_claim, a_class, a_device, a_slice, asks, held
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import RESERVED_FOR_MAX, ResourceClaim
 from asched.core.model.decode import decode
@@ -10,8 +12,6 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.plays.dra_worlds import held
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.taint_rules import tainted
 from asched.core.model.claim import DeviceTaintRule
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_TAINT_RULE, RESOURCE_SLICE, Kind
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.plays.dra_worlds import DRIVER, NODE, World, a_claim, a_slice, asks
 
 

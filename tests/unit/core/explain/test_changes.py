@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
 from asched.insight.explain.of_nodes import another
 from asched.insight.explain.ways import SuggestedChange

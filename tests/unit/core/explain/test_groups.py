@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
-from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
 from asched.insight.explain.groups import company_of
 from tests.builders import a_node, a_pod

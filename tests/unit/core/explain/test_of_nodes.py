@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from asched.core.cluster.audit import recount
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
-from asched.core.state.audit import recount
-from asched.core.state.facts import Seen
 from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.of_nodes import evictions, labels, nodes
 from asched.insight.explain.ways import SuggestedChange, Way

@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
 from tests.plays.playbook import Play
 

@@ -5,9 +5,9 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
-from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
 from asched.insight.explain.ways import SuggestedChange
 from tests.plays.playbook import Play

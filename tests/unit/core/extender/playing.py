@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from asched.core.cluster.changes import Answer, Bound, Refused, Replied
 from asched.core.framework.effects import AskExtender, Effect
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Answer, Bound, Refused, Replied
 from tests.builders import NodeBuilder, PodBuilder
 from tests.plays.playbook import Play
 

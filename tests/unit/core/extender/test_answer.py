@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Bound, Refused, Seen
+from asched.core.cluster.nominated import Nominator
 from asched.core.config.defaults import configuration
 from asched.core.extender import wire
 from asched.core.extender.answer import NO_REASON, PRIORITY_MAX, UNKNOWN_NODE, Advisor
@@ -11,8 +13,6 @@ from asched.core.framework.effects import Bind
 from asched.core.framework.status import SKIP, SUCCESS, Status
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Bound, Refused, Seen
-from asched.core.state.nominated import Nominator
 from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.volume_builders import a_claim, a_volume, lose, see

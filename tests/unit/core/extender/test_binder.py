@@ -4,12 +4,20 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import (
+    Done,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Replied,
+    Seen,
+    Unknown,
+)
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.v1 import Extender
 from asched.core.extender.binder import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
 from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod, WaitFor
 from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Done, ReadGone, ReadPending, ReadPlaced, Replied, Seen, Unknown
 from tests.builders import a_node, a_pod, pending
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Done, Gone, Replied, Seen
 from asched.core.extender.consult import (
     WASTED_S,
 )
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Done, Gone, Replied, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from asched.core.cluster.changes import Fact, Refused, Replied, Seen
 from asched.core.framework.effects import AskExtender, Bind, Effect
 from asched.core.model.kinds import POD_GROUP
-from asched.core.state.facts import Fact, Refused, Replied, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, seen_group
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.results.peaks import NOT_FEASIBLE
+from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_runners
 from tests.builders import a_node, a_pod, pending, term
 from tests.plays.dra_worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import (
@@ -16,8 +18,6 @@ from asched.core.framework.status import (
     PointError,
 )
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.plays.playbook import Play
 

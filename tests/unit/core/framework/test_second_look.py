@@ -2,12 +2,12 @@
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed, still_takes
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
 from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 

@@ -4,16 +4,15 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Action, Seen, Trigger
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.holds import CONSUMES
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest
 from asched.core.plugins.check_and_hold import CheckAndHold
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.consumers import CONSUMES
-from asched.core.state.facts import Seen
 from tests.builders import a_pod
 
 OURS = "check-and-hold.asched.dev"

@@ -2,6 +2,9 @@
 
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang_shortages import Shortages
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
@@ -10,9 +13,6 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.plugins.coscheduling import Coscheduling
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.gang_shortages import Shortages
 from tests.builders import a_node, a_pod
 
 KEY = "scheduling.x-k8s.io:default/crew"

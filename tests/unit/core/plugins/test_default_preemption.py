@@ -2,10 +2,10 @@
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.status import Code
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.plays.dra_worlds import DRIVER, a_claim, a_class, a_slice, asks
 from tests.unit.core.preemption.stage import Stage, a_high, a_low

@@ -2,6 +2,8 @@
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status
 from asched.core.framework.waiting import WaitingPod, WaitingPods
@@ -10,8 +12,6 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
 from asched.core.model.workload import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from asched.core.plugins.gang_scheduling import PERMIT_TIMEOUT_S, GangScheduling
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.plugins.image_locality import ImageLocality
-from asched.core.state.cluster import Cluster
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 
 

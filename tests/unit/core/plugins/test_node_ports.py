@@ -6,11 +6,11 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_ports import NodePorts
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
 Port = tuple[int, str, str]  # number, protocol, address

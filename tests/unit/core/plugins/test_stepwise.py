@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster import budget
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.model.kinds import NODE
 from asched.core.plugins.node_affinity import NodeAffinity
 from asched.core.plugins.stepwise import CHUNK, PARTS_FEW
-from asched.core.state import gradual
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.view import NodeView
 from tests.builders import a_node, a_pod
 
 
@@ -40,7 +40,7 @@ def test_a_pod_with_thousands_of_node_terms_is_judged_in_slices(point: str) -> N
             slices += 1
         finally:
             cluster.budget.close()
-    compiled = 5 * PARTS_FEW // gradual.CHUNK
+    compiled = 5 * PARTS_FEW // budget.CHUNK
     assert slices == compiled + 5 * PARTS_FEW // CHUNK - 1
     assert found.tolist() == getattr(in_one_go, point)(pod, view, None).tolist()
     assert len(set(found.tolist())) == 2

@@ -2,14 +2,14 @@
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.placements import EVERYWHERE, Placement
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.plugins.topology_placement_generator import TopologyPlacementGenerator
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 
 RACK = "example.com/rack"

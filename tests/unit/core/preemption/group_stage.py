@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.framework.group_post_filter import EqualMembers, Probe
 from asched.core.framework.status import unschedulable
 from asched.core.framework.waiting import WaitingPods
@@ -14,8 +16,6 @@ from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
 from asched.core.model.workload import PodDisruptionBudget, PodGroup
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.sparing import victims_for
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from asched.host.assemble import Parts
 from tests.builders import PodBuilder, a_node, a_pod
 

@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
@@ -14,8 +16,6 @@ from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
 from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.pods import LabelSet
 from asched.core.config.gates import default_gates
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import LabelSet
 from tests.builders import a_node
 from tests.unit.core.preemption.disruption_budgets import budget
 from tests.unit.core.preemption.stage import Stage, a_high, a_low, shown

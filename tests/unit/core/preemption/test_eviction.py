@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Done, Gone, Refused, Returned, Seen, Unknown
 from asched.core.framework.effects import (
     DeletePod,
     Effect,
@@ -20,7 +21,6 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.preemption.eviction import Eviction, is_preempted
 from asched.core.preemption.under_way import Preemptor, UnderWay
-from asched.core.state.facts import Done, Gone, Refused, Returned, Seen, Unknown
 from asched.host.assemble import Parts
 from tests.builders import PodBuilder, a_node
 from tests.unit.core.preemption.stage import a_high, a_low

@@ -2,11 +2,11 @@
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.preemption.gangs import GangBudgets, is_of_gang
-from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_cluster, a_pod, pending
 
 

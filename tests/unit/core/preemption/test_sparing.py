@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Seen
 from tests.unit.core.preemption.group_stage import (
     HIGH,
     LOW,

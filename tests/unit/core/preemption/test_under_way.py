@@ -1,10 +1,10 @@
 """Preemptions under way: who is held back, until when, and what is forgotten with them."""
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.preemption.under_way import Preemptor, UnderWay
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.unit.core.preemption.group_stage import a_group
 

@@ -4,13 +4,13 @@ from collections import deque
 from itertools import chain
 from typing import Any
 
+from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.nominated import Nominator
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.nominated import Nominator
 
 
 class Turns:

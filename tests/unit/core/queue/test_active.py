@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.reprofile import reprofile
 from asched.testing import given, node, pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.queue.guarded_queue import GuardedQueue, GuardedQueueFactory
+from asched.core.queue.guarded import GuardedQueue, GuardedQueueFactory
 from asched.core.queue.observer import SilentQueue
 from asched.core.queue.queued import QueuedPod
 from asched.testing import given, node, pod

@@ -2,12 +2,12 @@
 
 from math import inf
 
-from asched.core.queue.backoff import BackoffTimes
+from asched.core.cluster.changes import Change
+from asched.core.cluster.nominated import Nominator
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.round import unknown_room
-from asched.core.state.changes import Change
-from asched.core.state.nominated import Nominator
 from tests.builders import a_node, a_pod
 from tests.unit.core.queue.queues import NODE_ADD, NOW_S, a_profile, a_queue, names
 

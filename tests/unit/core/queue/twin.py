@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import floor
 
+from asched.core.cluster.changes import UNSCHEDULABLE_POD, Change, Trigger, pod_actions
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.state.changes import UNSCHEDULABLE_POD, Change, Trigger, pod_actions
 
 #: What the twin returns from a walk: place -> names, as `waiting.Scene.names` tells them.
 Names = dict[str, list[str]]

@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from asched.core.cluster.changes import Action, Change, Trigger
+from asched.core.cluster.nominated import Nominator
 from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
-from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import Action, Change, Trigger
-from asched.core.state.nominated import Nominator
 
 PROFILE = "our-scheduler"
 NODE_LABEL = Trigger("Node", Action.UPDATE_NODE_LABEL)

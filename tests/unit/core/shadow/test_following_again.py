@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.state.audit import recount
+from asched.core.cluster.audit import recount
 from asched.insight.shadow import neighbours
 from asched.insight.shadow.following import AGAIN_S, BACKOFF_S, LATE_S
 from asched.insight.shadow.neighbours import ObservedBinding

@@ -2,9 +2,9 @@
 
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import POD
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 from asched.hardware.gpu.args import (
     EXPECTING,
     STRATEGIES,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling, LoadAwareSchedulingArgs
 from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric
 from asched.host.user_plugins.arguments import decoded

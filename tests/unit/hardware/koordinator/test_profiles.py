@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.facts import Seen
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling
 from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric
 from asched.testing import World, given, node, pod

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from asched import names
+from asched.core.cluster.changes import Listed
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.facts import Listed
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.hardware.load.overcommitment import LowRiskOverCommitment
 from asched.hardware.load.packing import TargetLoadPacking

@@ -1,9 +1,9 @@
 """What is known of nodes' use: samples, their age, and whose they are."""
 
+from asched.core.cluster.changes import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.core.state.facts import Gone, Seen
 from asched.hardware.load.expected import ExpectedUse
 from asched.hardware.load.usage import CPU, STALE_S, NodeUsage
 from tests.unit.hardware.load.worlds import NOW_S, World, a_node, a_pod

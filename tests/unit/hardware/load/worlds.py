@@ -4,14 +4,14 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from asched.core.cluster.changes import Listed, Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Listed, Seen
-from asched.core.state.pods import PodInfo
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.kube.polling import ListedObjects
 

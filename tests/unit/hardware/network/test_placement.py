@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.facts import Seen
 from asched.hardware.network.plugin import NetworkTopology
 from asched.testing import World, given, node, pod
 

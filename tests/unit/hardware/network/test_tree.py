@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from asched.hardware.network.sources import (
     HYPER_NODE,
     KAI_TOPOLOGY,

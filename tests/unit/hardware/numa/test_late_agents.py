@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Gone
 from asched.hardware.numa.fingerprint import fingerprint
 from asched.hardware.numa.match import (
     CacheArgs,

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
-from asched.core.state.facts import Seen
 from asched.hardware.numa.match import NodeResourceTopologyMatch
 from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
 from asched.testing import World, given, node, pod

@@ -4,13 +4,13 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
 
 Json = dict[str, Any]

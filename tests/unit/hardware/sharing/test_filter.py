@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
-from asched.core.state.pods import PodInfo
 from asched.hardware.sharing.devices import CONTAINERS_MAX, FreeDevices
 from asched.hardware.sharing.hami import HamiVGPUArgs
 from asched.hardware.sharing.plugin import HamiVGPU

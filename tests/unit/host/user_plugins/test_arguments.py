@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 from asched.host.user_plugins.arguments import ArgsError, instance_of, takes_cluster
 
 

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from asched.core.state.cluster import Cluster
+from asched.core.cluster.cluster import Cluster
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins import catalogue as user_plugins
 from asched.host.user_plugins.catalogue import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.defaults import configuration as a_configuration
 from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
-from asched.core.state.cluster import Cluster
 from asched.host.assemble import Parts, build_runners
 from asched.host.user_plugins import instances
 from asched.host.user_plugins.catalogue import Catalogue, of_class

@@ -5,12 +5,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from asched.core.cluster.changes import Bound, Fact, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Bound, Fact, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched.ops.recording.lines import RecordingHead

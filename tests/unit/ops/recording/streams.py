@@ -3,9 +3,9 @@
 import threading
 from pathlib import Path
 
+from asched.core.cluster.changes import Fact, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Fact, Seen
 from asched.ops.recording.recorder import Recorder
 from tests.builders import a_node, a_pod
 from tests.unit.ops.recording.recorded import a_head, a_machine, ours

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from asched.core.cluster.changes import Bound, Fact, Refused, Seen, Unknown
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Bound, Fact, Refused, Seen, Unknown
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.reading import Recording

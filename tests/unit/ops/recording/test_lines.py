@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from asched.core.cluster import changes
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen
 from asched.core.framework.effects import (
     AskExtender,
     Whole,
@@ -16,8 +18,6 @@ from asched.core.model.kinds import (
     POD,
     Kind,
 )
-from asched.core.state import facts
-from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.ops.recording.asked import asked_for
 from asched.ops.recording.lines import (
     LIST_PART,
@@ -76,13 +76,13 @@ def test_recordings_from_before_there_were_parts_or_versions_can_be_read(end: by
 
 
 def test_what_a_coroutine_raised_keeps_its_name_and_words() -> None:
-    (answer,) = through(facts.Raised(7, ZeroDivisionError("by nought")))
+    (answer,) = through(changes.Raised(7, ZeroDivisionError("by nought")))
 
     assert f"{type(answer.error).__name__}: {answer.error}" == "ZeroDivisionError: by nought"
 
 
 def test_what_no_recording_can_hold_is_named() -> None:
-    (answer,) = through(facts.Returned(7, object()))
+    (answer,) = through(changes.Returned(7, object()))
 
     assert isinstance(answer.value, NotKept)
     assert answer.value.type_name == "object"

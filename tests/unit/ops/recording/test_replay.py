@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Fact, Seen
 from asched.core.cycle.orders import LeaderDied
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Fact, Seen
 from asched.host.assemble import build_runners, reconfigured
 from asched.ops.recording.lines import UnusableRecordingError, effects_bytes
 from asched_lab.replay.comparing import ELSEWHERE, NOW, THEN

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import LANDS_WITHIN_S, ReadPod
 from asched.core.framework.per_node.adapter import (
     PerNode,
@@ -12,8 +14,6 @@ from asched.core.framework.per_node.adapter import (
     adapt,
 )
 from asched.core.framework.runner import run_alone
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from asched.plugin import (
     SKIP,
     Aspect,

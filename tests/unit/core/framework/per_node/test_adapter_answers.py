@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Done, Gone, Raised, Returned, TimedOut
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import CallPlugin, Pause
 from asched.core.framework.per_node.adapter import (
     LATE_TIMEOUT_S,
@@ -27,9 +30,6 @@ from asched.core.framework.status import (
     unschedulable,
 )
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Done, Gone, Raised, Returned, TimedOut
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod
 from tests.builders import pending as pending_pod
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Gone
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.per_node.views import LateNode, Node, Pod, Rejected
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Status, unschedulable
 from asched.core.model.kinds import NODE
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
 
 GPU = "nvidia.com/gpu"

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin
 from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedFilter
 from asched.core.framework.status import Status, unschedulable
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from tests.builders import a_cluster, a_node
 
 

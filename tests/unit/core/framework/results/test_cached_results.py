@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import default_configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone
@@ -14,8 +16,6 @@ from asched.core.model.kinds import NODE, POD, SERVICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Service
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
 from asched.host.assemble import Parts, build_runners
 from asched_lab.sim import mix
 

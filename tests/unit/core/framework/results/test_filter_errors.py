@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.framework.results.filter_errors import end_on_errors
+from asched.core.framework.results.feasible import end_on_errors
 from asched.core.framework.results.prepared import OperationCounts
 from asched.core.framework.status import PointError
-from asched.core.state.cluster import Cluster
 from tests.builders import a_pod, pending
 from tests.unit.core.framework.results.kernels import Cpus, cluster_of, prepared
 

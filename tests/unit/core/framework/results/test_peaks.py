@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.framework.results.peaks import (
-    BLOCK_ROWS,
-    NOT_FEASIBLE,
-    Peaks,
-    PeaksByDomain,
-)
+from asched.core.framework.results.ranking import BLOCK_ROWS, NOT_FEASIBLE, Peaks, PeaksByDomain
 
 #: Three levels: a block of blocks, and a few more.
 LARGE = BLOCK_ROWS**2 + 3 * BLOCK_ROWS + 7

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.points import PreFilterResult
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
@@ -16,7 +17,6 @@ from asched.core.framework.status import (
     unresolvable,
     unschedulable,
 )
-from asched.core.state.cluster import Cluster
 from tests.builders import a_pod, pending
 from tests.unit.core.framework.results.kernels import Cpus, Half, cluster_of, prepared
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.config.defaults import configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import Code, PointError
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE
-from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota, LocalQueue
@@ -13,8 +15,6 @@ from asched.core.plugins.capacity.quotas import (
     exceeds,
     exceeds_max,
 )
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import a_cluster, a_node
 
 GPU = "example.com/gpu"

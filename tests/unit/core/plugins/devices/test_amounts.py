@@ -2,6 +2,8 @@
 
 import msgspec
 
+from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.config import args as config
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim, ResourceSlice
@@ -10,8 +12,6 @@ from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from tests.builders import Json, a_cluster, a_node, a_pod, all_rows, pending
 
 GPU = "example.com/gpu"

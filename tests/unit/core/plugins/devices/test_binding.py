@@ -3,13 +3,13 @@
 from collections.abc import Generator
 from typing import Any
 
+from asched.core.cluster.changes import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
 from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.binding import ATTEMPTS_MAX
-from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
 from tests.plays.dra_world import GPU, DraWorld, a_claim_object, a_node, a_pod, allocated
 from tests.plays.dra_worlds import a_class, a_device, a_slice
 

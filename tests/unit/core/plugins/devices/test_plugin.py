@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from asched.core.cluster.changes import Seen
 from asched.core.dra import answer_codes
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
@@ -15,7 +16,6 @@ from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod, PodResourceClaimStatus
 from asched.core.plugins.devices.plugin import DynamicResources
-from asched.core.state.facts import Seen
 from tests.conformance.world import build
 from tests.plays.dra_world import GPU, DraWorld, a_claim_object, a_node, a_pod, allocated
 from tests.plays.dra_worlds import a_class, a_device, a_slice, asks, first_of

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Seen
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 from tests.topology_world import a_pod, affinity, term
 
 Json = dict[str, Any]

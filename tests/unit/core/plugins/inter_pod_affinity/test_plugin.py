@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from asched.core.cluster import topology
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.prepared import OperationCounts, PreparedFilter, PreparedScores
@@ -10,8 +12,6 @@ from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
 from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
-from asched.core.state import topology
-from asched.core.state.view import NodeView
 from tests.conformance.twins import inter_pod_affinity as twin
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from asched.core.cluster.affinity_terms import AffinityTerm
+from asched.core.cluster.many_terms import Counting
 from asched.core.plugins.inter_pod_affinity.terms import (
     ByKey,
     Namespaces,
     all_matching,
     term_matches,
 )
-from asched.core.state.affinity_terms import AffinityTerm
-from asched.core.state.many_terms import Counting
 from tests.topology_world import World, a_node, a_pod, affinity, term
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.prepared import OperationCounts, PreparedFilter
@@ -14,8 +16,6 @@ from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
 from asched.core.model.selector import equality_selector
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.conformance.twins import pod_topology_spread as twin
 from tests.topology_world import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
 

@@ -6,11 +6,11 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.view import NodeView
 from asched.core.config import args as config
 from asched.core.framework.status import Code
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.state.cluster import Cluster
-from asched.core.state.view import NodeView
 from tests.builders import (
     NodeBuilder,
     PodBuilder,

@@ -2,10 +2,10 @@
 
 import pytest
 
+from asched.core.cluster.pods import PodInfo
 from asched.core.config import args as config
 from asched.core.framework.status import Code
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.state.pods import PodInfo
 from tests.builders import PodBuilder, all_rows, pending
 from tests.conformance.twins import node_resources_fit as twin
 from tests.unit.core.plugins.resources.amount_worlds import GPU, HUGE, NIC, AmountWorld

@@ -6,10 +6,10 @@ The expected shares are worked out by hand from noderesources/resource_allocatio
 import numpy as np
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config import args as config
 from asched.core.framework.placements import EVERYWHERE, Assignments, Placement
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.state.cluster import Cluster
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
 
 GPU = "example.com/gpu"

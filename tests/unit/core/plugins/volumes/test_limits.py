@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.status import Code, Status, failure, unresolvable
 from asched.core.plugins.volumes.limits import (
     TOO_MANY,
     NodeVolumeLimits,
 )
-from asched.core.state.cluster import Cluster
 from tests.volume_builders import (
     a_claim,
     a_class,

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.changes import Done, Refused, Unknown
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import Patch
 from asched.core.framework.status import failure
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
@@ -18,8 +20,6 @@ from asched.core.plugins.volumes.reservation import (
     reserve,
     select_node,
 )
-from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Done, Refused, Unknown
 from tests.shared import shared_path
 from tests.volume_builders import (
     ZONE,

@@ -5,12 +5,12 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.view import NodeView
 from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import NodeSelector
 from asched.core.plugins.volumes.topology import Reach, allowed, reachable, selected
-from asched.core.state.budget import OutOfTurn
-from asched.core.state.view import NodeView
 from tests.volume_builders import HOST, ZONE, a_class, a_cluster, a_node
 
 CLUSTER = a_cluster(a_node("n1", "a"), a_node("n2", "b"), a_node("n3"))

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.config.merge import resolve
 from asched.core.framework.profile import build
@@ -19,9 +22,6 @@ from asched.core.plugins.volumes.claims import PodClaims
 from asched.core.plugins.volumes.limits import NodeVolumeLimits
 from asched.core.plugins.volumes.restrictions import VolumeRestrictions
 from asched.core.plugins.volumes.zone import VolumeZone
-from asched.core.state.cluster import Cluster
-from asched.core.state.nominated import Nominator
-from asched.core.state.pods import PodInfo
 from tests.conformance.twins import storage as twin
 from tests.volume_builders import judge, view_of
 from tests.volume_worlds import World

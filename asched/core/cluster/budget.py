@@ -1,0 +1,225 @@
+"""The budget of work in counted steps, not in time, so that equal facts give equal results.
+
+    charge ─> left: continue
+           ─> none left: OutOfTurn ─> the attempt is paused, other work runs, and the attempt starts
+                                      again in a later turn
+
+Work whose size a tenant controls charges before each part. The caller must cache the result of a
+part, so that the attempt, started again, gets past it without cost; every slice then gets further.
+The first part of a slice is always granted, whatever its size: the longest turn is a slice and one
+such part.
+
+Outside of the machine's turns there is no limit: tools and tests run to the end.
+
+Bounds  SLICE_STEPS per turn, SLICES_MAX slices per attempt, which then ends in an error: an
+        expensive pod delays no other.
+
+Work that precedes everything else, in slices: no fact is processed and nothing is decided
+between its turns, so that its result is as if it ran at once.
+
+    do(steps) ─> all of them, or as many as the budget allows ─> go_on() in the next turn, first
+
+Thousands of classes may be affected by one deleted pod, and a reload moves all waiting pods: such
+work is a generator that yields after each small part, having noted its cost.
+
+Outside of the machine's turns there is no limit: tools and tests run to the end.
+
+A list made from the many parts of one object, within the budget of each turn.
+
+A tenant may write tens of thousands of terms into one pod. Compiling each takes microseconds, all
+together more than a turn. Finished parts are kept, so that the next call continues.
+
+    Gradual(budget, parts, make, steps).all()   every part made, or OutOfTurn
+
+A few parts are made at once, without a charge.
+
+Lists in parts: which objects are applied at once, and which at the end.
+
+Pods without a node wait, because they are to be applied in the order of their creation; deletions
+wait until the last part is known.
+
+Bounds  a step handles LOOKED_AT_ONCE objects: a hundred thousand take 30 ms.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from asched.core.cluster.changes import Listed
+from asched.core.model.kinds import POD, Kind
+
+#: Approximate duration of a step, the unit in which costs are estimated. A search for devices
+#: checks one device in a fifth of it.
+STEP_US: Final = 10
+#: Steps of an attempt per turn: as long as other pods' cycles run in a turn.
+SLICE_STEPS: Final = 500
+#: Slices per attempt: ten seconds of work, kube-scheduler's limit of one node's device search.
+SLICES_MAX: Final = 2_000
+TOO_MUCH: Final = "the pod takes too much work to place"
+
+
+class OutOfTurn(Exception):  # noqa: N818
+    """The slice is used up: results so far are cached, and the attempt must be repeated. The text
+    is the error of an attempt that has used all its slices.
+    """
+
+
+class Budget:
+    """The rest of a slice, in steps."""
+
+    __slots__ = ("left", "spent")
+
+    def __init__(self) -> None:
+        self.left = math.inf
+        #: steps since the start
+        self.spent = 0.0
+
+    def open(self, steps: int = SLICE_STEPS) -> None:
+        """Begin a slice."""
+        self.left = steps
+
+    def close(self) -> None:
+        """No limit any more."""
+        self.left = math.inf
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.left <= 0
+
+    def charge(self, steps: float, doing: str = "") -> None:
+        """Call before work of this many steps. Raises OutOfTurn if nothing is left; `doing` names
+        the work for the error, should the attempt have used all its slices.
+        """
+        if self.left <= 0:
+            raise OutOfTurn(doing or TOO_MUCH)
+        self.note(steps)
+
+    def note(self, steps: float) -> None:
+        """Count work that cannot be postponed."""
+        self.left -= steps
+        self.spent += steps
+
+
+class Sliced:
+    """Pieces of work, one after the other. `budget` is checked after each part."""
+
+    def __init__(self) -> None:
+        self.budget = Budget()
+        #: the remaining pieces; truthy like the whole
+        self.pieces: deque[Iterator[None]] = deque()
+
+    def __bool__(self) -> bool:
+        """Whether work remains."""
+        return bool(self.pieces)
+
+    def do(self, steps: Iterator[None]) -> None:
+        """Start the work, once all before it is done."""
+        self.pieces.append(steps)
+        if len(self.pieces) == 1:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Continue as far as the budget allows."""
+        budget = self.budget
+        while self.pieces and budget.left > 0:
+            for _ in self.pieces[0]:
+                if budget.left <= 0:
+                    return
+            self.pieces.popleft()
+
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+#: This many parts are made without a charge; objects with more are treated as large.
+FEW: Final = 64
+#: Parts made between two charges.
+CHUNK: Final = 64
+
+
+class Gradual(Generic[P, R]):
+    """`steps` of the budget per part."""
+
+    __slots__ = ("_budget", "_make", "_parts", "_steps", "made")
+
+    def __init__(
+        self, budget: Budget, parts: Sequence[P], make: Callable[[P], R], steps: float = 1.0
+    ) -> None:
+        self._budget = budget
+        self._parts = parts
+        self._make = make
+        self._steps = steps
+        self.made: list[R] = []
+
+    def all(self) -> list[R]:
+        """The results of all parts. Raises OutOfTurn, and the errors of `make`."""
+        parts, made = self._parts, self.made
+        while len(made) < len(parts):
+            chunk = parts[len(made) : len(made) + CHUNK]
+            if len(parts) > FEW:
+                self._budget.charge(len(chunk) * self._steps)
+            for part in chunk:
+                made.append(self._make(part))
+        return made
+
+
+#: About as long as applying one object.
+LOOKED_AT_ONCE: Final = 128
+
+
+class _Begun:
+    """An unfinished list: keys received, and pods that wait."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.waiting: dict[str, Any] = {}
+
+
+class ListParts:
+    """The unfinished lists, by kind."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Kind, _Begun] = {}
+
+    def take(
+        self, fact: Listed
+    ) -> Generator[None, None, tuple[dict[str, Any], Container[str] | None]]:
+        """Objects to apply now, by key; and, with the last part, the keys of all existing objects.
+        In steps.
+        """
+        kind, objects = fact.kind, fact.objects
+        listed: dict[str, Any] = {}
+        for start in range(0, len(objects), LOOKED_AT_ONCE):
+            some: tuple[Any, ...] = objects[start : start + LOOKED_AT_ONCE]
+            listed.update((obj.metadata.key, obj) for obj in some)
+            yield
+        begun = self._begun.pop(kind, None)
+        if begun is None or not fact.part:
+            if not fact.has_more:
+                return listed, listed.keys()
+            begun = _Begun()
+        waiting, seen = begun.waiting, begun.seen
+        if not fact.has_more:
+            seen.update(waiting, listed)
+            waiting.update(listed)
+            return waiting, seen
+        self._begun[kind] = begun
+        for key, obj in list(listed.items()):
+            if kind is POD and not obj.spec.node_name:
+                waiting[key] = listed.pop(key)
+            else:
+                waiting.pop(key, None)
+        seen.update(listed)
+        return listed, None
+
+
+def gone(known: Mapping[str, Any], staying: Container[str]) -> Iterator[Any]:
+    """Objects that are not in a list any more; None for a step without any. The caller may drop
+    each from `known` before the next.
+    """
+    for number, key in enumerate(tuple(known), 1):
+        if key not in staying:
+            yield known[key]
+        elif not number % LOOKED_AT_ONCE:
+            yield None

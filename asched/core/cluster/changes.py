@@ -1,0 +1,456 @@
+"""Changes: what a fact altered, in the terms of the queue (upstream: cluster events).
+
+A change is a resource and an action. One fact can cause several: a node update causes one for each
+aspect that differs, in a fixed order, and none for a heartbeat.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/events.go,
+pkg/scheduler/eventhandlers.go
+
+Logs of changes in order, so that readers need not compare everything.
+
+Readers keep a cursor and read the entries after it. The version of the logged data is the log's
+`end`: equal ends mean no change. A cursor before the first entry, -2, is never valid.
+
+Facts: the inputs of the core, from a watch or as answers to effects.
+
+A watch delivers three kinds. `Seen` and `Gone` are about one object; `Listed` replaces the known
+objects of a kind, so that a relist neither loses nor invents any: objects not in it are gone.
+Answers have the id of their effect (`framework/effects.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntFlag
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.meta import Record
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.quantity import parse
+
+
+class Action(IntFlag):
+    """Bits of an action; their numeric order is part of matching."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+    #: An enum's hash is a Python function, and every change is looked up by its action.
+    __hash__ = int.__hash__
+
+
+ACTION_TEXT: Final[Mapping[Action, str]] = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+#: Resources of changes besides the names of kinds: pods with and without a node, and the wildcard.
+ASSIGNED_POD: Final = "AssignedPod"
+UNSCHEDULABLE_POD: Final = "UnschedulablePod"
+WILDCARD: Final = "*"
+
+
+class Trigger(NamedTuple):
+    """(resource, action): what happened, or what a plugin registered for; `label` is its name in
+    metrics.
+    """
+
+    resource: str
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.custom_label or self.resource + ACTION_TEXT.get(self.action, "")
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource == WILDCARD and self.action == Action.ALL
+
+    def matches(self, incoming: "Trigger") -> bool:
+        """Whether an incoming trigger matches this registration (runtime reference 1.6)."""
+        same = self.resource in (WILDCARD, incoming.resource) or (
+            self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+SCHEDULE_ATTEMPT_FAILURE: Final = Trigger(WILDCARD, Action.ALL, "ScheduleAttemptFailure")
+BACKOFF_COMPLETE: Final = Trigger(WILDCARD, Action.ALL, "BackoffComplete")
+POP_FROM_BACKOFF_Q: Final = Trigger(WILDCARD, Action.ALL, "PopFromBackoffQ")
+FORCE_ACTIVATE: Final = Trigger(WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT: Final = Trigger(WILDCARD, Action.ALL, "UnschedulableTimeout")
+ASSIGNED_POD_ADD: Final = Trigger(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE: Final = Trigger(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD: Final = Trigger(UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE: Final = Trigger(UNSCHEDULABLE_POD, Action.UPDATE)
+NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
+NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
+#: A promise to a waiting pod was withdrawn or moved to another time.
+RESERVATION_MOVED: Final = Trigger("Reservation", Action.DELETE)
+
+
+class Change(Struct, frozen=True, gc=False):
+    """One trigger with the versions of the object: None where it did not exist, or is not passed
+    on.
+    """
+
+    trigger: Trigger
+    old: Record | None = None
+    new: Record | None = None
+    #: Only pods of at most this priority are concerned (a withdrawn nomination); None for all.
+    priority_at_most: int | None = None
+    #: Upstream has no such change: it requeues only pods that fit at that moment.
+    only_if_fits: bool = False
+    #: `old` is one of several equal pods that left: other nodes than its own have room, too.
+    is_of_many: bool = False
+
+
+def node_actions(old: Node, new: Node) -> list[Action]:
+    """The aspects in which two versions of a node differ, in upstream's order; none for a
+    heartbeat.
+    """
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _amounts(old.status.allocatable) != _amounts(new.status.allocatable):
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if (old.spec.taints or ()) != (new.spec.taints or ()):
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return actions
+
+
+def _amounts(resources: Mapping[str, str | int | float] | None) -> dict[str, object]:
+    return {name: parse(amount) for name, amount in (resources or {}).items()}
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {c.type: c.status for c in node.status.conditions or ()}
+
+
+def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
+    """The aspects in which two versions of a pod differ; `[UPDATE]` without any.
+
+    `scaled_down` says whether any request of the pod decreased (see `model/requests.py`).
+    """
+    actions = []
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        actions.append(Action.UPDATE_POD_LABEL)
+    if scaled_down:
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations or ()) != len(new.spec.tolerations or ()):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if (old.status.resource_claim_statuses or ()) != (new.status.resource_claim_statuses or ()):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return actions or [Action.UPDATE]
+
+
+#: Entries per summarized block. A guess: fewer are quickly read one by one.
+BLOCK: Final = 256
+#: Results cached until the next entry.
+FOUND_MAX: Final = 16
+E = TypeVar("E")
+
+#: Entries stored before the older half is dropped (readers then start again). A guess: 64 Ki
+#: decisions between two reads of one reader.
+LOG_ENTRIES_MAX: Final = 1 << 16
+
+
+class ChangeLog(Generic[E]):
+    """Entries of one kind; the oldest are dropped."""
+
+    __slots__ = ("_base", "_entries", "_entries_max", "end")
+
+    def __init__(self, entries_max: int | None = None) -> None:
+        self._entries_max = entries_max or LOG_ENTRIES_MAX
+        self._base = 0
+        self._entries: list[E] = []
+        #: grows with every entry; read-only
+        self.end = 0
+
+    def append(self, entry: E) -> None:
+        self._entries.append(entry)
+        self.end += 1
+        if len(self._entries) > self._entries_max:
+            cut = self._entries_max // 2
+            del self._entries[:cut]
+            self._base += cut
+
+    def forget(self) -> None:
+        """Make all cursors invalid: every reader starts again."""
+        self._base = self.end = self.end + 2  # not by one, as for an entry
+        self._entries.clear()
+
+    def since(self, cursor: int) -> Sequence[E] | None:
+        """The entries after the cursor; None if these have been dropped."""
+        return self._entries[cursor - self._base :] if cursor >= self._base else None
+
+
+class Reader(Generic[E]):
+    """A reader with its own cursor."""
+
+    __slots__ = ("_cursor", "_log")
+
+    def __init__(self, log: ChangeLog[E]) -> None:
+        self._log = log
+        self._cursor = -1
+
+    def news(self) -> Sequence[E] | None:
+        """The entries since the last call; None if unknown, as in the first call."""
+        cursor, self._cursor = self._cursor, self._log.end
+        return self._log.since(cursor)
+
+
+class RowLog(ChangeLog[tuple[int, int]]):
+    """(row, aspects) of rows that changed; aspects are those of `nodes.Aspect`, as plain integers
+    (combining enum members is slow).
+
+    A class of pods that has waited long has missed thousands of entries, mostly about the same
+    rows, and so have a thousand other classes: whole blocks of entries are summarized once for all.
+    """
+
+    __slots__ = ("_blocks", "_found", "_found_at", "last")
+
+    def __init__(self, entries_max: int | None = None) -> None:
+        super().__init__(entries_max)
+        #: the newest entry: all that a reader with the cursor `end` - 1 has missed
+        self.last = (-1, 0)
+        #: results of `rows` since the newest entry
+        self._found: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._found_at = -1
+        #: summaries of blocks: all aspects together, and row -> aspects
+        self._blocks: dict[int, tuple[int, dict[int, int]]] = {}
+
+    def add(self, row: int, aspects: int) -> None:
+        self.last = (row, aspects)
+        self.append(self.last)
+
+    def touched(self, cursor: int) -> int | None:
+        """All aspects in which any row changed since the cursor; None if unknown."""
+        if cursor < self._base:
+            return None
+        found = 0
+        begin, end = self._whole_blocks(cursor)
+        for number in range(begin, end):
+            found |= self._block(number)[0]
+        for _, aspects in self._outside(cursor, begin, end):
+            found |= aspects
+        return found
+
+    def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
+        """Rows that changed in one of the aspects since the cursor; None if unknown.
+
+        Usually several readers have the same question before the next entry.
+        """
+        known, asked = self._found, (cursor, aspects)
+        if self._found_at != self.end or len(known) >= FOUND_MAX:
+            known.clear()
+            self._found_at = self.end
+        elif asked in known:
+            return known[asked]
+        if cursor < self._base:
+            return None
+        if self.end - cursor < BLOCK:  # usually
+            entries = self._entries[cursor - self._base :]
+            found = known[asked] = tuple({row for row, touched in entries if touched & aspects})
+            return found
+        begin, end = self._whole_blocks(cursor)
+        entries = self._outside(cursor, begin, end)
+        rows = {row for row, touched in entries if touched & aspects}
+        for number in range(begin, end):
+            union, by_row = self._block(number)
+            if union & aspects:
+                rows.update([row for row, touched in by_row.items() if touched & aspects])
+        found = known[asked] = tuple(rows)
+        return found
+
+    def forget(self) -> None:
+        super().forget()
+        self._blocks.clear()
+        self._found.clear()
+
+    def _whole_blocks(self, cursor: int) -> tuple[int, int]:
+        """The range of blocks whose entries all came after the cursor: first, and end."""
+        if self.end - cursor < BLOCK:  # usually
+            return 0, 0
+        begin, end = -(-cursor // BLOCK), self.end // BLOCK
+        return (begin, end) if begin < end else (0, 0)
+
+    def _outside(self, cursor: int, begin: int, end: int) -> list[tuple[int, int]]:
+        """The entries since the cursor outside of these blocks."""
+        base, entries = self._base, self._entries
+        if begin == end:
+            return entries[cursor - base :]
+        return entries[cursor - base : begin * BLOCK - base] + entries[end * BLOCK - base :]
+
+    def _block(self, number: int) -> tuple[int, dict[int, int]]:
+        """The summary of a block."""
+        found = self._blocks.get(number)
+        if found is None:
+            start = number * BLOCK - self._base
+            union, by_row = 0, dict[int, int]()
+            for row, aspects in self._entries[start : start + BLOCK]:
+                union |= aspects
+                by_row[row] = by_row.get(row, 0) | aspects
+            if len(self._blocks) > self._entries_max // BLOCK:  # most are of dropped entries
+                self._blocks = {n: b for n, b in self._blocks.items() if n * BLOCK >= self._base}
+            found = self._blocks[number] = union, by_row
+        return found
+
+
+class ObjectLog(ChangeLog[tuple[str, str]]):
+    """(resource, key) of every object that appeared, changed, was assumed or was deleted."""
+
+    __slots__ = ()
+
+    def add(self, resource: str, key: str) -> None:
+        self.append((resource, key))
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """Base of all facts."""
+
+
+# --- from watches --------------------------------------------------------------------------------
+
+
+class Seen(Fact, frozen=True):
+    """The newest version of an object, added or changed."""
+
+    kind: Kind
+    obj: Record
+
+
+class Gone(Fact, frozen=True):
+    """The object was deleted (or left the watch's selector); `obj` is its last known version."""
+
+    kind: Kind
+    obj: Record
+
+
+class Listed(Fact, frozen=True):
+    """A complete list of a kind, or a part of one: parts are numbered from 0, and the last one has
+    no more after it. A list that starts again replaces an unfinished one.
+    """
+
+    kind: Kind
+    objects: tuple[Record, ...]
+    part: int = 0
+    has_more: bool = False
+
+
+class WallClock(Fact, frozen=True):
+    """The offset of the wall clock from the steady time of turns, in seconds."""
+
+    ahead_s: float
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+class Answer(Fact, frozen=True):
+    """Base of the outcomes of effects."""
+
+    effect_id: int
+
+
+class Bound(Answer, frozen=True):
+    """The API server accepted the binding."""
+
+
+class Refused(Answer, frozen=True):
+    """The API server certainly did not carry the effect out.
+
+    `code` is the HTTP status, 0 for our own refusals.
+    """
+
+    code: int
+    message: str
+    reason: str = ""  # metav1.Status.reason, e.g. Conflict
+
+
+class Unknown(Answer, frozen=True):
+    """No usable answer arrived: the effect may or may not have been carried out."""
+
+    message: str
+
+
+class Done(Answer, frozen=True):
+    """A write succeeded. `obj` is the JSON object of the answer, if the effect requests it."""
+
+    obj: dict[str, Any] | None = None
+
+
+class Replied(Answer, frozen=True):
+    """An extender answered; `value` is its JSON, which may be anything."""
+
+    value: Any
+
+
+class ReadPlaced(Answer, frozen=True):
+    """A pod that was read back has this node."""
+
+    node: str
+
+
+class ReadPending(Answer, frozen=True):
+    """A pod that was read back has no node."""
+
+
+class ReadGone(Answer, frozen=True):
+    """A pod that was read back does not exist any more, or has another uid."""
+
+
+class Returned(Answer, frozen=True):
+    """A coroutine of a plugin returned a value."""
+
+    value: Any
+
+
+class Raised(Answer, frozen=True):
+    """A coroutine of a plugin raised."""
+
+    error: BaseException
+
+
+class TimedOut(Answer, frozen=True):
+    """A wait reached its deadline."""

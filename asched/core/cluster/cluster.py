@@ -1,0 +1,450 @@
+"""The known state of the cluster: the only writer of all columns and stores.
+
+    facts ──> apply ──> ObservedChange(kind, old, new) …   the queue derives changes from these
+    assume / forget                                        the cycle reserves, failures release
+    holds                                                  reservations for pods to come
+    supposing                                              tentative changes, undone at the end
+
+The states of a pod:
+
+    unseen ─Seen, no node─> pending ─assume─> assumed ─Seen, node─> placed ─Gone─> unseen
+                               ^                 │
+                               └─────forget──────┘
+
+An assumed pod stays until the watch confirms it, it is forgotten, or it is deleted; it does not
+expire. A pod on an unknown node is an orphan and counts nowhere until the node appears.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from asched.core.cluster.budget import Budget, ListParts, gone
+from asched.core.cluster.changes import Fact, Gone, Listed, Seen, WallClock
+from asched.core.cluster.counters import AnyCounterKey, PodCounter
+from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
+from asched.core.cluster.invariant import InvariantError, broken
+from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
+from asched.core.cluster.nominated import Refusals
+from asched.core.cluster.objects import RULED_BY_SPEC, Objects
+from asched.core.cluster.occupancy import Occupancy
+from asched.core.cluster.pod_classes import PodClasses
+from asched.core.cluster.pod_groups import PodGroups, by_age
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.supposition import Supposition
+from asched.core.cluster.topology import TopologyCounters
+from asched.core.cluster.usage import NamespaceUsage, Priorities
+from asched.core.cluster.view import NodeView
+from asched.core.cluster.volumes import VolumeIndex
+from asched.core.cluster.weakly import weakly
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.storage import NO_STORAGE
+
+C = TypeVar("C")
+
+
+class ObservedChange(NamedTuple):
+    """One object's change of version; None where it did not or does not exist."""
+
+    kind: Kind
+    old: Any
+    new: Any
+
+
+class CannotAssumeError(Exception):
+    """The pod already counts on a node; the message is upstream's."""
+
+
+class Cluster(Objects):
+    """The whole state. Rules read; only the machine calls methods that change something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.budget = Budget()
+        self.nodes = NodeTable()
+        self.classes = PodClasses(self.budget)
+        self.topology = TopologyCounters(self.nodes, self.budget)
+        self.occupancy = Occupancy()
+        self.refusals = Refusals(self.nodes)
+        self.volumes = VolumeIndex(self.nodes, weakly(self.stored))
+        self.pod_groups = PodGroups()
+        self.consumers = Consumers()
+        self.holds = Holds(self.nodes, weakly(self._count_held))
+        self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
+        self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
+        self.priorities = Priorities()  # counts of pods on known nodes by priority
+        self.usage = NamespaceUsage(self.placed, self.holds.pods)
+        self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
+        self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
+        #: change with pods that have more than amounts; settled: without changes by trials
+        self.counts = self.counts_settled = 0
+        self.is_supposed = False  #: whether a long trial has removed existing pods
+        self.wall_clock_s = 0.0  # since 1970, from the machine's last turn; 0: unknown
+        self.wall_ahead_s = 0.0
+        #: ignored objects, whose derived data cannot be computed, with the error
+        self.unreadable: list[tuple[str, Exception]] = []
+        self._list_parts = ListParts()
+        self._broken: InvariantError | None = None
+        self._singletons: dict[Any, Any] = {}
+
+    # --- for readers -----------------------------------------------------------------------------
+
+    def view(self) -> NodeView:
+        return NodeView(self.nodes)
+
+    def singleton(self, make: Callable[["Cluster"], C]) -> C:
+        """Data that a rule derives from the cluster for all profiles, made on first use."""
+        found = self._singletons.get(make)
+        if found is None:
+            found = self._singletons[make] = make(self)
+        return found
+
+    def pods_on(self, row: int) -> Mapping[str, PodInfo]:
+        """Uid -> pod on a row, including assumed and terminating ones."""
+        return self._rows[row]
+
+    def node_of(self, name: str) -> Node | None:
+        row = self.nodes.row_of.get(name)
+        return None if row is None else self.nodes.node_at[row]
+
+    def counter(self, key: AnyCounterKey) -> PodCounter:
+        """Counts of the pods that match a key, made on first use."""
+        return self.topology.counter(key)
+
+    # --- facts -----------------------------------------------------------------------------------
+
+    def begin_turn(self, now_s: float, *, is_quiet: bool) -> None:
+        """`is_quiet`: no attempt is open, so that rows may be given back. Raises InvariantError,
+        also for an invariant broken between two turns.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self.topology.on_trial:
+            raise InvariantError("broken invariant of the columns: a trial ends before its turn")
+        self.wall_clock_s = now_s + self.wall_ahead_s
+        if is_quiet and self.nodes.cut():
+            del self._rows[self.nodes.height :]
+
+    def apply(self, fact: Fact) -> list[ObservedChange]:
+        """Apply a watch fact to the columns; returns changes that rules may read."""
+        match fact:
+            case Seen():
+                return self._see(fact.kind, fact.obj)
+            case Gone():
+                return self._lose(fact.kind, fact.obj)
+            case Listed():
+                return [sight for sight in self.relist(fact) if sight is not None]
+            case WallClock():
+                self.wall_clock_s += fact.ahead_s - self.wall_ahead_s
+                self.wall_ahead_s = fact.ahead_s
+        return []
+
+    def _see(self, kind: Kind, obj: Any) -> list[ObservedChange]:
+        cls = None
+        if kind is POD and obj.spec.node_name:
+            try:  # nothing has been written yet
+                cls = self.classes.class_of(obj)
+                obj = self.classes.lean(obj, cls)
+                _derive(cls)
+            except Exception as error:  # noqa: BLE001 - reported by the machine
+                self.unreadable.append((f"pod {obj.key}", error))
+                return []
+        try:
+            if kind is POD:
+                return self._see_pod(obj, cls)
+            if kind is NODE:
+                return [self._see_node(obj)]
+            if self._put_plain(kind, obj):
+                return []
+            return [ObservedChange(kind, self._put_object(kind, obj), obj)]
+        except Exception as e:
+            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly known", e) from e
+
+    def _lose(self, kind: Kind, obj: Any) -> list[ObservedChange]:
+        try:
+            return self._lose_object(kind, obj)
+        except Exception as e:
+            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly gone", e) from e
+
+    def _half_done(self, invariant: str, cause: Exception) -> InvariantError:
+        """The error for an incomplete change; each later turn raises it, too."""
+        self._broken = self._broken or broken(invariant, cause)
+        return self._broken
+
+    def _lose_object(self, kind: Kind, obj: Any) -> list[ObservedChange]:
+        if kind is POD:
+            known = self.pods_seen.get(obj.key)
+            if known is None or known.uid != obj.uid:
+                return []
+            return [self._lose_pod(known, obj)]
+        if kind is NODE:
+            return self._lose_node(obj)
+        old = self._drop_object(kind, obj.metadata.key)
+        return [ObservedChange(kind, old, None)] if old is not None else []
+
+    def relist(self, fact: Listed) -> Iterator[ObservedChange | None]:
+        """Apply a list, or a part of one, one object per step, also for unchanged ones (None).
+        Nothing else of its kind may be applied until its end. Waiting pods come last, by age.
+        """
+        kind = fact.kind
+        self._spoken[kind.resource] = kind
+        listed, staying = yield from self._list_parts.take(fact)
+        known: Mapping[str, Any] = self.pods_seen if kind is POD else self._stored(kind)
+        if kind is NODE:
+            known = {n.name: n for _, n in self.nodes.nodes()}
+        if staying is not None:
+            for obj in gone(known, staying):
+                yield from self._lose(kind, obj) if obj is not None else (None,)
+        for step in by_age(listed) if kind is POD else listed.items():
+            if step is None:
+                yield None
+                continue
+            key, obj = step
+            old: Any = known.get(key)
+            same = old is not None and old.metadata.uid == obj.metadata.uid
+            if same and old.metadata.resource_version == obj.metadata.resource_version != "":
+                yield None
+                continue
+            if old is not None and not same:
+                yield from self._lose(kind, old)
+            yield from self._see(kind, obj)
+
+    def _touch(self, kind: Kind, key: str) -> None:
+        super()._touch(kind, key)
+        if kind.resource in RULED_BY_SPEC:
+            self.pod_groups.object_moved(kind, key, self.get(kind, key))
+        self.volumes.touch(kind, key)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def _see_node(self, node: Node) -> ObservedChange:
+        old = self.node_of(node.name)
+        self.journal.node_seen(old, node)
+        row, is_new = self.nodes.put(node)
+        while len(self._rows) <= row:
+            self._rows.append({})
+        if is_new:
+            self.volumes.node_came(node.name, row)
+            for info in self._orphans.pop(node.name, {}).values():
+                self._place(info, row)
+        elif old is not None and old.labels != node.labels:
+            changed = {key for key, _ in old.labels.items() ^ node.labels.items()}
+            self.topology.relabel(row, changed)
+        self.holds.row_moved(row)
+        return ObservedChange(NODE, old, node)
+
+    def _lose_node(self, node: Node) -> list[ObservedChange]:
+        old = self.node_of(node.name)
+        row = self.nodes.row_of.get(node.name)
+        if old is None or row is None:
+            return []
+        self.journal.note(NODE, node.name, old)
+        stranded = dict(self._rows[row])
+        for info in stranded.values():
+            self._displace(info)
+            info.row = -1
+        if stranded:
+            self._orphans[node.name] = stranded
+        self.holds.node_goes(row, node.name)
+        self.volumes.node_goes(node.name, row)
+        self.nodes.remove(node.name)
+        self.refusals.node_goes(node.name)
+        self.topology.forget_uncarried(old.labels)
+        return [ObservedChange(NODE, old, None)]
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def _see_pod(self, pod: Pod, cls: PodClass | None) -> list[ObservedChange]:
+        key, sights = pod.key, []
+        old = self.pods_seen.get(key)
+        if old is not None and old.metadata.uid != pod.metadata.uid:
+            sights.append(self._lose_pod(old, old))
+            old = None
+        self.pods_seen[key] = pod
+        self.pod_groups.see(pod, old)
+        if cls is not None:
+            sights += self._settle(pod, cls)
+        return [*sights, ObservedChange(POD, old, pod)]
+
+    def _settle(self, pod: Pod, cls: PodClass) -> list[ObservedChange]:
+        """Apply the node of a pod from the API, which replaces an assumed node."""
+        info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
+        if info is not None:
+            stays = (
+                info.node_name == pod.spec.node_name
+                and info.pod.is_terminating == pod.is_terminating
+            )
+            if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
+                if info.row >= 0 and (moved := self.classes.moved(info.pod, pod)):
+                    self.nodes.log.add(info.row, moved)
+                info.pod, info.assumed = pod, False
+                return []
+            if info.assumed:
+                gives_way.append(ObservedChange(POD, info.pod.on(info.node_name), None))
+            self._unplace(info)
+        fresh = PodInfo(pod, cls)
+        self._put(fresh, pod.spec.node_name)
+        if info is None:
+            self.refusals.foreign_pod(fresh, self.wall_clock_s)
+        return gives_way
+
+    def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
+        """Count a placed pod by other labels if nothing else changed, as after each binding."""
+        old = info.cls
+        if not old.is_relabelled(cls):
+            return False
+        self.journal.pod_moves(info, self.classes.record_of(info))
+        cls.take_over(old)
+        info.cls = cls
+        if info.row >= 0:
+            self.nodes.log.add(info.row, POD_LABELS)
+            if self.topology.relabel_pod(info, old.label_set):
+                self.note_counts()
+        return True
+
+    def _lose_pod(self, known: Pod, last: Pod) -> ObservedChange:
+        self.classes.gone(self.pods_seen.pop(known.key, known))
+        info = self.placed.get(known.uid)
+        if info is not None and (not info.assumed or last.spec.node_name):
+            self._unplace(info)
+        self.pod_groups.lose(known)
+        # The last version may have a placement that the watch did not deliver.
+        return ObservedChange(POD, last if last.spec.node_name else known, None)
+
+    def assume(self, info: PodInfo, node_name: str) -> None:
+        """Count a pod on a node before the API does. Raises CannotAssumeError."""
+        if info.pod.metadata.uid in self.placed:
+            raise CannotAssumeError(
+                f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
+            )
+        _derive(info.cls)
+        info.assumed = True
+        self._put(info, node_name)
+
+    def forget(self, info: PodInfo) -> bool:
+        """Release an assumed pod's place. False if it is not assumed (any more)."""
+        held = self.placed.get(info.pod.uid)
+        if held is None or not held.assumed:
+            return False
+        self._unplace(held)
+        held.assumed = False
+        return True
+
+    def is_assumed(self, uid: str) -> bool:
+        info = self.placed.get(uid)
+        return info is not None and info.assumed
+
+    def _put(self, info: PodInfo, node_name: str) -> None:
+        uid, info.node_name = info.pod.metadata.uid, node_name
+        try:
+            self.journal.pod_comes(uid)
+            self.placed[uid] = info
+            self.pod_groups.place(info.pod)
+            self.consumers.place(info)
+            self.usage.move(info, 1)
+            row = self.nodes.row_of.get(node_name)
+            if row is None:
+                self._orphans.setdefault(node_name, {})[uid] = info
+            else:
+                self._place(info, row)
+        except Exception as e:
+            raise self._half_done(f"pod {info.pod.key} counts wholly on {node_name}", e) from e
+
+    def _unplace(self, info: PodInfo) -> None:
+        try:
+            self._take_away(info)
+        except Exception as e:
+            raise self._half_done(f"pod {info.pod.key} counts nowhere any more", e) from e
+
+    def _take_away(self, info: PodInfo) -> None:
+        self.journal.pod_moves(info, self.classes.record_of(info))
+        if self.placed.pop(info.pod.uid, None) is not None:
+            self.usage.move(info, -1)
+        self.pod_groups.displace(info.pod)
+        self.consumers.displace(info.pod.uid)
+        if info.row >= 0:
+            self._displace(info)
+        else:
+            lost = self._orphans.get(info.node_name)
+            if lost is not None:
+                lost.pop(info.pod.uid, None)
+                if not lost:
+                    del self._orphans[info.node_name]
+        info.row, info.node_name = -1, ""
+
+    def _place(self, info: PodInfo, row: int) -> None:
+        info.row = row
+        self.priorities[info.pod.priority] += 1
+        self._count(info, row, 1)
+        self.nodes.log.add(row, PODS_MOVED)
+        self.holds.row_moved(row)
+
+    def _displace(self, info: PodInfo) -> None:
+        self.priorities.down(info.pod.priority)
+        self._count(info, info.row, -1)
+        self.nodes.log.add(info.row, PODS_MOVED)
+
+    def _count(self, info: PodInfo, row: int, sign: int) -> None:
+        """Update every column and index that depends on pods, by one pod."""
+        try:
+            if sign > 0:
+                self._rows[row][info.pod.metadata.uid] = info
+            else:
+                del self._rows[row][info.pod.metadata.uid]
+            self._count_unlisted(info, row, sign)
+        except Exception as e:
+            raise self._half_done(f"row {row} counts pod {info.pod.key} wholly or not", e) from e
+
+    def _count_unlisted(self, info: PodInfo, row: int, sign: int) -> None:
+        cls = info.cls
+        self.nodes.pod_amounts.move(cls, row, sign)
+        self.nodes.columns.write["pod_count"][row] += sign
+        if cls.host_ports or cls.claim_names:
+            self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
+            self.note_counts()
+        if cls.storage is not NO_STORAGE:
+            self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
+        if self.topology.move(info, row, sign):
+            self.note_counts()
+
+    def note_counts(self) -> None:
+        self.counts += 1
+        if not self.topology.on_trial:
+            self.counts_settled += 1
+
+    def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
+        """As for pods, but no pod can be found there and evicted."""
+        try:
+            if isinstance(what, HeldAmounts):
+                self.nodes.pod_amounts.move(what, row, sign)
+                self.nodes.columns.write["pod_count"][row] += sign * what.pods
+            else:
+                self._count_unlisted(what, row, sign)
+                self.usage.move(what, sign)
+            self.nodes.log.add(row, PODS_MOVED)
+        except Exception as e:
+            raise self._half_done(f"row {row} counts what is held there wholly or not", e) from e
+
+    # --- suppositions ----------------------------------------------------------------------------
+
+    def supposing(self) -> Supposition:
+        """A block of tentative changes, which are undone at its end."""
+        return Supposition(self, self._count, self._put, self._unplace)
+
+
+def _derive(cls: PodClass) -> None:
+    """Compute a pod's derived data first, so that errors occur before anything is counted."""
+    _ = cls.accounted, cls.accounted_nonzero, cls.host_ports, cls.claim_names, cls.storage
+
+
+def _holds_as_much(old: PodClass, new: PodClass) -> bool:
+    """Whether a pod that changed its class counts as before."""
+    if old is new:
+        return True
+    return (
+        old.key.startswith(new.key) | new.key.startswith(old.key)
+        and old.annotations_key == new.annotations_key
+        and old.accounted == new.accounted
+        and old.accounted_nonzero == new.accounted_nonzero
+    )

@@ -1,0 +1,238 @@
+"""Held places: reservations counted as used although no pod is there yet, each for one owner.
+
+    put ──> counted on its rows, in every decision ──drop──> released
+              │  ^
+             lift restore        while its owner's own pods are tried
+
+A hold belongs to an object that was promised room: a slot of an accepted request for capacity. It
+is counted in the same columns as placed and assumed pods, so that every decision respects it; it is
+not a pod, so that it cannot be evicted. A held place is either amounts (`HeldAmounts`) or a future
+pod (a `PodInfo`), which then also counts in volumes, topology and the usage of its namespace.
+
+The book of requests (`cycle/request_book.py`) decides about holds. This class only marks owners to
+be checked (`touched`): their node was deleted, or other pods use their room. Holds do not expire.
+
+Bounds  one hold per owner, one place per owner, node and pod or set of amounts.
+
+Pods that consume a ProvisioningRequest: which of them have a node, assumed or confirmed.
+
+A pod names the request in its namespace by an annotation, in one of two spellings.
+
+Bounds  one entry per placed pod with the annotation, and per such pod moved since the last turn.
+Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/pods (the annotations)
+"""
+
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodInfo
+from asched.core.model.pod import Pod
+
+
+class HeldAmounts(NamedTuple):
+    """Reserved amounts without a pod: `accounted` as in `PodClass`, and a number of `pods`."""
+
+    accounted: Mapping[str, int]
+    pods: int = 0
+
+    @property
+    def accounted_nonzero(self) -> tuple[int, int]:
+        """The amounts for scorers: exactly what is held."""
+        return self.accounted.get("cpu", 0), self.accounted.get("memory", 0)
+
+
+class HeldPlace(NamedTuple):
+    what: HeldAmounts | PodInfo
+    node_name: str
+
+
+class Hold(msgspec.Struct):
+    """The `places` held for an owner."""
+
+    owner: str
+    places: tuple[HeldPlace, ...]
+    is_lifted: bool = False
+
+
+#: Counts a held place on a row (+1), or no longer (-1).
+Count = Callable[[HeldAmounts | PodInfo, int, int], None]
+
+
+class Holds:
+    """All holds, by owner. Only the cluster creates it; cycles and keepers use it."""
+
+    def __init__(self, nodes: NodeTable, count: Count) -> None:
+        self._nodes = nodes
+        self._count = count
+        self._holds: dict[str, Hold] = {}
+        self._owners_on: dict[int, dict[str, int]] = {}  # row -> owner -> places of it
+        #: Owners that the book has to check; it removes them.
+        self.touched: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._holds)
+
+    def __iter__(self) -> Iterator[Hold]:
+        return iter(self._holds.values())
+
+    def all(self) -> list[Hold]:
+        """A copy, for readers in other threads."""
+        return list(self._holds.values())
+
+    def of(self, owner: str) -> Hold | None:
+        return self._holds.get(owner)
+
+    def pods(self) -> Iterator[PodInfo]:
+        """Future pods that are counted."""
+        for hold in self._holds.values():
+            for what, _ in () if hold.is_lifted else hold.places:
+                if isinstance(what, PodInfo):
+                    yield what
+
+    @property
+    def rows(self) -> KeysView[int]:
+        """Rows with held places."""
+        return self._owners_on.keys()
+
+    def owners_on(self, row: int) -> Iterable[str]:
+        """Lifted holds are on no row."""
+        return self._owners_on.get(row, ())
+
+    def is_over(self, row: int) -> bool:
+        """Whether a row is overcommitted."""
+        read = self._nodes.columns.read
+        if read("pod_count")[row] > read("allowed_pods")[row]:
+            return True
+        return bool((read("requested")[:, row] > read("allocatable")[:, row]).any())
+
+    # --- for the book ----------------------------------------------------------------------------
+
+    def put(self, owner: str, places: Iterable[HeldPlace]) -> None:
+        """Hold exactly these places from now on. Places on unknown nodes are refused."""
+        before = self._holds.get(owner)
+        hold = Hold(owner, tuple(places))
+        for place in hold.places:
+            if place.node_name not in self._nodes.row_of:
+                raise KeyError(place.node_name)
+        is_moved = before is None or before.is_lifted or before.places != hold.places
+        if before is not None and not before.is_lifted and is_moved:
+            self._move(before, -1)
+        self._holds[owner] = hold
+        if is_moved:
+            self._move(hold, 1)
+
+    def drop(self, owner: str) -> tuple[HeldPlace, ...]:
+        """Release the owner's places; returns them."""
+        hold = self._holds.pop(owner, None)
+        self.touched.pop(owner, None)
+        if hold is None:
+            return ()
+        if not hold.is_lifted:
+            self._move(hold, -1)
+        return hold.places
+
+    def lift(self, owner: str) -> bool:
+        """Do not count the owner's places until `restore`; returns whether there are any."""
+        hold = self._holds.get(owner)
+        if hold is None or hold.is_lifted:
+            return False
+        self._move(hold, -1)
+        hold.is_lifted = True
+        return True
+
+    def restore(self, owner: str) -> None:
+        """Count them again. Places on nodes deleted meanwhile are lost."""
+        hold = self._holds.get(owner)
+        if hold is None or not hold.is_lifted:
+            return
+        known = tuple(place for place in hold.places if place.node_name in self._nodes.row_of)
+        if len(known) != len(hold.places):
+            self.touched[owner] = None
+        hold.places, hold.is_lifted = known, False
+        self._move(hold, 1)
+
+    # --- for the cluster -------------------------------------------------------------------------
+
+    def node_goes(self, row: int, name: str) -> None:
+        """Call it while the row still belongs to the node."""
+        for owner in tuple(self._owners_on.get(row, ())):
+            hold = self._holds[owner]
+            self._move(hold, -1)
+            hold.places = tuple(place for place in hold.places if place.node_name != name)
+            self._move(hold, 1)
+            self.touched[owner] = None
+
+    def row_moved(self, row: int) -> None:
+        """Pods came to a row, or its amounts changed: mark owners if it is overcommitted."""
+        owners = self._owners_on.get(row)
+        if owners and self.is_over(row):
+            self.touched.update(dict.fromkeys(owners))
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _move(self, hold: Hold, sign: int) -> None:
+        row_of = self._nodes.row_of
+        for what, node_name in hold.places:
+            row = row_of[node_name]
+            self._count(what, row, sign)
+            owners = self._owners_on.setdefault(row, {})
+            left = owners.get(hold.owner, 0) + sign
+            if left:
+                owners[hold.owner] = left
+            else:
+                del owners[hold.owner]
+                if not owners:
+                    del self._owners_on[row]
+
+
+CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
+CONSUMES_OLD: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+_NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
+
+
+def request_of(pod: Pod) -> str:
+    """The key "namespace/name" of the request that a pod consumes, or empty."""
+    said = pod.metadata.annotations
+    if not said:
+        return ""
+    name = said.get(CONSUMES) or said.get(CONSUMES_OLD)
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+class Consumers:
+    """Only the cluster moves pods. The owner of the holds takes entries out of `moved`."""
+
+    def __init__(self) -> None:
+        self._placed: dict[str, dict[str, PodInfo]] = {}  # request -> uid -> pod
+        self._request_of: dict[str, str] = {}
+        #: pods that got or lost a node, by uid
+        self.moved: dict[str, None] = {}
+
+    def of(self, request: str) -> Mapping[str, PodInfo]:
+        """The placed pods of a request by uid."""
+        return self._placed.get(request, _NO_PODS)
+
+    def request_of(self, uid: str) -> str:
+        """The request of a placed pod, or empty."""
+        return self._request_of.get(uid, "")
+
+    def place(self, info: PodInfo) -> None:
+        key = request_of(info.pod)
+        if key:
+            self._request_of[info.pod.uid] = key
+            self._placed.setdefault(key, {})[info.pod.uid] = info
+            self.moved[info.pod.uid] = None
+
+    def displace(self, uid: str) -> None:
+        key = self._request_of.pop(uid, None)
+        if key is None:
+            return
+        pods = self._placed[key]
+        del pods[uid]
+        if not pods:
+            del self._placed[key]
+        self.moved[uid] = None

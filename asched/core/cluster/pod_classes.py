@@ -1,0 +1,336 @@
+"""Equal pods: classes and label sets, interned while they are in use, and for a while longer."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from sys import intern
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import structs
+
+from asched.core.cluster.budget import Budget
+from asched.core.cluster.nodes import AMOUNTS, START_TIMES
+from asched.core.cluster.pods import LARGE_BYTES, LabelSet, PodClass, PodInfo
+from asched.core.model.footprint import footprint
+from asched.core.model.pod import Pod, spec_key
+from asched.core.model.vast import VAST_BYTES
+
+#: Bytes of recently used classes, and of large ones, which would displace the others ...
+RECENT_BYTES_MAX: Final = 2 << 20
+RECENT_LARGE_BYTES_MAX: Final = 16 << 20
+#: ... with this size per class, and per byte of its key. Measured with plain pods.
+CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
+#: Bytes of keys of large classes that are cached for their pods.
+LARGE_KEYS_BYTES_MAX: Final = 32 << 20
+#: ... and of waiting pods, each stored once for all equal pods.
+KEYS_BYTES_MAX: Final = 1 << 20
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+T = TypeVar("T")
+
+
+class PodClasses:
+    """Interns classes and label sets. They are freed with the last pod that uses them, except for
+    recently used classes: without these, pods that come one by one would each make a new one.
+    """
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        """Without a budget the work on large pods is not limited."""
+        self._budget = budget or Budget()
+        self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._recent = _Recent(RECENT_BYTES_MAX)
+        self._recent_large = _Recent(RECENT_LARGE_BYTES_MAX)
+        self._large_keys = _LargeKeys()
+        self._last: tuple[Pod, PodClass] | None = None
+        #: of classes that do not exist yet: many waiting pods share a key
+        self._keys: dict[bytes, bytes] = {}
+        self._keys_bytes = 0
+        #: number of long keys of waiting pods: if it grows, more are expected
+        self.long_keys = 0
+        self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+        self._classes_made = 0
+        self._label_sets_made = 0
+        self._annotations_read: frozenset[str] = frozenset()
+        self._amount_annotations: tuple[str, ...] = ()
+        self._deadlines_read = False
+
+    def tell_apart_by(self, annotations: Iterable[str]) -> None:
+        """From now on pods with different values of these annotations are not equal: a rule reads
+        them from the example of a class.
+        """
+        self._annotations_read = self._annotations_read.union(annotations)
+        self._forget_pods()
+
+    def declare_amount_annotations(self, annotations: Iterable[str]) -> None:
+        """From now on a placed pod's use of its node depends on these annotations: a rule reads
+        them from each pod.
+        """
+        self._amount_annotations = tuple({*self._amount_annotations, *annotations})
+
+    def moved(self, old: Pod, new: Pod) -> int:
+        """The aspects of its node's row that change with a new version of a placed pod that
+        requests the same.
+        """
+        moved = START_TIMES if old.status.start_time != new.status.start_time else 0
+        if self._amount_annotations:
+            before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
+            if any(before.get(name) != now.get(name) for name in self._amount_annotations):
+                moved |= AMOUNTS
+        return moved
+
+    def tell_apart_by_deadlines(self) -> None:
+        """From now on pods with different deadlines are not equal."""
+        self._deadlines_read = True
+        self._forget_pods()
+
+    def _forget_pods(self) -> None:
+        """Drop cached pods: their classes may change."""
+        self._last = None
+        self._large_keys = _LargeKeys()
+
+    def gone(self, pod: Pod) -> None:
+        """The pod is deleted: drop its cached key."""
+        self._large_keys.drop(pod)
+
+    def class_of(self, pod: Pod) -> PodClass:
+        """The class of a pod; a placed pod whose status has resources may have a class of its
+        own.
+        """
+        last = self._last
+        if last is not None and last[0] is pod:
+            return last[1]
+        cls = self._class_of(pod)
+        self._last = pod, cls
+        return cls
+
+    def key_of(self, pod: Pod) -> bytes:
+        """The key of the pod's class, without making the class."""
+        key = self._key(pod, *self._key_parts(pod))
+        known = self._classes.get(key)
+        if known is not None:
+            key = known.key
+        elif len(key) <= LARGE_BYTES:
+            key = self._held_once(key)
+        if len(key) > VAST_BYTES:
+            self.long_keys += 1
+            if len(key) > LARGE_BYTES:
+                self._large_keys.keep(pod, key)
+        return key
+
+    def _held_once(self, key: bytes) -> bytes:
+        held = self._keys.setdefault(key, key)
+        if held is key:
+            self._keys_bytes += len(key)
+            if self._keys_bytes > KEYS_BYTES_MAX:
+                self._keys.clear()
+                self._keys_bytes = 0
+        return held
+
+    def _key(self, pod: Pod, annotations_key: bytes, resize: bytes) -> bytes:
+        return self._large_keys.of(pod) or spec_key(pod) + annotations_key + resize
+
+    def _key_parts(self, pod: Pod) -> tuple[bytes, bytes]:
+        """The parts of a key from annotations, and from a status with resources."""
+        annotations_key = (
+            self._annotations_key(pod) if self._annotations_read or self._deadlines_read else b""
+        )
+        return annotations_key, _resize_key(pod) if pod.spec.node_name else b""
+
+    def _class_of(self, pod: Pod) -> PodClass:
+        annotations_key, resize = self._key_parts(pod)
+        key = self._key(pod, annotations_key, resize)
+        known = self._classes.get(key)
+        if known is None:
+            self._classes_made += 1
+            known = PodClass(
+                self._classes_made,
+                key,
+                pod,
+                self.label_set_of(pod),
+                budget=self._budget,
+                annotations_key=annotations_key,
+                has_resize=bool(resize),
+            )
+            self._classes[key] = known
+        if known.is_large:
+            self._large_keys.keep(pod, known.key)
+            self._recent_large.keep(known)
+        else:
+            self._recent.keep(known)
+        return known
+
+    def _annotations_key(self, pod: Pod) -> bytes:
+        """The annotations and deadlines that rules read, encoded; empty for most pods."""
+        annotations, read, spec = pod.metadata.annotations, self._annotations_read, pod.spec
+        parts: list[tuple[str, object]] = []
+        if annotations:
+            parts += sorted((name, text) for name, text in annotations.items() if name in read)
+        if self._deadlines_read and spec.active_deadline_seconds is not None:
+            parts.append(("", spec.active_deadline_seconds))
+        if self._deadlines_read and spec.termination_grace_period_seconds is not None:
+            parts.append(("grace", spec.termination_grace_period_seconds))
+        return _encoder.encode(parts) if parts else b""
+
+    def lean(self, pod: Pod, cls: PodClass) -> Pod:
+        """The same pod, sharing data with the other pods of its class: about half the memory of a
+        record as decoded.
+        """
+        like, own, status = cls.example, pod.metadata, pod.status
+        if pod is like:
+            return pod
+        known, spec, seen = like.metadata, pod.spec, like.status
+        if status == seen:
+            status = seen
+        elif status.container_statuses or status.init_container_statuses:
+            status = structs.replace(
+                status,
+                container_statuses=_one_of(status.container_statuses, seen.container_statuses),
+                init_container_statuses=_one_of(
+                    status.init_container_statuses, seen.init_container_statuses
+                ),
+            )
+        return Pod(
+            structs.replace(
+                known,
+                name=own.name,
+                uid=own.uid,
+                resource_version=own.resource_version,
+                generation=own.generation,
+                annotations=_one_of(own.annotations, known.annotations),
+                owner_references=_one_of(own.owner_references, known.owner_references),
+                creation_timestamp=_one_of(own.creation_timestamp, known.creation_timestamp),
+                deletion_timestamp=own.deletion_timestamp,
+                finalizers=own.finalizers,
+            ),
+            structs.replace(
+                like.spec,
+                node_name=intern(spec.node_name),
+                scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
+                volumes=_one_of(spec.volumes, like.spec.volumes),
+                scheduling_gates=spec.scheduling_gates,
+                scheduling_group=_one_of(spec.scheduling_group, like.spec.scheduling_group),
+                active_deadline_seconds=spec.active_deadline_seconds,
+                termination_grace_period_seconds=spec.termination_grace_period_seconds,
+            ),
+            status,
+        )
+
+    def record_of(self, info: PodInfo) -> Pod:
+        """The parts of a pod that rules read, with shared data, to be stored after the pod is
+        deleted.
+        """
+        pod, like = info.pod, info.cls.example
+        if pod.spec.containers is not like.spec.containers:
+            pod = self.lean(pod, info.cls)
+        own = pod.metadata
+        if not (own.annotations or own.finalizers):
+            return pod
+        annotations, said = {}, own.annotations or {}
+        for name in (*self._annotations_read, *self._amount_annotations):
+            if name in said:
+                annotations[name] = said[name]
+        metadata = structs.replace(own, annotations=annotations or None, finalizers=None)
+        return Pod(metadata, pod.spec, pod.status)
+
+    def label_set_of(self, pod: Pod) -> LabelSet:
+        key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
+        known = self._label_sets.get(key)
+        if known is None:
+            self._label_sets_made += 1
+            known = LabelSet(self._label_sets_made, pod.metadata.namespace, pod.labels)
+            self._label_sets[key] = known
+        return known
+
+    def info_of(self, pod: Pod, key: Hashable = None) -> PodInfo:
+        """`key`: the cached key of its class, alone or as the first of a tuple; other values are
+        ignored.
+        """
+        own = key[0] if type(key) is tuple else key
+        known = self._classes.get(own) if type(own) is bytes else None
+        if known is None or known.is_large:
+            return PodInfo(pod, self.class_of(pod))
+        self._recent.keep(known)
+        return PodInfo(pod, known)
+
+
+class _Recent:
+    """Recently used classes, limited by their bytes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._classes: OrderedDict[PodClass, int] = OrderedDict()  # class -> its bytes
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def keep(self, cls: PodClass) -> None:
+        recent = self._classes
+        if cls in recent:
+            recent.move_to_end(cls)
+            return
+        recent[cls] = _bytes_of(cls)
+        self._bytes += recent[cls]
+        while self._bytes > self._bytes_max and len(recent) > 1:
+            self._bytes -= recent.popitem(last=False)[1]
+
+
+class _LargeKeys:
+    """Cached keys of pods with large keys, which take milliseconds to make: the last key of each
+    pod, limited by bytes.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._keys: OrderedDict[str, tuple[Pod, bytes]] = OrderedDict()  # by uid
+
+    def of(self, pod: Pod) -> bytes | None:
+        found = self._keys.get(pod.metadata.uid)
+        return found[1] if found is not None and found[0] is pod else None
+
+    def keep(self, pod: Pod, key: bytes) -> None:
+        self.drop(pod)
+        self._keys[pod.metadata.uid] = pod, key
+        self._bytes += len(key)
+        while self._bytes > LARGE_KEYS_BYTES_MAX and len(self._keys) > 1:
+            self._bytes -= len(self._keys.popitem(last=False)[1][1])
+
+    def drop(self, pod: Pod) -> None:
+        found = self._keys.pop(pod.metadata.uid, None)
+        if found is not None:
+            self._bytes -= len(found[1])
+
+
+def _one_of(own: T, known: T) -> T:
+    """The known value if it is equal, to share it."""
+    return known if own == known else own
+
+
+def _bytes_of(cls: PodClass) -> int:
+    own = cls.example.metadata
+    beside = footprint((own.annotations, own.finalizers, own.owner_references))
+    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key) + beside
+
+
+def _resize_key(pod: Pod) -> bytes:
+    """The parts of the status that determine a placed pod's usage; empty for most pods."""
+    status = pod.status
+    if not (status.resources or status.container_statuses or status.init_container_statuses):
+        return b""
+    allocated = [
+        (s.name, s.resources, s.allocated_resources)
+        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if s.resources is not None  # without these, allocated resources do not count
+    ]
+    if not allocated and status.resources is None:
+        return b""
+    pending = pod.condition("PodResizePending")
+    return _encoder.encode(
+        (
+            allocated,
+            status.resources,
+            status.allocated_resources,
+            pending.reason if pending else "",
+        )
+    )

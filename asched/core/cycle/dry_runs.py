@@ -1,0 +1,367 @@
+"""Dry runs: find out whether an attempt at a waiting pod would fail now.
+
+A dry run is the filter half of an attempt on cached results, and asks the PostFilter plugins
+whether they might make room. It scores, measures, reports and writes nothing, and an attempt that
+follows finds the cached results.
+
+When a pod has left a node, most waiting pods need no dry run: the plugins that rejected them read
+other pods by their amounts only, so no other node has changed for them, and this node has no room
+for them even without all pods of lower priority.
+
+Bounds  results are cached while nothing changes that a filter reads; the requirements of a class on
+        a node are stored with one of its pods while only pods and nodes change.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pods import PodInfo
+from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
+from asched.core.framework.points import PostFilterPlugin
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated import FOR_A_MOMENT, ignores_pods, is_blind
+from asched.core.framework.runner import Runner
+from asched.core.framework.status import MISTAKES
+from asched.core.model.pod import Pod
+from asched.core.queue.looking import DryRunVerdict
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.round import may_always_fit
+
+#: Budget steps to compute the requirements of a class, with the answers of its filters.
+NEEDS_STEPS: Final = 12
+
+
+class DryRuns:
+    """The dry runs of a `SchedulingQueue`. `of` sets the context, which is made later."""
+
+    def __init__(self) -> None:
+        self._context: SchedulerContext | None = None
+        self._found: dict[Hashable, frozenset[str] | None] = {}
+        self._version: Hashable = None
+        self._needs_of: Hashable = None
+        #: changes as soon as stored requirements are outdated
+        self._needs_epoch = 0
+        self._of_row: dict[str, frozenset[str]] = {}
+        self._runners: Mapping[str, Runner] | None = None
+        self._evicting: dict[Hashable, bool] = {}
+        self._evicting_of: Hashable = None
+
+    def of(self, context: SchedulerContext) -> None:
+        self._context = context
+
+    def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
+        """Try the filters. None if the pod fits, if room might be made for it, or if only an
+        attempt can find out.
+        """
+        context = self._context
+        if context is None or queued.pending_on or not context.cluster.nodes.count:
+            return None
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        if runner is None:
+            return None
+        version = _version(context)
+        if version != self._version:
+            self._version = version
+            self._found.clear()
+        meter, runner.meter = runner.meter, None
+        try:
+            if queued.gang:
+                units = context.extensions.units
+                if units is None or not units.lacks_places(runner, queued, version):
+                    return None
+                return DryRunVerdict(queued.rejected_by, is_of_class=True)
+            return self._dry_run(context, runner, context.cluster.classes.info_of(queued.pod))
+        except MISTAKES:  # the attempt will raise and report it
+            return None
+        finally:
+            runner.meter = meter
+
+    def may_help(self, queued: QueuedPod, left: str) -> bool:
+        """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
+        context = self._context
+        if context is None or queued.gang or queued.pending_on:
+            return True
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        if runner is None:
+            return True
+        cluster, pod = context.cluster, queued.pod
+        row = cluster.nodes.row_of.get(left)
+        if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
+            return True
+        try:
+            needs = self._needs_of_class(
+                context, runner, queued, queued.rejected_by | queued.also_blamed
+            )
+            if not needs.is_of_row or _has_room(context, needs.takes, pod.priority, row):
+                return True
+            if not needs.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
+                return False
+            return self._may_evict(context, runner, pod, needs)
+        except MISTAKES:  # the attempt will raise and report it
+            return True
+
+    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+        """Return a test whether a pod for which victims are being evicted elsewhere may fit on the
+        node that a pod left. Valid for one change.
+        """
+        context = self._context
+        return may_always_fit if context is None else _RoomLeft(context, left, self._needs_of_class)
+
+    def _needs_of_class(
+        self,
+        context: SchedulerContext,
+        runner: Runner,
+        queued: QueuedPod,
+        rejectors: frozenset[str],
+    ) -> "_ClassNeeds":
+        cluster, runners = context.cluster, context.runners
+        moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
+        if moved != self._needs_of or runners is not self._runners:
+            self._needs_of, self._runners = moved, runners
+            self._needs_epoch += 1
+            self._evicting_of = None
+            self._of_row = {name: _of_row(runner) for name, runner in runners.items()}
+        name = runner.profile.scheduler_name
+        if not rejectors <= self._of_row[name]:  # for example plugins that wait for volumes or pods
+            return NO_NEEDS
+        version = self._needs_epoch, queued.class_key, rejectors
+        if queued.needs is not None and queued.class_key is not None and queued.needs[0] == version:
+            needs: _ClassNeeds = queued.needs[1]
+            return needs
+        context.queue.sliced.budget.note(NEEDS_STEPS)
+        needs = _class_needs(context, runner, queued, rejectors)
+        queued.needs = version, needs
+        return needs
+
+    def _may_evict(
+        self, context: SchedulerContext, runner: Runner, pod: Pod, needs: "_ClassNeeds"
+    ) -> bool:
+        version = _version(context)
+        if version != self._evicting_of:
+            self._evicting_of = version
+            self._evicting.clear()
+        key = runner.profile.scheduler_name, needs.takes, pod.priority, pod.spec.preemption_policy
+        if key not in self._evicting:
+            info = context.cluster.classes.info_of(pod)
+            state = runner.cache.state_of(info)
+            trial = runner.trial(state, context.waiting, context.seed, context.now_s)
+            post_filters = _post_filters(runner, state)
+            self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in post_filters)
+        return self._evicting[key]
+
+    def _dry_run(
+        self, context: SchedulerContext, runner: Runner, pod: PodInfo
+    ) -> DryRunVerdict | None:
+        active_plugins = runner.cache.state_of(pod).active_plugins
+        if runner.nominated_node(pod) or runner.consults(pod) or not active_plugins.keeps_all:
+            return None
+        is_of_class = runner.treats_equals_alike(active_plugins)
+        if is_of_class:
+            judged = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
+            rejectors = self._known(runner, pod, (active_plugins.idle, judged))
+        else:
+            rejectors = _rejectors(runner, pod)
+        if rejectors is None or _may_make_room(context, runner, pod):
+            return None
+        if _may_have_held_room(context, runner, pod):
+            return None
+        return DryRunVerdict(rejectors, is_of_class)
+
+    def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
+        """Run the filters once for all pods with the same verdict keys, which may be of different
+        classes, as pods with a claim each.
+        """
+        key = runner.profile.scheduler_name, judged, pod.pod.priority
+        if key not in self._found:
+            self._found[key] = _rejectors(runner, pod)
+        return self._found[key]
+
+
+def _version(context: SchedulerContext) -> Hashable:
+    """A version that changes with all that filters read."""
+    cluster, nodes = context.cluster, context.cluster.nodes
+    moved = context.nominator.generation
+    return cluster.epoch, cluster.counts, nodes.log.end, nodes.generation, moved
+
+
+def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
+    rejection = _rejection(runner, pod)
+    if rejection is None or rejection.pending_plugins:
+        return None
+    if not FOR_A_MOMENT.isdisjoint(rejection.overrides.values()):
+        return None  # cached results do not expire with time
+    return rejection.unschedulable_plugins
+
+
+def _rejection(runner: Runner, pod: PodInfo) -> Rejection | None:
+    fitting = runner.fitting(pod)
+    if fitting.rejection is None and fitting.count:
+        return None
+    return runner.rejection(pod, fitting.state, fitting.refused.by_trial)
+
+
+def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
+    """Whether a PostFilter plugin may make room for a pod that fits on no node."""
+    state = runner.cache.state_of(pod)
+    post_filters = _post_filters(runner, state)
+    if not post_filters:
+        return False
+    trial = runner.trial(state, context.waiting, context.seed, context.now_s)
+    return any(p.may_make_room(pod, partial(_why, runner, pod), trial) for p in post_filters)
+
+
+def _may_have_held_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
+    extensions = context.extensions
+    if not extensions.yields_to(pod.pod.priority):
+        return False
+    return extensions.yields_places(pod, _why(runner, pod))
+
+
+def _why(runner: Runner, pod: PodInfo) -> Rejection:
+    rejection = _rejection(runner, pod)
+    assert rejection is not None
+    return rejection
+
+
+class _RoomLeft:
+    """Tests whether amounts fit on a node beside the pods there and the nominated pods."""
+
+    __slots__ = ("_context", "_free", "_left", "_needs_of_class", "_row")
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        left: str,
+        needs_of_class: Callable[
+            [SchedulerContext, Runner, QueuedPod, frozenset[str]], "_ClassNeeds"
+        ],
+    ) -> None:
+        nodes = context.cluster.nodes
+        row = nodes.row_of.get(left)
+        self._context = context
+        self._left = left
+        self._needs_of_class = needs_of_class
+        # Amounts there exceed 64 bits, or held places may be free as well.
+        is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.rows
+        self._row = None if is_unknown else row
+        self._free: dict[tuple[int, int], int] = {}  # by priority and place
+
+    def __call__(self, queued: QueuedPod) -> bool:
+        context, pod, row = self._context, queued.pod, self._row
+        if row is None or queued.gang or queued.pending_on:
+            return True
+        runner = context.runners.get(pod.spec.scheduler_name)
+        if runner is None or context.nominator.node_of(pod.metadata.uid) == self._left:
+            return True
+        try:
+            # A gated pod waits until its last victim is gone, even if it fits now.
+            rejectors = queued.rejected_by - {queued.gated_by} | queued.also_blamed
+            needs = self._needs_of_class(context, runner, queued, rejectors)
+            if not needs.is_of_row or not needs.amounts_rejected:
+                return True
+            for at, amount in needs.takes:
+                free = self._free.get((pod.priority, at))
+                if free is None:
+                    layer = runner.nominated_pods.nominated_amounts.layer(pod.priority)
+                    promised = layer.count if at == POD_PLACE else layer.amounts[at]
+                    free = _free(context.cluster.nodes, at, row) - promised.item(row)
+                    self._free[pod.priority, at] = free
+                if free < amount:
+                    return False
+        except MISTAKES:  # the dry run or the attempt will raise and report it
+            pass
+        return True
+
+
+class _ClassNeeds(NamedTuple):
+    """What a class requires of a node that a pod left.
+
+    `takes`: (index on axis R or POD_PLACE, amount) that it needs there at least. `is_of_row`: no
+    other node can have changed for it, unless pods are evicted there: its rejectors reject all
+    nodes and read other pods by their amounts at most. `may_evict_elsewhere`: other filters read
+    pods as well, and may accept a node without the pods that it may evict.
+    `amounts_rejected`: the plugins that define `takes` are among its rejectors.
+    """
+
+    takes: tuple[tuple[int, int], ...]
+    is_of_row: bool
+    may_evict_elsewhere: bool
+    amounts_rejected: bool
+
+
+NO_NEEDS: Final = _ClassNeeds((), is_of_row=False, may_evict_elsewhere=True, amounts_rejected=False)
+
+
+def _of_row(runner: Runner) -> frozenset[str]:
+    """The filters that read no pods, or only the amounts of pods on the row."""
+    plugins = [filterer.plugin for filterer in runner.profile.filters]
+    return frozenset(p.name for p in plugins if p.reads_only_amounts or ignores_pods(p))
+
+
+def _class_needs(
+    context: SchedulerContext, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
+) -> _ClassNeeds:
+    pod = context.cluster.classes.info_of(queued.pod)
+    state = runner.cache.state_of(pod)
+    filters = [filterer.plugin for filterer in state.active_plugins.filters]
+    others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
+    post_filters = _post_filters(runner, state)
+    asking = {p.name for p in filters if isinstance(p, OrderFree) and p.takes(pod)}
+    return _ClassNeeds(
+        takes=tuple(takes_of(filters, pod).items()),
+        is_of_row=bool(rejectors)
+        and not runner.consults(pod)
+        and not pod.pod.spec.resource_claims
+        and all(plugin.spares_equals for plugin in post_filters),
+        may_evict_elsewhere=bool(others and post_filters),
+        amounts_rejected=asking <= rejectors,
+    )
+
+
+def _post_filters(runner: Runner, state: ClassState) -> list[PostFilterPlugin]:
+    idle = state.active_plugins.idle
+    return [plugin for plugin in runner.profile.post_filters if plugin.name not in idle]
+
+
+def _has_room(
+    context: SchedulerContext, takes: tuple[tuple[int, int], ...], priority: int, row: int
+) -> bool:
+    """Whether these amounts may fit on a row without its pods of lower priority. Nominated pods are
+    not counted, so only False is certain.
+    """
+    cluster, nodes = context.cluster, context.cluster.nodes
+    if row in nodes.pod_amounts.rows_beyond:  # amounts exceed 64 bits
+        return True
+    if row in cluster.holds.rows and context.extensions.yields_to(priority):
+        return True
+    lower: list[PodInfo] | None = None
+    for at, amount in takes:
+        free = _free(nodes, at, row)
+        if free >= amount:
+            continue
+        if lower is None:
+            lower = []
+            if cluster.priorities.are_below(priority):
+                lower = [i for i in cluster.pods_on(row).values() if i.pod.priority < priority]
+        if at == POD_PLACE:
+            free += len(lower)
+        else:
+            name = nodes.resources.values[at + 1]
+            free += sum(info.cls.accounted.get(name, 0) for info in lower)
+        if free < amount:
+            return False
+    return True
+
+
+def _free(nodes: NodeTable, at: int, row: int) -> int:
+    """The free amount of a resource, or of pods, on a row."""
+    read = nodes.columns.read
+    if at == POD_PLACE:
+        free: int = read("allowed_pods").item(row) - read("pod_count").item(row)
+    else:
+        free = read("allocatable").item(at, row) - read("requested").item(at, row)
+    return free
