@@ -141,7 +141,7 @@ async def test_both_schedule_with_the_rights_that_are_rendered(
     cluster: Cluster, tool: str, tmp_path: Path
 ) -> None:
     running = []
-    async with asyncio.timeout(2 * HANG_S), AsyncExitStack() as stack:
+    async with asyncio.timeout(HANG_S), AsyncExitStack() as stack:
         for namespace, name, objects in installations(tool):
             cluster.apply(objects)
             cluster.do(

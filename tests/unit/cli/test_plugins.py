@@ -9,7 +9,7 @@ import pytest
 from asched.cli import run
 from asched.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 
 

@@ -26,7 +26,7 @@ from asched.core.config.versions import (
 )
 from tests.unit.core.config.documents import doc
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("name", sorted({**RULES, **SETTLED}))

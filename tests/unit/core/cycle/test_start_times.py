@@ -33,8 +33,8 @@ def test_who_ends_before_the_start_takes_the_room_and_who_does_not_waits() -> No
     play.show(lasting("short", 100), lasting("long", 500), lasting("endless", None))
 
     assert set(play.places) == {"a", "b", "short"}
-    assert "node(s) had room that is promised to others who wait" in play.told["long"]
-    assert "node(s) had room that is promised to others who wait" in play.told["endless"]
+    assert "node(s) had room that is reserved for waiting pods" in play.told["long"]
+    assert "node(s) had room that is reserved for waiting pods" in play.told["endless"]
 
 
 def test_who_is_more_important_is_not_kept_off_and_named_as_the_cause() -> None:

@@ -63,7 +63,7 @@ def test_its_kind_may_be_said_and_no_other() -> None:
         ),
         (
             {"workload": [{"milliCpu": 1}]},
-            'field (did you mean "milliCPU"?); there are milliCPU, ',
+            'field (did you mean "milliCPU"?); known fields: milliCPU, ',
         ),
         ({"resource": "a b", "modelLabel": ""}, 'args: resource "a b": name part must consist of '),
         ({"modelLabel": ""}, 'args: modelLabel "": name part must be non-empty'),
