@@ -11,8 +11,6 @@ import sys
 from collections.abc import Awaitable
 from typing import Any
 
-import msgspec
-
 from asched.cli.commands import COMMANDS, installed_version
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError
@@ -21,11 +19,8 @@ from asched.cli.sources import HOW, add_source_flags, open_source, read_page
 from asched.cli.top import VIEW
 from asched.host.process import runner
 from asched.kube.errors import ClientError
-from asched.kube.session import ConnectionOptions, connect, read_as
-
-
-class _ServerVersion(msgspec.Struct, rename="camel"):
-    git_version: str
+from asched.kube.server_version import fetch_version
+from asched.kube.session import ConnectionOptions
 
 
 def add_parser(subparsers: Any) -> None:
@@ -82,9 +77,4 @@ async def _scheduler(args: argparse.Namespace) -> str:
 async def _api_server(args: argparse.Namespace) -> str:
     """The version of the context's API server. Raises ClientError."""
     options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
-    session = await connect(options, handshake=False)
-    try:
-        reply = await session.general.request("GET", "/version", timeout_s=REQUEST_S)
-        return read_as(reply, _ServerVersion).git_version
-    finally:
-        await session.close()
+    return await fetch_version(options, REQUEST_S)

@@ -23,10 +23,10 @@ async def read_version(transport: Transport, timeout_s: float = READ_S) -> str:
     return read_as(reply, ServerVersion).git_version
 
 
-async def fetch_version(connection: ConnectionOptions) -> str:
+async def fetch_version(connection: ConnectionOptions, timeout_s: float = READ_S) -> str:
     """The same over a connection of its own. Raises ConnectError, ApiError, TransportError."""
     session = await connect(connection, handshake=False)
     try:
-        return await read_version(session.general)
+        return await read_version(session.general, timeout_s)
     finally:
         await session.close()
