@@ -2,9 +2,6 @@
 
 from typing import Final
 
-#: What a kube-apiserver reads at most, all around it included.
-SERVER_LEVELS_MAX: Final = 10_000
-
 
 def nested(levels: int, form: str = "object") -> bytes:
     """So many objects, or lists, in one another."""

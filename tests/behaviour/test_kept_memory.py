@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: What an API server accepts of one object.
-OBJECT_BYTES = 1_500_000
-ANNOTATION_BYTES = 256 << 10
 MIB = 1 << 20
 
 PRELUDE = """

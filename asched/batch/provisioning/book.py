@@ -155,10 +155,6 @@ class Bookings:
     def get(self, key: str) -> Booking | None:
         return self._bookings.get(key)
 
-    def has_slot(self, uid: str) -> bool:
-        """Whether a pod has a slot."""
-        return uid in self._slot_of
-
     # --- for the requests' cycle -----------------------------------------------------------------
 
     def begin(self, key: str, uid: str, until_s: float, priority: int) -> Booking:

@@ -114,7 +114,6 @@ ASSIGNED_POD_DELETE: Final = Trigger(ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_POD_ADD: Final = Trigger(UNSCHEDULABLE_POD, Action.ADD)
 UNSCHEDULABLE_POD_UPDATE: Final = Trigger(UNSCHEDULABLE_POD, Action.UPDATE)
 NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
-NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
 #: A promise to a waiting pod was withdrawn or moved to another time.
 RESERVATION_MOVED: Final = Trigger("Reservation", Action.DELETE)
 

@@ -41,10 +41,6 @@ class ClaimUse(NamedTuple):
     name: str
     owner: str = ""  # "" for a direct claim
 
-    @property
-    def is_ephemeral(self) -> bool:
-        return bool(self.owner)
-
 
 class Disk(NamedTuple):
     """An inline disk that may conflict with one of another pod on the node: if any identity is

@@ -208,10 +208,6 @@ class PreparedScores(Prepared):
         super().__init__(plugin, cluster, work)
         self._half = half
 
-    @property
-    def has_half(self) -> bool:
-        return self._half is not None
-
     def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:
         half, plugin = self._half, self.plugin
         if half is None:
