@@ -17,9 +17,10 @@ A plain class with methods named like Kubernetes' extension points needs nothing
 
 import logging
 
-from asched.core.cluster.changes import Action, Bound, Done, Refused, RowLog, Trigger, Unknown
+from asched.core.cluster.changes import Action, RowLog, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import CounterKey
+from asched.core.cluster.facts import Bound, Done, Refused, Unknown
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
 from asched.core.cluster.pods import PodClass, PodInfo

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from asched import names
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Bound,
     Done,
     Fact,

@@ -11,8 +11,8 @@ changes the builder it is called on and returns it.
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.model.decode import decode

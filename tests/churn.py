@@ -8,7 +8,7 @@ import gc
 from collections import Counter
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.journal import Journal
 from asched.core.cycle.history import Histories
 from asched.core.model.decode import decode

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from asched import names
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE, NODE, POD, Kind

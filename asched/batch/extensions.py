@@ -9,7 +9,7 @@ from asched.batch.groups.attempt import GroupAttempt, gather
 from asched.batch.groups.cycle import schedule_group
 from asched.batch.groups.dry_run import GangDryRuns
 from asched.batch.provisioning import book, consuming, cycle
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
 from asched.core.cycle.context import Attempt, SchedulerContext

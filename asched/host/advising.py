@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from asched.core.cluster.changes import Answer, Listed, Raised, Returned, TimedOut
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Listed, Raised, Returned, TimedOut
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.confirmation import settle
 from asched.core.extender import wire

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.cycle.machine import Machine
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind

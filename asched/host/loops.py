@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from asched.core.cluster.changes import Answer, Fact, WallClock
+from asched.core.cluster.facts import Answer, Fact, WallClock
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect

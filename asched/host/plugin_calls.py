@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from asched.core.cluster.changes import Answer, Raised, Returned, TimedOut
+from asched.core.cluster.facts import Answer, Raised, Returned, TimedOut
 from asched.core.framework.effects import CallPlugin, CancelCall
 from asched.core.framework.status import MISTAKES
 from asched.kube.tasks import Tasks

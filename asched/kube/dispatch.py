@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Answer, Refused, Unknown
+from asched.core.cluster.facts import Answer, Refused, Unknown
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
 from asched.kube.courtesy import FIRST_LANES, limit_of, share_from_s
 from asched.kube.errors import TransportError, read_status

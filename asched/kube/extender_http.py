@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from asched.core.cluster.changes import Answer, Refused, Replied, Unknown
+from asched.core.cluster.facts import Answer, Refused, Replied, Unknown
 from asched.core.framework.effects import AskExtender
 from asched.kube.parsing import whole_letters
 from asched.kube.sockets import connect_problem

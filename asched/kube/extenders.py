@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asched.core.cluster.changes import Answer, Refused, Unknown
+from asched.core.cluster.facts import Answer, Refused, Unknown
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
 from asched.kube.certificates import Rotating, client_context, load_pem

@@ -12,7 +12,7 @@ Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that follow 
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.model.kinds import Kind
 
 #: A deletion costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,

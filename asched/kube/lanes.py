@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cluster.changes import Answer, Refused, Unknown
+from asched.core.cluster.facts import Answer, Refused, Unknown
 from asched.core.framework.effects import (
     Effect,
     Lane,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from asched.core.cluster.changes import Fact, Listed
+from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.kube import codec

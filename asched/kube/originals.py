@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.cluster.changes import Fact, Gone, Listed
+from asched.core.cluster.facts import Fact, Gone, Listed
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD, Kind

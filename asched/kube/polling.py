@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from asched.core.cluster.changes import Fact, Listed
+from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import Kind
 from asched.kube.codec import KindCodec
 from asched.kube.errors import ApiError, TransportError

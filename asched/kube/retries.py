@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import Answer, Done, Refused, Unknown
+from asched.core.cluster.facts import Answer, Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,

@@ -31,7 +31,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlencode
 
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
 from asched.kube import codec

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Answer,
     Bound,
     Done,

@@ -4,7 +4,7 @@ A refused pod fails without ever having run, so it disappears from our watch (wh
 finished pods) in its former state: pending on its node, without a start time. Only pods deleted by
 force do the same. Such a pod is read once; a refusal in its status is counted and logged, since a
 clash with another scheduler shows nowhere else. The machine is notified, too, and keeps pods of the
-same owner from that node for a while (`core/cluster/nominated.py`).
+same owner from that node for a while (`core/cluster/refusals.py`).
 
 Bounds  QUEUE_MAX pods wait to be read, further ones are ignored; one is read at a time.
 Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/kubelet.go
@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import Fact, Gone
+from asched.core.cluster.facts import Fact, Gone
 from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import POD
 from asched.core.model.meta import Record

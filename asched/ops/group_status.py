@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched.batch.placement import phases
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

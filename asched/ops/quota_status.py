@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import Pod, ResourceList

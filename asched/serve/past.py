@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.journal import JournalStep
 from asched.core.config.merge import UnusableProfileError
 from asched.core.cycle.context import SchedulerContext

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asched.batch.backfill.keeping import REPLAN_S, StartTimes
-from asched.core.cluster.changes import Bound, Gone, Seen, WallClock
+from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
 from asched.core.cluster.reservations import Reservations
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode

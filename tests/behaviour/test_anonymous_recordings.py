@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.core.cluster.changes import Fact, Seen
+from asched.core.cluster.facts import Fact, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_RESOURCE, NODE
 from asched_lab.replay.anonymous import Anonymized, anonymize

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asched.cli.main import main
-from asched.core.cluster.changes import Done, Fact, Gone, Refused, Seen
+from asched.core.cluster.facts import Done, Fact, Gone, Refused, Seen
 from asched.core.framework.effects import (
     Bind,
     Delete,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.claim import DeviceTaintRule, ResourceClaim
 from asched.core.model.decode import decode

@@ -1,6 +1,6 @@
 """Events about gangs that cannot start: a line each, however much a tenant writes on its pods."""
 
-from asched.core.cluster.changes import Listed, Seen
+from asched.core.cluster.facts import Listed, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import POD
 from tests.builders import a_node, a_pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Bound, Seen
+from asched.core.cluster.facts import Bound, Seen
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod

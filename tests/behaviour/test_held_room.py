@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.quota import ElasticQuota

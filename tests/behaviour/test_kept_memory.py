@@ -12,7 +12,7 @@ MIB = 1 << 20
 PRELUDE = """
 from msgspec.structs import replace
 from asched.core.model.kinds import POD
-from asched.core.cluster.changes import Bound, Gone, Seen
+from asched.core.cluster.facts import Bound, Gone, Seen
 from asched.core.framework.effects import Bind
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from tests.builders import a_pod

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Bound, Done, Gone, Seen, WallClock
+from asched.core.cluster.facts import Bound, Done, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, JOB, NODE, POD

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
-from asched.core.cluster.changes import Fact, Listed, Seen
+from asched.core.cluster.facts import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from tests.builders import PodBuilder, a_node, a_pod

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Answer,
     Done,
     ReadGone,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Patch, PatchPodStatus
 from tests.builders import a_node
 from tests.plays.playbook import Play

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Fact, Refused, Seen
+from asched.core.cluster.facts import Done, Fact, Refused, Seen
 from asched.core.framework.effects import Patch, WaitFor
 from asched.core.framework.points import Late, PermitPlugin, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Refused, Seen
+from asched.core.cluster.facts import Answer, Bound, Fact, Gone, Refused, Seen
 from asched.core.cycle.turn_limit import TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD

@@ -17,7 +17,7 @@ import argparse
 import sys
 import time
 
-from asched.core.cluster.changes import Fact, Seen
+from asched.core.cluster.facts import Fact, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339

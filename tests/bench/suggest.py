@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,

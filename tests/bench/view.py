@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE
 from asched.core.queue.queued import QueuedPod
 from asched.serve.view.cells import cells

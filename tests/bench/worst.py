@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import Bound, Fact, Gone, Listed, Seen
+from asched.core.cluster.facts import Bound, Fact, Gone, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.orders import LeaderDied

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from asched import names
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.gate_table import GATES
 from asched.core.config.gates import HONOURED, default_gates

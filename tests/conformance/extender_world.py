@@ -9,7 +9,7 @@ import copy
 import json
 from typing import Any
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Bound,
     Done,
     Fact,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from asched import names
-from asched.core.cluster.changes import ACTION_TEXT, Change, Gone, Seen, Trigger
+from asched.core.cluster.changes import ACTION_TEXT, Change, Trigger
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.runner import NoNodesError, run_alone

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from asched import names
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.attempt import NO_NODES, Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.decode import decode

@@ -24,7 +24,7 @@ BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "300"))
 HEADROOM: Final = os.environ.get("ASCHED_E2E_HEADROOM", "1") != "0"
 #: Read by Python as the process starts.
 NO_HEADROOM: Final = """
-from asched.core.cluster.nominated import Refusals
+from asched.core.cluster.refusals import Refusals
 Refusals.crowded = lambda *_: []
 """
 NODES, CPU = 10, 16

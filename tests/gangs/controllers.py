@@ -7,7 +7,7 @@ from copy import deepcopy
 from itertools import count
 from typing import Any
 
-from asched.core.cluster.changes import Done, Fact, Refused, Seen
+from asched.core.cluster.facts import Done, Fact, Refused, Seen
 from asched.core.framework.effects import Effect, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE, NODE, POD, POD_GROUP

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from asched.batch.backfill.keeping import StartTimes, keep
-from asched.core.cluster.changes import Bound, Gone, Seen, WallClock
+from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
 from asched.core.cluster.reservations import (
     POD_OWNER,
     NodeNeed,

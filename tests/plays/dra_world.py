@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.framework.points import PreFilterResult

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.meta import ObjectMeta

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Bound, Seen
+from asched.core.cluster.facts import Bound, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from asched.batch.extensions import EXTENSIONS
-from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Seen
+from asched.core.cluster.facts import Answer, Bound, Fact, Gone, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.extension import Extension

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Answer, Bound, Done, Fact, Refused, Seen
+from asched.core.cluster.facts import Answer, Bound, Done, Fact, Refused, Seen
 from asched.core.framework.effects import Bind, Effect, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_TEMPLATE, PROVISIONING_REQUEST

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Answer,
     Bound,
     Done,

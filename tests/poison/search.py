@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.core.cluster.changes import Fact, Gone, Refused, Seen
+from asched.core.cluster.facts import Fact, Gone, Refused, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import Kind
 from tests.bench.worst import a_world

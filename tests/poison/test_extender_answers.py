@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asched.core.cluster.changes import Answer, Bound, Done, Refused, Replied
+from asched.core.cluster.facts import Answer, Bound, Done, Refused, Replied
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, Effect, PatchPodStatus
 from asched.kube.extender_http import first_value
 from asched.kube.writes import request_for

@@ -9,7 +9,7 @@ Now and then it refuses a write. Volumes are provisioned and bound as soon as th
 import random
 from typing import Any
 
-from asched.core.cluster.changes import Answer, Bound, Done, Fact, Gone, Refused, Seen
+from asched.core.cluster.facts import Answer, Bound, Done, Fact, Gone, Refused, Seen
 from asched.core.framework.effects import (
     Bind,
     Create,

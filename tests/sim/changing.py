@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import SilentObserver

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from unittest.mock import patch
 
-from asched.core.cluster.nominated import Refusals
+from asched.core.cluster.refusals import Refusals
 from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS
 

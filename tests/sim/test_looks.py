@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from asched.core.cluster.changes import Bound, Fact, Gone, Seen
+from asched.core.cluster.facts import Bound, Fact, Gone, Seen
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import NoNodesError, Runner, run_alone

@@ -34,9 +34,9 @@ from asched.batch.placement.timeline import (
     may_ever_fit,
     rows_for,
 )
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.ends import Ends
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.reservations import CLONE, NodeNeed, Reservation, Reservations, vector

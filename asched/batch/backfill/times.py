@@ -36,8 +36,8 @@ from asched.batch.backfill.recall import start_text
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_share
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.reservations import POD_OWNER, Reservation, Reservations, StartOrder

@@ -23,8 +23,8 @@ from asched.batch.groups.attempt import GroupAttempt
 from asched.batch.placement.problem import I64, Unproven
 from asched.batch.placement.search import FIRST, MOVED, SPENT, Choice
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cycle.binding import give_back

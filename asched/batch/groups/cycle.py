@@ -33,7 +33,7 @@ from asched.batch.groups.trial import (
     seen,
     try_group,
 )
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable

@@ -17,7 +17,7 @@ from asched.batch.groups.guess import guess
 from asched.batch.groups.search import missing, proof_text, search_places
 from asched.batch.groups.trial import try_group, undo
 from asched.batch.placement.problem import Infeasible, Unproven
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import (

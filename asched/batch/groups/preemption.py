@@ -24,8 +24,8 @@ from asched.batch.groups.placements import try_placements
 from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without
 from asched.core.cluster.budget import STEP_US, OutOfTurn
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep

@@ -29,8 +29,8 @@ from asched.batch.placement.plan import by_prices
 from asched.batch.placement.problem import GangProblem, Infeasible, Plan, Unproven
 from asched.batch.placement.search import MOVED, SPENT, search
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure

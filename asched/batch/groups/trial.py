@@ -33,7 +33,7 @@ from asched.batch.groups.attempt import (
     Tried,
 )
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from asched.batch.groups.attempt import GroupOutcome
 from asched.core.cluster.budget import SLICE_STEPS, Budget
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.framework.effects import Effect, Pause

@@ -27,8 +27,8 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldPlace, request_of
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.batch.provisioning.book import Booking, Bookings, Slot, settle_consumers
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext

@@ -34,8 +34,8 @@ from asched.batch.provisioning import trial as request_trial
 from asched.batch.provisioning.adoption import TIME_IS_UP, holding_promised
 from asched.batch.provisioning.book import Bookings, giving_back
 from asched.batch.provisioning.status import DesiredStatus, patch_of, says
-from asched.core.cluster.changes import Answer, Done
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Done
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Work

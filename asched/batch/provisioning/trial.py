@@ -34,7 +34,7 @@ from asched.batch.provisioning.pods import (
 )
 from asched.batch.provisioning.status import DesiredStatus, Where
 from asched.batch.share import why_beyond_share
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back

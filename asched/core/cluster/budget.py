@@ -46,7 +46,7 @@ from collections import deque
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from asched.core.cluster.changes import Listed
+from asched.core.cluster.facts import Listed
 from asched.core.model.kinds import POD, Kind
 
 #: Approximate duration of a step, the unit in which costs are estimated. A search for devices

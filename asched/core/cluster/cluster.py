@@ -19,17 +19,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from asched.core.cluster.budget import Budget, ListParts, gone
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cluster.counters import AnyCounterKey, PodCounter
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
 from asched.core.cluster.invariant import InvariantError, broken
 from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
-from asched.core.cluster.nominated import Refusals
 from asched.core.cluster.objects import RULED_BY_SPEC, Objects
 from asched.core.cluster.occupancy import Occupancy
 from asched.core.cluster.pod_classes import PodClasses
 from asched.core.cluster.pod_groups import PodGroups, by_age
 from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.refusals import Refusals
 from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.topology import TopologyCounters
 from asched.core.cluster.usage import NamespaceUsage, Priorities

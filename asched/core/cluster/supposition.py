@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.occupancy import PortsUsed
 from asched.core.cluster.pods import PodInfo
 from asched.core.model.kinds import NODE, Kind

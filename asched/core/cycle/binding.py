@@ -17,14 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cluster.changes import (
-    ASSIGNED_POD_DELETE,
-    Answer,
-    Bound,
-    Change,
-    Refused,
-    TimedOut,
-)
+from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut
 from asched.core.cycle.confirmation import follow, names_node, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable

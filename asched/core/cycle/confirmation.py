@@ -35,7 +35,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import (
     Answer,
     Bound,
     Fact,
@@ -45,7 +46,6 @@ from asched.core.cluster.changes import (
     Refused,
     Unknown,
 )
-from asched.core.cluster.cluster import Cluster
 from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, ReadPod, WaitFor
 from asched.core.model.kinds import POD
 

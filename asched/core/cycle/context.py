@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from asched.core.cluster.changes import Fact
 from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cluster.facts import Fact
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.history import (

@@ -20,7 +20,7 @@ exception in a plugin.
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.attempt import Rejection

@@ -26,11 +26,10 @@ from asched.core.cluster.changes import (
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD_ADD,
     Action,
-    Answer,
     Change,
-    Fact,
 )
 from asched.core.cluster.cluster import ObservedChange
+from asched.core.cluster.facts import Answer, Fact
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.orders import Order
 from asched.core.cycle.turn_limit import Backlog

@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from asched.core.cluster.changes import Answer, Done, Fact, Returned
+from asched.core.cluster.facts import Answer, Done, Fact, Returned
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work

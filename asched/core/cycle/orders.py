@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from asched import names
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.place_faults import Fault, fault_of
 from asched.core.framework.effects import Effect, EmitEvent

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cluster.budget import SLICES_MAX, OutOfTurn
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import CannotAssumeError
+from asched.core.cluster.facts import Answer
 from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.extension import Finding

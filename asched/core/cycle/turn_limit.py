@@ -34,8 +34,8 @@ from itertools import islice
 from typing import Final, Protocol
 
 from asched.core.cluster.budget import SLICE_STEPS
-from asched.core.cluster.changes import Answer, Done, Fact, Listed
 from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cluster.facts import Answer, Done, Fact, Listed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import SchedulingUnit
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.extender import wire
 from asched.core.framework.attempt import Rejection

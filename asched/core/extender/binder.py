@@ -18,8 +18,8 @@ from collections.abc import Generator
 from typing import Final
 
 from asched import names
-from asched.core.cluster.changes import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import wire

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
-from asched.core.cluster.changes import Answer, Refused, Replied, Returned, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Refused, Replied, Returned, Unknown
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import binder, wire

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from asched.core.cluster import changes
+from asched.core.cluster import facts
 from asched.core.config.v1 import Extender
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
@@ -38,7 +38,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     lane: ClassVar[Lane]
-    answers: ClassVar[tuple[type[changes.Answer], ...]] = ()
+    answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
     id: int = 0
     turn: int = 0
     wants_answer: bool = True
@@ -88,7 +88,7 @@ class Bind(Effect, frozen=True, kw_only=True):
     """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
 
     lane: ClassVar[Lane] = Lane.BINDING
-    answers: ClassVar = (changes.Bound, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Bound, facts.Refused, facts.Unknown)
     pod: PodRef
     node: str
 
@@ -97,7 +97,7 @@ class ReadPod(Effect, frozen=True, kw_only=True):
     """GET the pod to settle an unknown binding."""
 
     lane: ClassVar[Lane] = Lane.BINDING
-    answers: ClassVar = (changes.ReadPlaced, changes.ReadPending, changes.ReadGone, changes.Unknown)
+    answers: ClassVar = (facts.ReadPlaced, facts.ReadPending, facts.ReadGone, facts.Unknown)
     pod: PodRef
 
 
@@ -110,7 +110,7 @@ class PatchPodStatus(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.STATUS
-    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
     pod: PodRef
     condition: Mapping[str, Any] | None = None
     condition_types: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class DeletePod(Effect, frozen=True, kw_only=True):
     """DELETE a pod with its default grace period; the uid, if known, is a precondition."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
     pod: PodRef
 
 
@@ -138,7 +138,7 @@ class Patch(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
     kind: Kind
     namespace: str
     name: str
@@ -159,7 +159,7 @@ class Create(Effect, frozen=True, kw_only=True):
     """POST an object; the answer contains it as stored."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
     kind: Kind
     namespace: str
     body: Mapping[str, Any]
@@ -169,7 +169,7 @@ class Delete(Effect, frozen=True, kw_only=True):
     """DELETE an object other than a pod."""
 
     lane: ClassVar[Lane] = Lane.WRITE
-    answers: ClassVar = (changes.Done, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
     kind: Kind
     namespace: str
     name: str
@@ -210,7 +210,7 @@ class CallPlugin(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (changes.Returned, changes.Raised, changes.TimedOut, changes.Done)
+    answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut, facts.Done)
     plugin: str
     call: Callable[[], Awaitable[Any]]
     timeout_s: float = CALL_TIMEOUT_S
@@ -263,7 +263,7 @@ class AskExtender(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (changes.Replied, changes.Refused, changes.Unknown)
+    answers: ClassVar = (facts.Replied, facts.Refused, facts.Unknown)
     extender: Extender
     verb: str  # as configured: the end of the URL
     body: Mapping[str, Any]
@@ -276,7 +276,7 @@ class Together(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (changes.Returned,)
+    answers: ClassVar = (facts.Returned,)
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
@@ -289,7 +289,7 @@ class Pause(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (changes.Done,)
+    answers: ClassVar = (facts.Done,)
     is_alone: bool = False
 
     @property
@@ -309,7 +309,7 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (changes.Done, changes.TimedOut)
+    answers: ClassVar = (facts.Done, facts.TimedOut)
     ready: Callable[[], bool]
     timeout_s: float
     on: tuple[Topic, ...] = ()

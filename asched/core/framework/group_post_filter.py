@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect

@@ -27,7 +27,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.changes import Answer, RowLog, Trigger
+from asched.core.cluster.changes import RowLog, Trigger
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cluster.changes import Answer
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection

@@ -9,7 +9,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultbin
 from collections.abc import Sequence
 
 from asched import names
-from asched.core.cluster.changes import Bound, Refused, Unknown
+from asched.core.cluster.facts import Bound, Refused, Unknown
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.framework.points import BindPlugin, Late, Registration

@@ -16,8 +16,9 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Final
 
 from asched import names
-from asched.core.cluster.changes import Action, Answer, Trigger
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import DefaultPreemptionArgs

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from asched import names
-from asched.core.cluster.changes import Answer, Done, Refused, Returned, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Done, Refused, Returned, Unknown
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import (

@@ -36,7 +36,7 @@ from itertools import chain, islice
 from typing import Final
 
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import EqualMembers, GroupTrial, Probe

@@ -19,7 +19,7 @@ from heapq import merge
 from itertools import count
 from typing import Final, NamedTuple
 
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect

@@ -27,8 +27,8 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cluster.changes import Fact, Gone, Seen
 from asched.core.cluster.cluster import ObservedChange
+from asched.core.cluster.facts import Fact, Gone, Seen
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.core.cluster import audit
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import Kind
 from asched.kube import heads
 from asched.kube.lists import PAGE_SIZE

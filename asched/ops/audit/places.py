@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from asched.core.cluster import audit
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cycle.orders import QueueAmended
 from asched.core.cycle.place_faults import OF_QUEUE, Fault, fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD

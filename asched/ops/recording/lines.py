@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from asched import names
-from asched.core.cluster import changes
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen, WallClock
+from asched.core.cluster import facts
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cycle.orders import KubeletRefused, LeaderDied, QueueAmended, Reconfigured
 from asched.core.framework.effects import (
     AskExtender,
@@ -180,7 +180,7 @@ def facts_part(at_s: float, received: Iterable[Fact], *, is_active: bool) -> byt
         ("Seen", fact.kind.resource, fact.obj)
         if type(fact) is Seen  # most facts; a call for each would be measurable
         else ("Bound", fact.effect_id)
-        if type(fact) is changes.Bound
+        if type(fact) is facts.Bound
         else _of_fact(fact, number)
         for number, fact in enumerate(received)
     ]
@@ -217,9 +217,9 @@ def _of_fact(fact: Fact, number: int) -> Any:
         spoken = fact.kind  # type: ignore[attr-defined]
         part = fact.part, fact.has_more, spoken.group_version  # type: ignore[attr-defined]
         return ("Listed", spoken.resource, number, *part)
-    if kind is changes.Returned:
+    if kind is facts.Returned:
         return ("Returned", fact.effect_id, *_of_value(fact.value))  # type: ignore[attr-defined]
-    if kind is changes.Raised:
+    if kind is facts.Raised:
         error = fact.error  # type: ignore[attr-defined]
         return ("Raised", fact.effect_id, type(error).__name__, str(error))  # type: ignore[attr-defined]
     if kind is Reconfigured:
@@ -290,15 +290,15 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
         WallClock,
         LeaderDied,
         KubeletRefused,
-        changes.Bound,
-        changes.Refused,
-        changes.Unknown,
-        changes.Done,
-        changes.Replied,
-        changes.ReadPlaced,
-        changes.ReadPending,
-        changes.ReadGone,
-        changes.TimedOut,
+        facts.Bound,
+        facts.Refused,
+        facts.Unknown,
+        facts.Done,
+        facts.Replied,
+        facts.ReadPlaced,
+        facts.ReadPending,
+        facts.ReadGone,
+        facts.TimedOut,
     )
 }
 
@@ -390,11 +390,11 @@ def fact_of(parts: list[Any]) -> Fact | Reload:
     """A fact other than `Seen` or `Listed`, from its decoded form."""
     name, *rest = parts
     if name == "Returned":
-        return changes.Returned(rest[0], _value_of(rest[1:]))
+        return facts.Returned(rest[0], _value_of(rest[1:]))
     if name == "Raised":
         effect_id, class_name, text = rest
         raised = type(class_name, (RecordedError,), {})(text)
-        return changes.Raised(effect_id, raised)
+        return facts.Raised(effect_id, raised)
     if name == "Reconfigured":
         return Reload(rest[0], tuple((a, b, c) for a, b, c in rest[1]))
     if name == "QueueAmended":

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine

@@ -7,7 +7,7 @@ have changed its holder.
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import (
     Bind,
     Create,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Answer,
     Bound,
     Done,

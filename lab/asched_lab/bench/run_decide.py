@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent

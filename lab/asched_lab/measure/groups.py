@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import parse
 from asched.core.config.v1 import SchedulerConfiguration

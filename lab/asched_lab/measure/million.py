@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import orjson
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import default_configuration
 from asched.core.model.kinds import NODE
 from asched.kube.codec import KindCodec

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from asched.core.cluster.changes import Answer, Fact, Raised, Refused, TimedOut
+from asched.core.cluster.facts import Answer, Fact, Raised, Refused, TimedOut
 from asched.core.framework.effects import Effect
 from asched.ops.recording.asked import RequestedEffect, asked_for
 from asched.ops.recording.lines import RecordedError, effects_bytes, recorded

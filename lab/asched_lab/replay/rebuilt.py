@@ -8,7 +8,7 @@ so the plugin has to be available.
 import json
 from typing import Any
 
-from asched.core.cluster.changes import Fact
+from asched.core.cluster.facts import Fact
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from asched.core.cluster.changes import Answer, Refused, Replied, Returned, Unknown
+from asched.core.cluster.facts import Answer, Refused, Replied, Returned, Unknown
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.framework.effects import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
 from asched_lab.sim.checker import apart
 from asched_lab.sim.rules import amount, requests_of

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from asched.core.cluster.changes import Answer, Fact, Listed, Seen
+from asched.core.cluster.facts import Answer, Fact, Listed, Seen
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import SilentObserver

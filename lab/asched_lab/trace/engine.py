@@ -6,7 +6,7 @@ pods from those it has placed.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Decision, Runner

@@ -3,8 +3,8 @@
 The Python interface is `asched_lab.whatif.api`.
 """
 
-from asched.core.cluster.changes import Listed
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Listed
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.host.memory import collected_seldom

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from asched.core.cluster.changes import Answer, Bound, Fact, Gone, Listed, Refused, Seen
+from asched.core.cluster.facts import Answer, Bound, Fact, Gone, Listed, Refused, Seen
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, Kind

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.batch.provisioning.adoption import hold_promised
-from asched.core.cluster.changes import Answer, Fact, Refused, WallClock
+from asched.core.cluster.facts import Answer, Fact, Refused, WallClock
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import (

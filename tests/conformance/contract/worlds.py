@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.config import args as config
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode

@@ -302,7 +302,7 @@ MISTAKES: Final = (
         "neighbours",
         "the next pod goes to the kubelet that refused the last",
         "Incident01",
-        "core/cluster/nominated.py",
+        "core/cluster/refusals.py",
         "HOLD_S: Final = 10.0",
         "HOLD_S: Final = 0.0",
     ),

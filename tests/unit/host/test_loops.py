@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Lane
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Answer, Done, Refused, Unknown
+from asched.core.cluster.facts import Answer, Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,

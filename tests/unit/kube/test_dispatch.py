@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from asched.core.cluster.changes import Bound, Done, ReadPlaced, Refused, Unknown
+from asched.core.cluster.facts import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     EmitEvent,

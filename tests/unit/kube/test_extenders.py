@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Refused, Replied, Unknown
+from asched.core.cluster.facts import Refused, Replied, Unknown
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender, Whole, Wholes
 from asched.core.model.kinds import NODE, POD

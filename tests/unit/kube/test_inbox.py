@@ -1,6 +1,6 @@
 """The inbox hands out a turn's share, in order, and folds sights of one object only."""
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.kube.inbox import FACTS_FIRST, FACTS_PER_TURN, Inbox

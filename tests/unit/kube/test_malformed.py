@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from asched.cli.main import main
-from asched.core.cluster.changes import Done, ReadPlaced, Refused, Replied
+from asched.core.cluster.facts import Done, ReadPlaced, Refused, Replied
 from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM

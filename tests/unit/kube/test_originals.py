@@ -8,7 +8,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Gone, Listed, Seen
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import ObjectMeta

@@ -3,7 +3,7 @@
 import random
 from contextlib import asynccontextmanager
 
-from asched.core.cluster.changes import Listed
+from asched.core.cluster.facts import Listed
 from asched.core.model.decode import decode
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.kube.polling import KEPT_LISTS, ListedObjects, Poller

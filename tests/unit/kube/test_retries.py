@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from asched.core.cluster.changes import Done, Refused, Unknown
+from asched.core.cluster.facts import Done, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.facts import (
     Bound,
     Done,
     Gone,

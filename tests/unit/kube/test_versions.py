@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Fact, Listed
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.kube import pace
 from asched.kube.pace import ReflectorOptions

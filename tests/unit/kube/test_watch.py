@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Listed, Seen
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.kube import reading
 from asched.kube.backoff import INITIAL_S

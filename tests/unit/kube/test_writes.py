@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from asched.core.cluster.changes import (
-    Bound,
-    ReadGone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Unknown,
-)
+from asched.core.cluster.facts import Bound, ReadGone, ReadPending, ReadPlaced, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
     Create,

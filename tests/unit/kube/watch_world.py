@@ -4,7 +4,7 @@ import asyncio
 import random
 from contextlib import asynccontextmanager
 
-from asched.core.cluster.changes import Gone, Listed, Seen
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE
 from asched.kube.pace import ReflectorOptions
 from asched.kube.watch import Reflector

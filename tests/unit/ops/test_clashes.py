@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Fact, Gone
+from asched.core.cluster.facts import Fact, Gone
 from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import POD
 from asched.kube.session import ConnectionOptions, Session, connect

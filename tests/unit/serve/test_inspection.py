@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from asched.cli.explain import explanation
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
 from asched.core.model.kinds import NODE
 from asched.serve.inspection import Inspection

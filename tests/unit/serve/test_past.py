@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.config.defaults import configuration
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.history import DecisionStep, read

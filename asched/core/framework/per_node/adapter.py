@@ -23,16 +23,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from asched.core.cluster.changes import (
-    WILDCARD,
-    Action,
-    Answer,
-    Raised,
-    Returned,
-    TimedOut,
-    Trigger,
-)
+from asched.core.cluster.changes import WILDCARD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Raised, Returned, TimedOut
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework import points

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Answer
+from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, PodRef, WaitFor
 from asched.core.framework.status import MISTAKES, PluginError
 from asched.core.model.meta import ObjectReference

@@ -20,7 +20,7 @@ all rows are filtered at once; otherwise each row by a trial of its own. Results
 equal pods until the row changes.
 
 Rows whose kubelet recently refused a pod of the same owner, and rows on which another scheduler
-binds and where the pod would leave no room (`core/cluster/nominated.py`), are excluded here, too. A
+binds and where the pod would leave no room (`core/cluster/refusals.py`), are excluded here, too. A
 pod for which room was made on a row ignores this.
 
 Bounds  TRIED_MAX classes of the second kind; the least recently used is dropped.

@@ -24,8 +24,9 @@ from typing import ClassVar, Final
 import msgspec
 
 from asched import names
-from asched.core.cluster.changes import ASSIGNED_POD, Action, Answer, Trigger
+from asched.core.cluster.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CapacitySchedulingArgs

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.core.cluster.changes import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.dra import allocator, demand
 from asched.core.dra.extended import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger

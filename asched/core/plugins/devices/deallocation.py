@@ -4,7 +4,7 @@ API.
 
 from typing import Any
 
-from asched.core.cluster.changes import Done, Refused, Unknown
+from asched.core.cluster.facts import Done, Refused, Unknown
 from asched.core.framework.effects import STRATEGIC_MERGE, Delete, Patch
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure

@@ -7,8 +7,8 @@ and undone or used, by the next attempt.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources (Unreserve)
 """
 
-from asched.core.cluster.changes import Done, Refused, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Done, Refused, Unknown
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure

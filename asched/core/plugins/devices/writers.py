@@ -7,7 +7,7 @@ Bounds  one entry per claim that is being written; no pod waits longer than TURN
 from collections.abc import Generator
 from typing import Final
 
-from asched.core.cluster.changes import Answer, TimedOut
+from asched.core.cluster.facts import Answer, TimedOut
 from asched.core.framework.effects import Effect, WaitFor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM

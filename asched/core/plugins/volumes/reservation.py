@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from asched.core.cluster.changes import Done, Refused, TimedOut, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Done, Refused, TimedOut, Unknown
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import Patch, Topic, WaitFor

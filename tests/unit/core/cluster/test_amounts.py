@@ -5,8 +5,8 @@ import random
 import pytest
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.quantity import INT64_MAX
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod

@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.cluster.audit import compare, recount, recount_row
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_cluster, a_node, a_pod
 from tests.conformance.contract.worlds import a_world, changes

@@ -3,8 +3,8 @@
 from typing import Any
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.usage import NamespaceUsage

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.ends import (
     DURATION,
@@ -17,6 +16,7 @@ from asched.core.cluster.ends import (
     Ends,
     ExpectedEnd,
 )
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import JOB

@@ -1,8 +1,8 @@
 import pytest
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.holds import HeldAmounts, HeldPlace
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_cluster, a_node, a_pod

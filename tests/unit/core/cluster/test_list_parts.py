@@ -5,8 +5,8 @@ import random
 import pytest
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Listed, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from asched.core.cluster.affinity_terms import TermsOf
 from asched.core.cluster.budget import FEW, Budget
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.counters import PodPredicate, TallyLedger
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.many_terms import Counting, ManyTerms
 from asched.core.cluster.pods import LabelSet
 from asched.core.cycle.turn_limit import CountedLimit

@@ -5,8 +5,8 @@ import random
 import numpy as np
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity

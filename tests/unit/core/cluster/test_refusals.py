@@ -2,10 +2,10 @@
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.nodes import NodeTable
-from asched.core.cluster.nominated import HALF_S, HOLD_S, HOLD_S_MAX, OVERLAP_S, Refusals
+from asched.core.cluster.refusals import HALF_S, HOLD_S, HOLD_S_MAX, OVERLAP_S, Refusals
 from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import NODE
 from asched.testing import World, given, node, pod

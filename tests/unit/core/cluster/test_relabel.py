@@ -3,8 +3,8 @@
 import pytest
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.counters import CounterKey, PodPredicate
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.nodes import Aspect
 from asched.core.model.kinds import POD
 from tests.builders import a_cluster, a_node, a_pod, pending

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Done, Gone, Seen
+from asched.core.cluster.facts import Done, Gone, Seen
 from asched.core.framework.effects import (
     Bind,
     DeletePod,

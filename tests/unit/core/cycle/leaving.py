@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cycle.dry_runs import DryRuns
 from asched.core.model.kinds import (
     POD,

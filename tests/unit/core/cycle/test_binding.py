@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Seen
+from asched.core.cluster.facts import Done, Gone, Seen
 from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import (
     Bind,

@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import (
-    ReadPending,
-    ReadPlaced,
-    Returned,
-    Seen,
-    TimedOut,
-    Unknown,
-)
+from asched.core.cluster.facts import ReadPending, ReadPlaced, Returned, Seen, TimedOut, Unknown
 from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind, CallPlugin, ReadPod
 from asched.core.model.kinds import NODE

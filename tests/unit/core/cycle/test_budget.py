@@ -3,7 +3,7 @@
 from asched.batch.groups.trial import TRY_STEPS
 from asched.core.cluster.audit import recount
 from asched.core.cluster.budget import SLICE_STEPS
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD, POD_GROUP

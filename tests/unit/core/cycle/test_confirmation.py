@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import (
     Answer,
     Bound,
     Done,
@@ -16,7 +17,6 @@ from asched.core.cluster.changes import (
     TimedOut,
     Unknown,
 )
-from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, settle, settle_lost
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Bound, Seen
+from asched.core.cluster.facts import Bound, Seen
 from asched.core.cluster.invariant import InvariantError
 from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, EmitEvent

@@ -1,6 +1,6 @@
 """Groups of scheduling.x-k8s.io played through the machine: gangs, and what is held for them."""
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from tests.builders import a_pod

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cycle.history import BEST_MAX, NAMED_MAX, DecisionStep, read
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Refused, Seen
+from asched.core.cluster.facts import Refused, Seen
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.failure import (
     KEPT,

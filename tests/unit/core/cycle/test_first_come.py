@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Fact, Listed, Seen
+from asched.core.cluster.facts import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from tests.builders import PodBuilder, a_node, a_pod

@@ -1,6 +1,6 @@
 """Gangs played through the machine: all of them or none, and what those are told who stay."""
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import PatchPodStatus
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from tests.builders import a_node, a_pod

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from tests.builders import a_node, a_pod

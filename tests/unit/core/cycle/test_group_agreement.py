@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Listed, Seen
+from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1BETA1, Kind

@@ -10,8 +10,8 @@ import pytest
 
 from asched.batch.groups.attempt import GroupOutcome, Result
 from asched.batch.groups.condition import condition_patch
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP

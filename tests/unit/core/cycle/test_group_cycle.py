@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asched.core.cluster.changes import Done, Refused, Seen
+from asched.core.cluster.facts import Done, Refused, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin

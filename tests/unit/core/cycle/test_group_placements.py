@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Patch
 from asched.core.framework.placements import (
     Assignments,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import (
     DeletePod,
     EmitEvent,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Seen
+from asched.core.cluster.facts import Done, Gone, Seen
 from asched.core.framework.effects import Bind, DeletePod, Effect, Lane
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
 from tests.builders import PodBuilder, a_node, a_pod

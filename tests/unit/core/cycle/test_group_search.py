@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.batch.groups.search import PODS_MAX, Searches
 from asched.batch.placement.search import SPENT
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import DeletePod, MarkVictim, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_GROUP

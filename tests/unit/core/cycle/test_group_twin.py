@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind, EmitEvent, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE as _NODE

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from asched.core.cluster import pod_classes
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cycle.place_faults import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import POD

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.nodes import Aspect
 from asched.core.framework.points import (
     FilterPlugin,

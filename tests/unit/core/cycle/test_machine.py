@@ -2,15 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import (
-    Done,
-    Gone,
-    ReadPending,
-    ReadPlaced,
-    Refused,
-    Seen,
-    Unknown,
-)
+from asched.core.cluster.facts import Done, Gone, ReadPending, ReadPlaced, Refused, Seen, Unknown
 from asched.core.cycle.confirmation import READ_AGAIN_S_MAX, SENDS_MAX
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,

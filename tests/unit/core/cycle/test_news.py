@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from asched.core.cluster.changes import Bound, Done, Fact, Seen, Unknown
+from asched.core.cluster.facts import Bound, Done, Fact, Seen, Unknown
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode

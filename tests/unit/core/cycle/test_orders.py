@@ -1,6 +1,6 @@
 """What the process around the machine has it do takes its place among the other facts."""
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.orders import LeaderDied, QueueAmended, Reconfigured

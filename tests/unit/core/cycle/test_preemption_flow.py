@@ -7,16 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import (
-    Bound,
-    Done,
-    Fact,
-    Gone,
-    Refused,
-    Returned,
-    Seen,
-    Unknown,
-)
+from asched.core.cluster.facts import Bound, Done, Fact, Gone, Refused, Returned, Seen, Unknown
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,

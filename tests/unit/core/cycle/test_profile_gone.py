@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.cluster.changes import Refused
+from asched.core.cluster.facts import Refused
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import Code, Status

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.cluster.changes import Done
+from asched.core.cluster.facts import Done
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play

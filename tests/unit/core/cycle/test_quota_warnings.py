@@ -3,7 +3,7 @@
 from typing import Any
 
 from asched.batch.capacity.warnings import NOTE, REASON
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
-from asched.core.cluster.changes import Bound, Fact, Refused, Seen
+from asched.core.cluster.facts import Bound, Fact, Refused, Seen
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, Effect

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.batch.provisioning.book import Bookings
-from asched.core.cluster.changes import Gone, Refused, Seen, Unknown
+from asched.core.cluster.facts import Gone, Refused, Seen, Unknown
 from asched.core.model.kinds import NODE, PROVISIONING_REQUEST
 from tests.builders import a_pod
 from tests.plays.request_plays import CONSUMES, HOLD_S, a_play, consumer, held_play, room

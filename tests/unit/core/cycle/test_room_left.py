@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import POD
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.core.cycle.leaving import Leaving, wants

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from asched.batch.backfill.keeping import StartTimes
 from asched.batch.backfill.recall import RECALLED_MAX, STARTED_ANEW, read
-from asched.core.cluster.changes import Seen, WallClock
+from asched.core.cluster.facts import Seen, WallClock
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339

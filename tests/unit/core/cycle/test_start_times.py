@@ -2,8 +2,8 @@
 
 from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.ends import GRACE_S
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.reservations import Reservations
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339

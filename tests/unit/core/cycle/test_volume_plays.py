@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Done, Refused, Seen
+from asched.core.cluster.facts import Done, Refused, Seen
 from asched.core.framework.effects import Bind, Patch, PatchPodStatus
 from asched.core.model.meta import Record
 from tests.builders import a_node

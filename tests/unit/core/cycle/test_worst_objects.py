@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.dra import answers as kept
 from asched.core.dra.answers import AnswerBook
 from asched.core.dra.demand import DeviceDemand

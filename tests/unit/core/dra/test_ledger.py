@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import RESERVED_FOR_MAX, ResourceClaim
 from asched.core.model.decode import decode

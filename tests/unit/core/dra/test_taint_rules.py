@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.taint_rules import tainted
 from asched.core.model.claim import DeviceTaintRule

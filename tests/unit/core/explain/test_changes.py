@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.insight.explain.changes import changes

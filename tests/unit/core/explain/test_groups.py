@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import changes

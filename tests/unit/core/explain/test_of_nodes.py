@@ -3,7 +3,7 @@
 from typing import Any
 
 from asched.core.cluster.audit import recount
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget

@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.insight.explain.changes import changes

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Bound, Refused, Replied
+from asched.core.cluster.facts import Bound, Refused, Replied
 from asched.core.framework.effects import AskExtender, Effect
 from tests.builders import NodeBuilder
 from tests.plays.playbook import Play

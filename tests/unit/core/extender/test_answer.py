@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Bound, Refused, Seen
+from asched.core.cluster.facts import Bound, Refused, Seen
 from asched.core.cluster.nominated import Nominator
 from asched.core.config.defaults import configuration
 from asched.core.extender import wire

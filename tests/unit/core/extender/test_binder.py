@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import (
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import (
     Done,
     ReadGone,
     ReadPending,
@@ -13,7 +14,6 @@ from asched.core.cluster.changes import (
     Seen,
     Unknown,
 )
-from asched.core.cluster.cluster import Cluster
 from asched.core.config.v1 import Extender
 from asched.core.extender.binder import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
 from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod, WaitFor

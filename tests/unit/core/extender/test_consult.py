@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Replied, Seen
+from asched.core.cluster.facts import Done, Gone, Replied, Seen
 from asched.core.extender.consult import (
     WASTED_S,
 )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from asched.core.cluster.changes import Replied
+from asched.core.cluster.facts import Replied
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, EmitEvent, PatchPodStatus
 from asched.core.framework.points import ReservePlugin
 from asched.core.framework.status import SUCCESS

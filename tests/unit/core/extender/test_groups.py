@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Fact, Refused, Replied, Seen
+from asched.core.cluster.facts import Fact, Refused, Replied, Seen
 from asched.core.framework.effects import AskExtender, Bind, Effect
 from asched.core.model.kinds import POD_GROUP
 from tests.builders import PodBuilder, a_node, a_pod

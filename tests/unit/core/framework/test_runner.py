@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import NOT_FEASIBLE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.runner import Runner

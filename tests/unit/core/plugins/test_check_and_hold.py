@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Action, Seen, Trigger
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.holds import CONSUMES
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.framework.points import Hint

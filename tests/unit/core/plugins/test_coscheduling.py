@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.gang_shortages import Shortages
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Hint

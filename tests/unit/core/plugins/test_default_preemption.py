@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.status import Code
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.default_preemption import DefaultPreemption

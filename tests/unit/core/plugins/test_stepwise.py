@@ -6,8 +6,8 @@ import pytest
 
 from asched.core.cluster import budget
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.view import NodeView
 from asched.core.model.kinds import NODE
 from asched.core.plugins.node_affinity import NodeAffinity

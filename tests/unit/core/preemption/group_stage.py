@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.group_post_filter import EqualMembers, Probe
 from asched.core.framework.status import unschedulable

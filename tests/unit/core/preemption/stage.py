@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.attempt import Rejection

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import LabelSet
 from asched.core.config.gates import default_gates
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET

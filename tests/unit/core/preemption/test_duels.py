@@ -1,7 +1,7 @@
 """Rooms that others took: after two of them nobody is evicted any more, for a while."""
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD
 from asched.core.preemption.duels import REST_S, Duels
 from tests.builders import a_node, a_pod

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Refused, Returned, Seen, Unknown
+from asched.core.cluster.facts import Done, Gone, Refused, Returned, Seen, Unknown
 from asched.core.framework.effects import (
     DeletePod,
     Effect,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget

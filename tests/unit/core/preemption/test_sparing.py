@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import POD
 from tests.unit.core.preemption.group_stage import (
     HIGH,

@@ -1,7 +1,7 @@
 """Preemptions under way: who is held back, until when, and what is forgotten with them."""
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.preemption.under_way import Preemptor, UnderWay

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import POD
 from asched.hardware.gpu.args import (
     EXPECTING,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from asched import names
-from asched.core.cluster.changes import Listed
+from asched.core.cluster.facts import Listed
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.timestamp import rfc3339

@@ -1,6 +1,6 @@
 """What is known of nodes' use: samples, their age, and whose they are."""
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node

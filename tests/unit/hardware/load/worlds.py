@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from asched.core.cluster.changes import Listed, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Listed, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP

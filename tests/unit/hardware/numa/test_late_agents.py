@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone
+from asched.core.cluster.facts import Gone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod

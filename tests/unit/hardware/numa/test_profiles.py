@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.hardware.numa.match import NodeResourceTopologyMatch

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from asched.ops.audit.auditor import Auditor
 from asched.ops.audit.findings import Difference, What

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config

@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from asched.core.cluster.changes import Bound, Fact, Seen
+from asched.core.cluster.facts import Bound, Fact, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine

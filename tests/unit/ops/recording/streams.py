@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from asched.core.cluster.changes import Fact, Seen
+from asched.core.cluster.facts import Fact, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from asched.ops.recording.recorder import Recorder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.core.cluster.changes import Bound, Fact, Refused, Seen, Unknown
+from asched.core.cluster.facts import Bound, Fact, Refused, Seen, Unknown
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.host.user_plugins.catalogue import Catalogue, of_class

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asched.core.cluster import changes
-from asched.core.cluster.changes import Fact, Gone, Listed, Seen
+from asched.core.cluster import facts
+from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.framework.effects import (
     AskExtender,
     Whole,
@@ -76,13 +76,13 @@ def test_recordings_from_before_there_were_parts_or_versions_can_be_read(end: by
 
 
 def test_what_a_coroutine_raised_keeps_its_name_and_words() -> None:
-    (answer,) = through(changes.Raised(7, ZeroDivisionError("by nought")))
+    (answer,) = through(facts.Raised(7, ZeroDivisionError("by nought")))
 
     assert f"{type(answer.error).__name__}: {answer.error}" == "ZeroDivisionError: by nought"
 
 
 def test_what_no_recording_can_hold_is_named() -> None:
-    (answer,) = through(changes.Returned(7, object()))
+    (answer,) = through(facts.Returned(7, object()))
 
     assert isinstance(answer.value, NotKept)
     assert answer.value.type_name == "object"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Fact, Seen
+from asched.core.cluster.facts import Fact, Seen
 from asched.core.cycle.orders import LeaderDied
 from asched.core.model.kinds import NODE
 from asched.host.assemble import build_runners, reconfigured

@@ -1,6 +1,6 @@
 """A gang in full: what it lacks, and which of its pods find no place."""
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.serve.view.gangs import one_gang
 from tests.plays.label_gangs import a_group, a_member, a_play, room, settled

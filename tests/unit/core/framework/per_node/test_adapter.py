@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import LANDS_WITHIN_S, ReadPod
 from asched.core.framework.per_node.adapter import (
     PerNode,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Raised, Returned, TimedOut
+from asched.core.cluster.facts import Done, Gone, Raised, Returned, TimedOut
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import CallPlugin, Pause

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import Gone
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.per_node.views import LateNode, Node, Pod, Rejected
 from asched.core.framework.points import FilterPlugin

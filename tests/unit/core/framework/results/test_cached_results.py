@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Gone, Seen
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import default_configuration
 from asched.core.framework.attempt import Rejection

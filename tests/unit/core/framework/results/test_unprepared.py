@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone

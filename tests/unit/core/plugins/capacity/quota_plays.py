@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.quota import ElasticQuota

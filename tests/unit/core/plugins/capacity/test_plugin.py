@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cluster.changes import Done, Gone, Seen
+from asched.core.cluster.facts import Done, Gone, Seen
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import LOCAL_QUEUE

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from asched.core.cluster.changes import Gone, Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Gone, Seen
 from asched.core.config import args as config
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim, ResourceSlice

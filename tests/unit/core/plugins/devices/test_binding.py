@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import Any
 
-from asched.core.cluster.changes import Answer, Done, Refused, TimedOut, Unknown
+from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
 from asched.core.framework.status import Code, Status

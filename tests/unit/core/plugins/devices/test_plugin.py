@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from asched.core.cluster.changes import Seen
+from asched.core.cluster.facts import Seen
 from asched.core.dra import answer_codes
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch

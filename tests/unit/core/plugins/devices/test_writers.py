@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, TimedOut
+from asched.core.cluster.facts import Done, TimedOut
 from asched.core.framework.effects import WaitFor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode

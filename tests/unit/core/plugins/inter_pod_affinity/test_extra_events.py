@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Seen
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Seen
 from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE

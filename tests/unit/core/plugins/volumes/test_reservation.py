@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.changes import Done, Refused, Unknown
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Done, Refused, Unknown
 from asched.core.framework.effects import Patch
 from asched.core.framework.status import failure
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
