@@ -19,7 +19,7 @@ from asched import names
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.config.versions import BASE, VersionChoice, for_server, minor_of
+from asched.core.config.versions import BASE, OLDEST_SERVER, VersionChoice, for_server, minor_of
 from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
@@ -48,9 +48,6 @@ from asched.ops.doctor.rivals import check_rivals
 SKEW_WARN_S: Final = 5.0
 #: Raised by code that reads an object with missing or unexpected fields.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
-#: The oldest server with all required APIs (flow control v1); device claims need 1.34.
-OLDEST_MINOR: Final = 29
-
 
 #: Kinds that single plugins need.
 OF_PLUGINS: Final = {
@@ -202,8 +199,8 @@ def _check_version(reply: Reply, kubernetes: VersionChoice) -> list[Finding]:
     if kubernetes.is_emulated:
         rules = kubernetes
     text = f"server {shown}, {own}; decides as Kubernetes {rules.minor}"
-    if minor < OLDEST_MINOR:
-        cure = f"upgrade the cluster to 1.{OLDEST_MINOR} or newer"
+    if minor < minor_of(OLDEST_SERVER):
+        cure = f"upgrade the cluster to {OLDEST_SERVER} or newer"
         return [
             Finding(
                 "versions", State.WARNING, f"{text}: the server is older than asched needs", cure
