@@ -45,7 +45,8 @@ def commit(clone: Path, subject: str) -> str:
     ("subject", "is_right"),
     [
         ("docs: describe the queue", True),
-        ("cycle, queue: retry a lost binding once", True),
+        ("cycle: retry a lost binding once", True),
+        ("cycle, queue: retry a lost binding once", False),
         ("docs: " + "x" * 66, True),
         ("docs: " + "x" * 67, False),
         ("Describe the queue", False),
