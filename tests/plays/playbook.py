@@ -17,8 +17,9 @@ from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE, IN_TREE_POINTS
+from asched.core.plugins import IN_TREE_POINTS, in_tree
 from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.user_plugins.catalogue import Catalogue
 from tests.builders import NodeBuilder, PodBuilder
 
 E = TypeVar("E", bound=Effect)
@@ -49,9 +50,14 @@ class Play:
         gates: Mapping[str, bool] | None = None,
         extensions: Iterable[type[Extension]] = EXTENSIONS,
         contained: int = 0,
+        installed: Catalogue | None = None,
         **config: Any,
     ) -> None:
-        """`contained`: so many exceptions may be contained before a turn raises one."""
+        """`contained`: so many exceptions may be contained before a turn raises one.
+
+        `installed`: plugins that `profiles` may name beside the in-tree ones.
+        """
+        installed = installed or Catalogue()
         classes = {cls.name: cls for cls in plugins}
         enabled = [{"name": name} for name in classes]
         profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
@@ -61,11 +67,15 @@ class Play:
         effective = configuration({"profiles": [profile], **config}, switched)
         self.parts = Parts.fresh()
         factories = {
-            **IN_TREE,
+            **installed.factories,
+            **in_tree(switched),
             **{name: (lambda _a, _c, cls=cls: cls()) for name, cls in classes.items()},
         }
         runners = build_runners(
-            effective, self.parts, factories=factories, known=known_points(classes)
+            effective,
+            self.parts,
+            factories=factories,
+            known={**installed.known, **known_points(classes)},
         )
         self._strict, self._contained = Strict(), contained
         self.machine: Machine = build_machine(

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 import traceback
 from collections import Counter
 
@@ -9,12 +10,16 @@ from tests.poison.life import Life
 from tests.poison.search import Search, outline
 
 
-def lived(seed: int, steps: int, crowd: int) -> str:
-    """What broke, the end of its traceback first; empty if nothing did."""
-    life = Life(seed, crowd)
+def lived(seed: int, args: argparse.Namespace, sums: Counter[str]) -> str:
+    """What broke, the end of its traceback first; empty if nothing did. `sums` grow."""
+    life = Life(seed, args.crowd, all_plugins=args.all_plugins)
+    start = time.process_time()
+    step = 0
     try:
-        for _ in range(steps):
+        while step < args.steps or time.process_time() - start < args.cpu:
             life.step()
+            step += 1
+        sums.update(steps=step, placed=len(life.others), poison_bound=life.bound_poison)
         if life.waiting:
             return f"others wait: {life.waiting}"
         life.end()
@@ -34,6 +39,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--crowd", type=int, default=40)
+    parser.add_argument("--cpu", type=float, default=0, help="at least so many seconds a life")
+    parser.add_argument("--all-plugins", action="store_true", help="groups, quotas, devices, ...")
     parser.add_argument("--search", type=float, default=0, help="so many seconds of CPU")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=3000)
@@ -45,14 +52,15 @@ def main() -> int:
         sys.stdout.write("".join(f"{outline(cost)}\n" for cost in search.best))
         return 0
     found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for seed in range(args.first, args.first + args.seeds):
-        broke = lived(seed, args.steps, args.crowd)
+        broke = lived(seed, args, sums)
         if broke and not found[broke]:
             sys.stdout.write(f"seed {seed}: {broke}\n")
             sys.stdout.flush()
         found[broke] += 1
     broken = sum(count for what, count in found.items() if what)
-    sys.stdout.write(f"{args.seeds} lives, {broken} broken\n")
+    sys.stdout.write(f"{args.seeds} lives, {broken} broken; {dict(sums)}\n")
     return 1 if broken else 0
 
 

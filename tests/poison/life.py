@@ -33,13 +33,63 @@ from asched.core.model.kinds import (
     POD_GROUP,
     Kind,
 )
+from asched.core.model.pod import Pod
+from asched.host.user_plugins.catalogue import discover
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.poison.made import Maker, read
 
 POISON: Final = (*KINDS, POD_GROUP, POD, POD, POD)
 GATES: Final = {"GenericWorkload": True, "GangScheduling": True}
+ALL_GATES: Final = {
+    **GATES,
+    "WorkloadAwarePreemption": True,
+    "TopologyAwareWorkloadScheduling": True,
+}
+#: Every plugin for groups, quotas, held places and shared devices, open as far as arguments allow.
+ALL_PLUGINS: Final = {
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {
+                "multiPoint": {
+                    "enabled": [
+                        {"name": name}
+                        for name in (
+                            "Coscheduling",
+                            "Backfill",
+                            "CheckAndHold",
+                            "CapacityScheduling",
+                            "HamiVGPU",
+                            "VolcanoVGPU",
+                            "GpuShare",
+                            "GpuFractions",
+                            "GpuSharing",
+                            "NetworkTopology",
+                        )
+                    ],
+                    "disabled": [{"name": "PrioritySort"}, {"name": "TopologyPlacementGenerator"}],
+                },
+            },
+            "pluginConfig": [
+                {
+                    "name": "Backfill",
+                    "args": {"reservations": 8, "softEnds": True, "learnDurations": True},
+                },
+                {"name": "CapacityScheduling", "args": {"guaranteesMin": True}},
+                {
+                    "name": "NetworkTopology",
+                    "args": {"source": "Labels", "levels": ["example.com/block"]},
+                },
+            ],
+        }
+    ]
+}
 CALM_NODES: Final = 6
+#: So many of the others' pods run at a time, and so many bad objects are there, so that all of
+#: them have room.
+RUNNING_MAX: Final = 300
+SHOWN_MAX: Final = 300
 #: Turns without a look at the rest: more of them and it never ends.
 TURNS_MAX: Final = 3_000
 
@@ -47,7 +97,11 @@ TURNS_MAX: Final = 3_000
 class Life:
     """`step` shows some poison and one pod that means well; `others` are those."""
 
-    def __init__(self, seed: int, crowd: int = 40) -> None:
+    def __init__(self, seed: int, crowd: int = 40, *, all_plugins: bool = False) -> None:
+        """`all_plugins`: with ALL_PLUGINS in place of the default ones."""
+        more: dict[str, Any] = {"gates": GATES}
+        if all_plugins:
+            more = {"gates": ALL_GATES, "installed": discover(), **ALL_PLUGINS}
         self._random = Random(seed)
         self._maker = Maker(self._random, crowd)
         self.play = Play(
@@ -55,10 +109,11 @@ class Life:
                 a_node(f"calm{n}").labels(calm="y").allocatable(cpu="64", memory="64Gi", pods="110")
                 for n in range(CALM_NODES)
             ),
-            gates=GATES,
+            **more,
         )
         self.shown: dict[str, tuple[Kind, Any]] = {}
         self.others: dict[str, str] = {}
+        self._running: dict[str, Pod] = {}
         self.malformed = 0
         self.bound_poison = 0
         self.turns = 0
@@ -68,7 +123,12 @@ class Life:
         name = f"other-{len(self.others)}"
         self.others[name] = ""
         pod = a_pod(name, "others").priority(1_000_000).requests(cpu="100m").selects(calm="y")
-        self._go([*facts, Seen(POD, pod.spec(schedulerName="default-scheduler").build())])
+        built = pod.spec(schedulerName="default-scheduler").build()
+        self._running[name] = built
+        if len(self._running) > RUNNING_MAX:
+            oldest = next(iter(self._running))
+            facts.append(Gone(POD, self._running.pop(oldest).on(self.others[oldest])))
+        self._go([*facts, Seen(POD, built)])
 
     def end(self) -> None:
         """All poison goes, and time passes."""
@@ -84,7 +144,7 @@ class Life:
     def _poison(self, count: int) -> Iterator[Fact]:
         random = self._random
         for _ in range(count):
-            if self.shown and random.random() < 0.15:
+            if len(self.shown) > SHOWN_MAX or (self.shown and random.random() < 0.15):
                 uid = random.choice(sorted(self.shown))
                 yield Gone(*self.shown.pop(uid))
                 continue

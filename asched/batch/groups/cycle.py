@@ -190,10 +190,10 @@ def _put_back(
     """Queue pods beyond the group's minimum again; they are tried by their own priority."""
     for attempt in attempts:
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
-        if is_obsolete(context, attempt) or attempt.profile not in context.runners:
+        now = context.cluster.pods_seen.get(attempt.pod.key)
+        if now is None or is_obsolete(context, attempt) or not context.owns(now):
             yield from skip(context, attempt)
             continue
-        now = context.cluster.pods_seen[attempt.pod.key]
         context.queue.put_back(attempt.queued, now, context.now_s)
         context.nominator.add(now)
 

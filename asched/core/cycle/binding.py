@@ -399,7 +399,7 @@ def end_failed(
         now = context.cluster.pods_seen.get(key)
         if queue.places.get(key) is not None:
             return
-        if now is None or now.uid != uid or now.spec.node_name:
+        if now is None or now.uid != uid or now.spec.node_name or not context.owns(now):
             queue.done(uid)
         else:
             queue.return_failed(attempt.queued, now, (), (), context.now_s)

@@ -90,7 +90,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     if context.cluster.is_assumed(now.uid):
         context.queue.done(now.uid)
         return
-    if attempt.profile in context.runners:
+    if context.owns(now):
         attempt.queued.pause_s = failure.pause_s
         context.queue.return_failed(
             attempt.queued,
@@ -105,7 +105,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         context.nominator.add(now, nomination.node)
         if nominated is not None and nominated != context.nominator.node_of(now.uid):
             room_is_free(context, now, nominated, except_uid=now.uid)
-    else:  # a reload removed the profile: the pod would stay in the queue for ever
+    else:  # a reload removed the profile, or the pod's scheduler name changed
         context.queue.done(now.uid)
         nomination = CLEARED
     if failure.is_elsewhere:

@@ -41,6 +41,7 @@ from asched.core.cycle.turn_limit import (
     OTHERS_SHARE_OF_MANY,
     ExclusiveTasks,
     ParkedAttempts,
+    PausedTasks,
     TimeLimit,
     TurnLimit,
 )
@@ -65,7 +66,7 @@ BINDINGS_MAX: Final = 512
 class _Task(msgspec.Struct, eq=False):
     """A generator with an open effect, and the receiver of its result. `turn` as in `Effect`; 0
     before the first effect. `binds`: it is (part of) a binding. `others_share`: the share of other
-    pods after a slice of it (`turn_limit.py`).
+    pods after a slice of it (`turn_limit.py`). `slices`: how often it paused.
     """
 
     steps: Steps
@@ -73,6 +74,7 @@ class _Task(msgspec.Struct, eq=False):
     turn: int = 0
     binds: bool = False
     others_share: int = OTHERS_SHARE
+    slices: int = 0
 
 
 class Machine:
@@ -98,7 +100,7 @@ class Machine:
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
-        self._paused: deque[int] = deque()  # cycles that used up their slice, by effect id
+        self._paused = PausedTasks()
         self._alone = ExclusiveTasks(context, self._take_answer)
         self._is_quiet = True  # no fact and no attempt in this turn so far
         self._followers: deque[Any] = deque()  # results of units that are not begun yet
@@ -244,7 +246,11 @@ class Machine:
                 self._run_together(effect, binds=task.binds)
                 return
             if isinstance(effect, Pause):
-                (self._alone.pause if effect.is_alone else self._paused.append)(effect.id)
+                if effect.is_alone:
+                    self._alone.pause(effect.id)
+                else:
+                    task.slices += 1
+                    self._paused.add(effect.id, task.turn, task.slices)
                 return
             if isinstance(effect, QUESTIONS):
                 self._waits.add(effect, self.context.now_s)
@@ -295,7 +301,7 @@ class Machine:
                 break
         had_paused &= not context.queue.sliced
         if had_paused and (self._is_quiet or self.limit.may_resume()):
-            effect_id = self._paused.popleft()
+            effect_id = self._paused.pop()
             others_share = self._open[effect_id].others_share
             self.limit.begin_slice()
             self._take_answer(Done(effect_id))
@@ -359,7 +365,10 @@ class Machine:
         except MISTAKES as raised:
             context.contain(raised, "begin", queued.key)
             now = context.cluster.pods_seen.get(queued.key, queued.pod)
-            context.queue.return_failed(queued, now, (), (), context.now_s)
+            if context.owns(now):
+                context.queue.return_failed(queued, now, (), (), context.now_s)
+            else:
+                context.queue.done(queued.pod.uid)
             return None
         return attempt
 

@@ -30,8 +30,9 @@ import math
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from itertools import islice
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from asched.core.cluster.budget import SLICE_STEPS
 from asched.core.cluster.cluster import Cluster, ObservedChange
@@ -170,6 +171,41 @@ class ExclusiveTasks:
 
 #: A guess: hours of work for a slow extender.
 PARKED_MAX: Final = 10_000
+
+
+class PausedTasks:
+    """Tasks that used up a slice, by effect id. Every other slice goes to the oldest task, so that
+    each one ends; the rest goes to the task with the fewest slices, so that a small one does not
+    wait for many large ones. A task goes on until its number of slices has doubled: plugins keep
+    the partial results of a limited number of tasks, which taking equal turns would lose.
+    """
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._by_slices: list[tuple[int, int, int]] = []
+        self._by_age: list[tuple[int, int]] = []
+        self._oldest_is_next = False
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, effect_id: int, turn: int, slices: int) -> None:
+        """`turn`: number of the task's first effect; `slices`: how many it has had."""
+        self._ids.add(effect_id)
+        heappush(self._by_slices, (slices.bit_length(), turn, effect_id))
+        heappush(self._by_age, (turn, effect_id))
+
+    def pop(self) -> int:
+        """The task that goes on next."""
+        line: list[Any] = self._by_age if self._oldest_is_next else self._by_slices
+        self._oldest_is_next = not self._oldest_is_next
+        while (effect_id := heappop(line)[-1]) not in self._ids:
+            pass
+        self._ids.discard(effect_id)
+        if not self._ids:
+            self._by_slices.clear()
+            self._by_age.clear()
+        return int(effect_id)
 
 
 class ParkedAttempts:
