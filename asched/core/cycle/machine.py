@@ -116,7 +116,7 @@ class Machine:
         """Apply facts, run a turn, and return its effects."""
         context = self.context
         context.now_s = now_s
-        context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
+        context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused.ids)
         context.cluster.budget.open()  # for extra events of pods that facts may help
         self._out = []
         started_s = context.counter_s()
@@ -145,7 +145,7 @@ class Machine:
             self._begin_turns()
             if not context.queue.sliced:  # else held places are not all counted yet
                 self._run_cycles()
-            self._has_more |= bool(self._paused)
+            self._has_more |= bool(self._paused.ids)
             if context.queue.sliced:  # a task paused alone
                 return
             self._end_waits()  # a cycle may have allowed waiting pods
@@ -176,7 +176,7 @@ class Machine:
     @property
     def is_idle(self) -> bool:
         """Whether no binding and no other effect is open, paused attempts apart."""
-        is_open = len(self._open) > len(self._paused)
+        is_open = len(self._open) > len(self._paused.ids)
         return not (is_open or self._followers or self.bindings)
 
     @property
@@ -189,7 +189,7 @@ class Machine:
     @property
     def is_deciding(self) -> bool:
         """Whether a cycle waits for an extender. Paused cycles do not count; they begin again."""
-        return self._open_cycles > len(self._paused)
+        return self._open_cycles > len(self._paused.ids)
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Machine:
     # --- cycles ----------------------------------------------------------------------------------
 
     def _run_cycles(self) -> None:
-        context, had_paused = self.context, bool(self._paused)
+        context, had_paused = self.context, bool(self._paused.ids)
         while len(self._on_wire) < self.bindings_max:
             for refresh in self._extensions.refresh:
                 refresh(may_decide=True)

@@ -181,17 +181,15 @@ class PausedTasks:
     """
 
     def __init__(self) -> None:
-        self._ids: set[int] = set()
+        #: all of them
+        self.ids: set[int] = set()
         self._by_slices: list[tuple[int, int, int]] = []
         self._by_age: list[tuple[int, int]] = []
         self._oldest_is_next = False
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
     def add(self, effect_id: int, turn: int, slices: int) -> None:
         """`turn`: number of the task's first effect; `slices`: how many it has had."""
-        self._ids.add(effect_id)
+        self.ids.add(effect_id)
         heappush(self._by_slices, (slices.bit_length(), turn, effect_id))
         heappush(self._by_age, (turn, effect_id))
 
@@ -199,10 +197,10 @@ class PausedTasks:
         """The task that goes on next."""
         line: list[Any] = self._by_age if self._oldest_is_next else self._by_slices
         self._oldest_is_next = not self._oldest_is_next
-        while (effect_id := heappop(line)[-1]) not in self._ids:
+        while (effect_id := heappop(line)[-1]) not in self.ids:
             pass
-        self._ids.discard(effect_id)
-        if not self._ids:
+        self.ids.discard(effect_id)
+        if not self.ids:
             self._by_slices.clear()
             self._by_age.clear()
         return int(effect_id)
