@@ -45,6 +45,10 @@ class Figures:
     def _show_upstream(self, families: Families) -> None:
         text = "[STABLE] Pending pods, by queue."
         families.pulled("scheduler_pending_pods", "gauge", text, ("queue",), self.pending)
+        if self._metrics.scheduler.incoming_entities is not None:
+            text = "[ALPHA] Pods without a group, and pod groups, by queue; type: pod or podgroup."
+            labels = ("queue", "type")
+            families.pulled("scheduler_queued_entities", "gauge", text, labels, self.entities)
         text = "[ALPHA] Cached nodes, pods and assumed pods."
         families.pulled("scheduler_cache_size", "gauge", text, ("type",), self.sizes)
         text = "[ALPHA] Changes stored for attempts in progress."
@@ -153,6 +157,25 @@ class Figures:
         """Pods by queue."""
         pending = self._context.queue.places.pending()
         return {(name,): count for name, count in pending._asdict().items()}
+
+    def entities(self) -> Values:
+        """Pods without a group, and groups, by queue; a group is where its foremost pod is."""
+        places = self._context.queue.places
+        pods = Counter(places.pending()._asdict())
+        foremost: dict[str, int] = {}
+        order = tuple(pods)
+        for queued in places.all() if self._context.gangs.are_tried else ():
+            if queued.gang:
+                name = "gated" if queued.is_gated else places.name_of(queued)
+                pods[name] -= 1
+                at = order.index(name)
+                foremost[queued.gang] = min(at, foremost.get(queued.gang, at))
+        groups = Counter(order[at] for at in foremost.values())
+        return {
+            (name, kind): count[name]
+            for kind, count in (("pod", pods), ("podgroup", groups))
+            for name in order
+        }
 
     def sizes(self) -> Values:
         """Objects by kind."""

@@ -95,6 +95,26 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 141898",
         "tests/unit/core/dra/test_versions.py::test_mode_all_over_an_incomplete_pool",
     ),
+    "metrics-count-queued-entities": VersionRule(
+        "metrics of the queues count pods",
+        (
+            "scheduler_queued_entities and scheduler_queue_incoming_entities_total count a pod"
+            " group once"
+        ),
+        "1.37",
+        "PR 139840",
+        "tests/unit/host/test_process.py::test_queued_groups_count_once_by_the_metrics_of_1_37",
+    ),
+    "metrics-of-plugins-are-beta": VersionRule(
+        (
+            "scheduler_plugin_execution_duration_seconds and"
+            " scheduler_scheduling_algorithm_duration_seconds are alpha"
+        ),
+        "they are beta",
+        "1.37",
+        "PR 138176",
+        "tests/unit/serve/telemetry/test_metrics.py::test_stages_of_families_by_version",
+    ),
     "pools-of-other-nodes-are-ignored": VersionRule(
         "slices with shared counters are checked for every node",
         "they are checked for nodes that have devices of their pool",

@@ -58,6 +58,10 @@ class Metrics:
         """Name families as the minor version does whose rules these are."""
         if rules["claims-metric-of-all-components"]:
             self.client.share_claims_metric(self.families)
+        if rules["metrics-count-queued-entities"]:
+            self.scheduler.show_entities()
+        if rules["metrics-of-plugins-are-beta"]:
+            self.scheduler.promote()
 
     def show_async_calls(self) -> None:
         """Add the families that kube-scheduler has with the gate SchedulerAsyncAPICalls."""

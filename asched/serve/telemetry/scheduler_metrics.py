@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from asched.core.queue.queued import QueuedPod
-from asched.serve.telemetry.instruments import Families, exponential
+from asched.serve.telemetry.instruments import Families, Family, Value, exponential
 
 ATTEMPT_BOUNDS: Final = exponential(0.001, 2, 15)
 POINT_BOUNDS: Final = exponential(0.0001, 2, 12)
@@ -25,6 +25,9 @@ SLI_BOUNDS: Final = exponential(0.01, 2, 20)
 TRIES_BOUNDS: Final = exponential(1, 2, 5)
 VICTIMS_BOUNDS: Final = exponential(1, 2, 7)
 BINDING_WAIT_BOUNDS: Final = exponential(0.1, 2, 14)
+
+#: Pod groups whose queue is remembered, to count their moves once; the oldest are forgotten.
+GROUPS_MAX: Final = 10_000
 
 #: `attempts` of the SLI is exact up to here; "15+" beyond.
 ATTEMPTS_EXACT: Final = 14
@@ -64,6 +67,9 @@ class SchedulerMetrics:
         self._plugin_families(families)
         self._families = families
         self._groups: GroupMetrics | None = None
+        #: moves of pods without a group, and of groups; None before 1.37
+        self.incoming_entities: Family[Value] | None = None
+        self._queue_of_group: dict[str, str] = {}
         #: (point, profile, names of the plugins) -> count; expanded when a page is made, because
         #: one addition per pod is cheaper than thirty.
         self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -82,11 +88,12 @@ class SchedulerMetrics:
             ATTEMPT_BOUNDS,
             ("result", "profile"),
         )
-        self.algorithm_duration = families.histogram(
+        self._algorithm_family = families.histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "[ALPHA] Time to find a node, without binding.",
             ATTEMPT_BOUNDS,
-        ).of()
+        )
+        self.algorithm_duration = self._algorithm_family.of()
         self.sli_duration = families.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "[BETA] From a pod's first entry into the active queue until it is bound, all attempts"
@@ -197,6 +204,20 @@ class SchedulerMetrics:
             ("operation",),
         )
 
+    def show_entities(self) -> None:
+        """Add the families that count a pod group once, whatever its size."""
+        self.incoming_entities = self._families.counter(
+            "scheduler_queue_incoming_entities_total",
+            "[ALPHA] Pods without a group, and pod groups, that entered a queue, by queue, by what"
+            " moved them and by type: pod or podgroup.",
+            ("queue", "event", "type"),
+        )
+
+    def promote(self) -> None:
+        """Show families of 1.36's alpha stage as those of the beta stage."""
+        for family in (self.plugin_duration, self._algorithm_family):
+            family.text = family.text.replace("[ALPHA]", "[BETA]")
+
     # --- reports of the machine ------------------------------------------------------------------
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
@@ -262,13 +283,19 @@ class SchedulerMetrics:
         self.preemption_duration.of(result).observe(duration_s)
         self.preemption_ended.of(result).value += 1
 
-    def incoming(
-        self,
-        queue: str,
-        label: str,
-        queued: QueuedPod | None = None,  # noqa: ARG002 - for the log
-    ) -> None:
+    def incoming(self, queue: str, label: str, queued: QueuedPod | None = None) -> None:
         self.incoming_pods.of(queue, label).value += 1
+        if self.incoming_entities is None:
+            return
+        gang = queued.gang if queued is not None else ""
+        if not gang:
+            self.incoming_entities.of(queue, label, "pod").value += 1
+        elif self._queue_of_group.get(gang) != queue:  # its further pods follow the first one
+            self._queue_of_group.pop(gang, None)
+            self._queue_of_group[gang] = queue
+            if len(self._queue_of_group) > GROUPS_MAX:
+                del self._queue_of_group[next(iter(self._queue_of_group))]
+            self.incoming_entities.of(queue, label, "podgroup").value += 1
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
         self.unschedulable_pods.of(plugin, profile).value += by

@@ -10,6 +10,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import CollectorRegistry
 
+from asched.core.config.gates import default_gates
+from asched.core.config.versions import MINORS
 from asched.ops.shadowing import Shadowing
 from asched.serve import resources
 from asched.serve.figures import Figures
@@ -179,7 +181,20 @@ def _plain(text: str) -> str:
 
 
 def _rows() -> Iterator[Row]:
+    """Every metric; help says of those that not all minor versions have which ones do."""
+    by_minor = {minor: {row.name: row for row in _rows_of(minor)} for minor in MINORS}
+    for name in dict.fromkeys(name for rows in by_minor.values() for name in rows):
+        having = [minor for minor in MINORS if name in by_minor[minor]]
+        first, last = having[0], having[-1]
+        note = f" Until Kubernetes {last}." if last != MINORS[-1] else ""
+        note = f" Since Kubernetes {first}." if first != MINORS[0] else note
+        found = by_minor[first][name]
+        yield found._replace(text=found.text + note)
+
+
+def _rows_of(minor: str) -> Iterator[Row]:
     metrics = Metrics()
+    metrics.follow(default_gates(minor))
     metrics.tell_build(lambda: "", {})
     metrics.show_version("", str)
     metrics.show_async_calls()

@@ -92,6 +92,25 @@ async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_p
     assert "scheduler_podgroup_scheduling_algorithm_duration_seconds_count" in page
 
 
+async def test_queued_groups_count_once_by_the_metrics_of_1_37(tmp_path):
+    gates = parse_gates(["GenericWorkload=true"], "1.37").enabled
+    async with a_process(tmp_path, elects=False, gates=gates) as process:
+        for name in ("a", "b", "c"):
+            process.server.create("pods", a_gang_member(name))
+        await process.until("/metrics", lambda _, text: 'pods{queue="gated"} 3.0' in text)
+        await process.until("/debug/asched/queue", lambda _, text: "default/big" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    lines = page.splitlines()
+    queued = 'scheduler_queued_entities{queue="%s",type="%s"} %s'
+    assert queued % ("gated", "podgroup", "1.0") in lines
+    assert queued % ("gated", "pod", "0.0") in lines
+    assert queued % ("unschedulable", "pod", "1.0") in lines
+    incoming = "scheduler_queue_incoming_entities_total{"
+    counts = [line for line in lines if line.startswith(incoming) and "podgroup" in line]
+    assert [line.rpartition(" ")[2] for line in counts] == ["1.0"]
+
+
 async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
     logging.getLogger("asched").propagate = True
     with caplog.at_level(logging.INFO, "asched"):

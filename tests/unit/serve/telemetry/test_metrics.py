@@ -224,3 +224,17 @@ def test_claims_count_under_the_name_of_the_version(minor: str, line: str) -> No
     metrics.client.created_claim(is_created=True)
     found = [x for x in metrics.render().decode().splitlines() if "claim_creates_total{" in x]
     assert found == [line]
+
+
+@pytest.mark.parametrize(("minor", "stage"), [("1.36", "ALPHA"), ("1.37", "BETA")])
+def test_stages_of_families_by_version(minor: str, stage: str) -> None:
+    metrics = Metrics()
+    metrics.follow(default_gates(minor))
+    metrics.scheduler.plugin_ran("NodeName", "Filter", "Success", 0.00001)
+    metrics.scheduler.incoming("active", "NodeAdd")
+    lines = metrics.render().decode().splitlines()
+    for name in ("plugin_execution", "scheduling_algorithm"):
+        text = f"# HELP scheduler_{name}_duration_seconds [{stage}] "
+        assert any(line.startswith(text) for line in lines)
+    has_entities = any("queue_incoming_entities_total" in line for line in lines)
+    assert has_entities is (minor != "1.36")
