@@ -115,6 +115,7 @@ def build_machine(
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
         gangs=group_rules(configuration, runners),
         look=looks,
+        gated_pods_hold_room=configuration.gates.get("gated-pods-hold-room", False),
     )
     context = SchedulerContext(
         cluster=parts.cluster,

@@ -81,6 +81,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140600",
         "tests/unit/core/dra/test_versions.py::test_distinct_attribute_of_several_devices",
     ),
+    "gated-pods-hold-room": VersionRule(
+        "the nomination of a pod that arrives gated counts once its gates are open",
+        "it counts from its arrival on",
+        "1.37",
+        "PR 139057",
+        "tests/unit/core/plugins/test_versions.py::test_a_nominated_pod_that_arrives_gated",
+    ),
     "image-volumes-raise-the-limit": VersionRule(
         "ImageLocality limits the bytes of images by the number of containers",
         "image volumes count as containers do",

@@ -81,6 +81,7 @@ class SchedulingQueue:
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
         look: DryRunner | None = None,
+        gated_pods_hold_room: bool = False,
     ) -> None:
         self.places = SubQueues.of(next(iter(profiles.values())))
         self.sliced = Sliced()
@@ -95,6 +96,7 @@ class SchedulingQueue:
         self._class_key_of = class_key_of
         self.gangs = gangs
         self.nominator = nominator
+        self._gated_pods_hold_room = gated_pods_hold_room
         self.in_flight = InFlightPods()
         self._arrivals = count(1)
         self._next_unschedulable_flush_s: float | None = None
@@ -366,7 +368,8 @@ class SchedulingQueue:
             self.places.leave(present)
             self._count_rejectors(present, -1)
         queued.arrival = next(self._arrivals)
-        self._to_active(queued, label, now_s)
+        if not self._to_active(queued, label, now_s) and self._gated_pods_hold_room:
+            self.nominator.add(pod)
 
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
         missed = self.in_flight.changes_since(uid)

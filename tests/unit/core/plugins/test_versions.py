@@ -54,3 +54,12 @@ def test_an_empty_selector_of_a_spread_constraint(minor: str, is_bound: bool) ->
     play.see(a_pod("there").on("n1"))
     play.see(a_spread_pod("new"))
     assert bool(play.of(Bind)) is is_bound
+
+
+@pytest.mark.parametrize(("minor", "is_bound"), [("1.36", True), ("1.37", False)])
+def test_a_nominated_pod_that_arrives_gated(minor: str, is_bound: bool) -> None:
+    play = Play(a_node("n1").allocatable(cpu="1"), gates=default_gates(minor))
+    gated = a_pod("gated").requests(cpu="1").priority(9).status(nominatedNodeName="n1")
+    play.see(gated.spec(schedulingGates=[{"name": "example.com/wait"}]))
+    play.see(a_pod("low").requests(cpu="1").priority(1))
+    assert bool(play.of(Bind)) is is_bound
