@@ -18,7 +18,11 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
-from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.v1 import (
+    LATER_POINTS,
+    POD_GROUP_POST_FILTER,
+    SchedulerConfiguration,
+)
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.dry_runs import DryRuns
 from asched.core.cycle.extension import Extension
@@ -79,12 +83,13 @@ def build_runners(
         name: switched[name] if IN_TREE.get(name) is factory else factory
         for name, factory in factories.items()
     }
+    has_point = configuration.gates.get(LATER_POINTS[POD_GROUP_POST_FILTER])
+    group_point = POD_GROUP_POST_FILTER if has_point else "postFilter"
     runners = {}
     for index, profile in enumerate(configuration.profiles):
         resolved = resolve(profile, known, index)
-        built = framework.build(
-            resolved, factories, parts.cluster, configuration.percentage_of_nodes_to_score
-        )
+        percentage = configuration.percentage_of_nodes_to_score
+        built = framework.build(resolved, factories, parts.cluster, percentage, group_point)
         runners[built.scheduler_name] = Runner(built, parts.cluster, parts.nominator, extenders)
     return runners
 
@@ -168,7 +173,8 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
         and isinstance(plugin, coscheduling.Coscheduling)
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
-    return Gangs(tries_groups, tries_placements, coscheduled, makes_room)
+    skips_post_filter = makes_room and gates.get("pods-of-groups-skip-post-filter", False)
+    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, skips_post_filter)
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

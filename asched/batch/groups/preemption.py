@@ -31,7 +31,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.scheduling import Background, failure_of
 from asched.core.framework.effects import Effect, Pause, WaitFor
-from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade, group_post_filter
+from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
 from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.nominated import ignores_pods
@@ -46,9 +46,6 @@ T = TypeVar("T")
 
 NO_PLUGIN: Final = (
     "default preemption plugin is not registered, workload aware preemption is disabled"
-)
-CONSTRAINED: Final = (
-    "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
 #: How long a group waits for the end of its victims before it is tried anyway. A guess.
 VICTIMS_LEAVE_S: Final = 600.0
@@ -69,9 +66,9 @@ def make_room_for_group(
     if not is_enabled or outcome.result is not Result.UNSCHEDULABLE:
         return
     yield from let_go(context, group, outcome)
-    plugin = group_post_filter(group.runner.profile.plugins)
+    plugins = group.runner.profile.group_post_filters
     known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
-    if plugin is None:
+    if not plugins:
         outcome.message += f", {NO_PLUGIN}"
         return
     if known is None:
@@ -81,9 +78,6 @@ def make_room_for_group(
             f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found'
         )
         return
-    if known.topology_key:
-        outcome.message += f", {CONSTRAINED}"
-        return
     failed = context.cluster.singleton(FailedSearches)
     message = failed.message(known, context.now_s)
     if message:
@@ -92,7 +86,7 @@ def make_room_for_group(
     yield from _sort_victims(context)
     trial = GroupSupposition(context, group, known, outcome.message)
     try:
-        room = yield from plugin.group_post_filter(trial)
+        room = yield from plugins[0].group_post_filter(trial)
     except MISTAKES as raised:
         room = RoomMade(failure(failure_of(context, raised, group.key).message))
     if not room.status.is_success:
@@ -103,6 +97,8 @@ def make_room_for_group(
         outcome.message += f", {room.status.message}"
     else:
         outcome.result, outcome.room = Result.WAITING_ON_PREEMPTION, room
+        if room.status.message:
+            outcome.message += f", {room.status.message}"
         yield from _note(context, group, room)
 
 

@@ -17,6 +17,7 @@ from asched.core.config.decode import BareArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import merge_defaults, needed_plugins
 from asched.core.config.v1 import (
+    LATER_POINTS,
     MULTI_POINT,
     POINTS,
     ClientConnection,
@@ -91,12 +92,13 @@ def internal_configuration(document: Document) -> SchedulerConfiguration:
     )
 
 
+_SETS: Final = (*POINTS, *LATER_POINTS, MULTI_POINT)
+
+
 def profile(entry: Document, gates: Mapping[str, bool]) -> KubeSchedulerProfile:
     """One profile with default plugins merged in and default args appended by name."""
     given = entry.get("plugins") or {}
-    plugins = merge_defaults(
-        {point: _plugin_set(given.get(point) or {}) for point in (*POINTS, MULTI_POINT)}, gates
-    )
+    plugins = merge_defaults({point: _plugin_set(given.get(point) or {}) for point in _SETS}, gates)
     bare = KubeSchedulerProfile(plugins=plugins)
     configs = [
         PluginConfig(name, _args(name, _of(item, "args", None), gates))

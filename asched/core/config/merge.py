@@ -22,6 +22,7 @@ from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, 
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     ALL_PLUGINS,
+    LATER_POINTS,
     MULTI_POINT,
     PLACEMENT_GENERATE,
     PLACEMENT_SCORE,
@@ -47,7 +48,9 @@ EXPANSION_ORDER: Final = (
     "queueSort",
     PLACEMENT_GENERATE,
     PLACEMENT_SCORE,
+    *LATER_POINTS,
 )
+LATER: Final = tuple(LATER_POINTS)
 #: Points whose plugins carry a weight.
 WEIGHTED: Final = ("score", PLACEMENT_SCORE)
 MAX_NODE_SCORE: Final = 100
@@ -77,7 +80,7 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
     @property
     def plugin_names(self) -> tuple[str, ...]:
         """Every plugin that runs at any point, without duplicates, in order of first use."""
-        return tuple(dict.fromkeys(p.name for point in POINTS for p in self.at(point)))
+        return tuple(dict.fromkeys(p.name for at in POINTS + LATER for p in self.at(at)))
 
 
 class UnusableProfileError(Exception):
@@ -97,7 +100,7 @@ def merge_defaults(
     given: Mapping[str, PluginSet], gates: Mapping[str, bool]
 ) -> dict[str, PluginSet]:
     """The user's sets merged with the default multiPoint list; only multiPoint has defaults."""
-    merged = {point: _without_weights(given.get(point, PluginSet())) for point in POINTS}
+    merged = {point: _without_weights(given.get(point, PluginSet())) for point in EXPANSION_ORDER}
     multi_point = given.get(MULTI_POINT, PluginSet())
     disabled = {plugin.name for plugin in multi_point.disabled}
     position = {plugin.name: index for index, plugin in enumerate(multi_point.enabled)}
@@ -131,7 +134,7 @@ def needed_plugins(profile: KubeSchedulerProfile) -> tuple[str, ...]:
     """
     enabled = {
         plugin.name
-        for point in (*POINTS, MULTI_POINT)
+        for point in (*EXPANSION_ORDER, MULTI_POINT)
         for plugin in profile.plugin_set(point).enabled
     }
     return tuple(sorted(enabled))
@@ -162,7 +165,7 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
     if faults:
         raise UnusableProfileError(faults)
     _run_whole(points)
-    for point in POINTS:
+    for point in EXPANSION_ORDER:
         own = weights.get(point, {})
         resolved[point] = tuple(WeightedPlugin(name, own.get(name, 0)) for name in points[point])
     return ResolvedProfile(profile, resolved)

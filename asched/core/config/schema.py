@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from asched import names
-from asched.core.config.v1 import KIND, MULTI_POINT, POINTS
+from asched.core.config.v1 import KIND, LATER_POINTS, MULTI_POINT, POINTS
 
 
 class Scalar(Enum):
@@ -83,7 +83,7 @@ _STRINGS: Final = ListOf(_S)
 
 PLUGIN: Final = Struct("Plugin", {"name": _S, "weight": _I32})
 PLUGIN_SET: Final = Struct("PluginSet", {"enabled": ListOf(PLUGIN), "disabled": ListOf(PLUGIN)})
-PLUGINS: Final = Struct("Plugins", dict.fromkeys((*POINTS, MULTI_POINT), PLUGIN_SET))
+PLUGINS: Final = Struct("Plugins", dict.fromkeys((*POINTS, *LATER_POINTS, MULTI_POINT), PLUGIN_SET))
 PLUGIN_CONFIG: Final = Struct("PluginConfig", {"name": _S, "args": Scalar.ANY})
 PROFILE: Final = Struct(
     "KubeSchedulerProfile",
@@ -228,8 +228,6 @@ _STRATEGY: Final = Struct(
 
 #: Fields of other versions, and their replacement.
 REMOVED_FIELDS: Final[Mapping[str, str]] = {
-    "podGroupPostFilter": "of Kubernetes 1.37 and newer, delete the lines: DefaultPreemption serves"
-    " groups wherever it is enabled",
     "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
     " starts, and no room is held afterwards",
 }

@@ -17,6 +17,7 @@ from asched.core.config.scalars import FLOAT32_DIGITS_MAX, UINT64_MAX, short_flo
 from asched.core.config.v1 import (
     API_VERSION,
     KIND,
+    LATER_POINTS,
     MULTI_POINT,
     POINTS,
     Extender,
@@ -59,7 +60,7 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
         "percentageOfNodesToScore": configuration.percentage_of_nodes_to_score,
         "podInitialBackoffSeconds": configuration.pod_initial_backoff_s,
         "podMaxBackoffSeconds": configuration.pod_max_backoff_s,
-        "profiles": [_profile(profile) for profile in configuration.profiles],
+        "profiles": [_profile(profile, configuration.gates) for profile in configuration.profiles],
     }
     if configuration.delay_cache_until_active:
         document["delayCacheUntilActive"] = True
@@ -103,10 +104,12 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _profile(profile: KubeSchedulerProfile) -> dict[str, Any]:
+def _profile(profile: KubeSchedulerProfile, gates: Mapping[str, bool]) -> dict[str, Any]:
+    later = [point for point, rule in LATER_POINTS.items() if gates.get(rule)]
     document: dict[str, Any] = {
         "plugins": {
-            point: _plugin_set(profile.plugin_set(point)) for point in (*POINTS, MULTI_POINT)
+            point: _plugin_set(profile.plugin_set(point))
+            for point in (*POINTS, *later, MULTI_POINT)
         },
         "schedulerName": profile.scheduler_name,
     }

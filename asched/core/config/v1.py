@@ -32,6 +32,9 @@ PLACEMENT_SCORE: Final = "placementScore"
 PLACEMENT_POINTS: Final = (PLACEMENT_GENERATE, PLACEMENT_SCORE)
 #: Every key of `profiles[].plugins` but multiPoint.
 POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
+POD_GROUP_POST_FILTER: Final = "podGroupPostFilter"
+#: Those of newer minor versions: point -> the rule that brings it (`versions.py`).
+LATER_POINTS: Final = {POD_GROUP_POST_FILTER: "pod-group-post-filter-is-configured"}
 
 
 class PluginEntry(msgspec.Struct, frozen=True):

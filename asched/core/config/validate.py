@@ -18,15 +18,19 @@ from asched.core.config.problem import (
     NamedString,
     Path,
     Problem,
+    StartStage,
     did_you_mean,
     duplicate,
     invalid,
+    path_text,
     quoted,
     required,
 )
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     API_VERSION,
+    LATER_POINTS,
+    NO_PLUGINS,
     Extender,
     KubeSchedulerProfile,
     LeaderElection,
@@ -34,6 +38,7 @@ from asched.core.config.v1 import (
     SchedulerConfiguration,
 )
 from asched.core.config.validate_args import CHECKS
+from asched.core.config.versions import RULES
 from asched.core.model.requests import is_extended
 
 PERCENT_MAX: Final = 100
@@ -119,6 +124,7 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool
             faults.append(required((*path, "schedulerName")))
         own = profile.percentage_of_nodes_to_score
         faults += _percentage((*path, "percentageOfNodesToScore"), own)
+        faults += _later_points(profile, (*path, "plugins"), gates)
         faults += _removed_plugins(profile, (*path, "plugins"))
         faults += _plugin_config(profile, (*path, "pluginConfig"), gates)
         if profile.scheduler_name in seen:
@@ -128,6 +134,19 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool
             faults.append(replace(fault, hint=hint))
         seen.add(profile.scheduler_name)
     return faults + _queue_sort(profiles)
+
+
+def _later_points(
+    profile: KubeSchedulerProfile, path: Path, gates: Mapping[str, bool]
+) -> list[Problem]:
+    """Extension points that the version in force does not have."""
+    faults = []
+    for point, rule in LATER_POINTS.items():
+        if not gates.get(rule) and profile.plugin_set(point) != NO_PLUGINS:
+            text = f"unknown field {quoted(path_text((*path, point)))}"
+            hint = f"delete the lines: Kubernetes {RULES[rule].since} and newer have this point"
+            faults.append(Problem(StartStage.LOAD, text, (*path, point), hint))
+    return faults
 
 
 def _removed(path: Path, name: str) -> Problem:

@@ -88,6 +88,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 139057",
         "tests/unit/core/plugins/test_versions.py::test_a_nominated_pod_that_arrives_gated",
     ),
+    "groups-with-constraints-preempt": VersionRule(
+        "no room is made for a pod group with scheduling constraints",
+        "it is, in one of its placements",
+        "1.37",
+        "PR 140683",
+        "tests/unit/core/cycle/test_group_room.py::test_a_group_with_a_constraint_by_version",
+    ),
     "image-volumes-raise-the-limit": VersionRule(
         "ImageLocality limits the bytes of images by the number of containers",
         "image volumes count as containers do",
@@ -122,12 +129,33 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 138176",
         "tests/unit/serve/telemetry/test_metrics.py::test_stages_of_families_by_version",
     ),
+    "pods-of-groups-skip-post-filter": VersionRule(
+        "PostFilter plugins run for each pod of a group that fits nowhere, and preemption refuses",
+        "they do not run for pods of a group",
+        "1.37",
+        "PR 140412",
+        "tests/unit/core/cycle/test_group_room.py::test_messages_of_preemption_for_groups",
+    ),
+    "pod-group-post-filter-is-configured": VersionRule(
+        "DefaultPreemption makes room for pod groups if it is enabled at postFilter",
+        "plugins make room for pod groups if they are enabled at podGroupPostFilter",
+        "1.37",
+        "PR 139674",
+        "tests/unit/core/cycle/test_group_room.py::test_the_point_of_preemption_for_groups",
+    ),
     "pools-of-other-nodes-are-ignored": VersionRule(
         "slices with shared counters are checked for every node",
         "they are checked for nodes that have devices of their pool",
         "1.37",
         "98209ff",
         "tests/unit/core/dra/test_versions.py::test_an_incomplete_pool_of_another_node",
+    ),
+    "preemption-for-groups-reports-itself": VersionRule(
+        "messages of preemption for a group have no prefix, and success has no message",
+        "they begin with pod group preemption, and success gives the number of victims",
+        "1.37",
+        "PR 139218, PR 140311",
+        "tests/unit/core/cycle/test_group_room.py::test_messages_of_preemption_for_groups",
     ),
     "preemption-reports-success": VersionRule(
         "event and condition of a pod that preempts say why no node fits",

@@ -1,7 +1,7 @@
 """Preemption for a pod group as a whole: the interface of its plugin, and what it may try.
 
-A profile has at most one plugin of this kind, at whichever other points it is enabled; this is not
-an extension point that a configuration can name.
+Since 1.37 a configuration names its plugins at podGroupPostFilter; before, those of postFilter that
+implement it serve. A profile uses the first one.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/interface.go (PodGroupPostFilterPlugin)
 """
@@ -9,7 +9,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/interface.go (PodGro
 from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -99,11 +99,3 @@ class GroupPostFilterPlugin(Plugin):
     @abstractmethod
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
         """Make room for a group that does not fit, or return why not."""
-
-
-def group_post_filter(plugins: Mapping[str, Any]) -> GroupPostFilterPlugin | None:
-    """The plugin of a profile that makes room for groups, or None."""
-    for plugin in plugins.values():
-        if isinstance(plugin, GroupPostFilterPlugin):
-            return plugin
-    return None

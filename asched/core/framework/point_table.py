@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from asched.core.framework.group_post_filter import GroupPostFilterPlugin
 from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorePlugin
 from asched.core.framework.points import (
     BindPlugin,
@@ -35,6 +36,7 @@ POINTS: Final[dict[str, Any]] = {
     "postBind": PostBindPlugin,
     "placementGenerate": PlacementGeneratePlugin,
     "placementScore": PlacementScorePlugin,
+    "podGroupPostFilter": GroupPostFilterPlugin,
 }
 
 
@@ -66,6 +68,7 @@ POINT_OF_METHOD: Final[dict[str, str]] = {
     "pre_bind": "preBind",
     "bind": "bind",
     "post_bind": "postBind",
+    "group_post_filter": "podGroupPostFilter",
     "generate_placements": "placementGenerate",
     "score_placement": "placementScore",
     "normalize_placements": "placementScore",

@@ -12,6 +12,7 @@ import msgspec
 from asched.core.cluster.changes import WILDCARD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.merge import ResolvedProfile
+from asched.core.framework.group_post_filter import GroupPostFilterPlugin
 from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorer
 from asched.core.framework.point_table import POINTS
 from asched.core.framework.points import (
@@ -75,6 +76,7 @@ class Profile(msgspec.Struct, frozen=True):
     pre_binds: tuple[PreBindPlugin, ...] = ()
     binds: tuple[BindPlugin, ...] = ()
     post_binds: tuple[PostBindPlugin, ...] = ()
+    group_post_filters: tuple[GroupPostFilterPlugin, ...] = ()
     placement_generators: tuple[PlacementGeneratePlugin, ...] = ()
     placement_scorers: tuple[PlacementScorer, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = msgspec.field(default_factory=dict)
@@ -92,8 +94,12 @@ def build(
     factories: Mapping[str, Factory],
     cluster: Cluster,
     percentage_of_nodes_to_score: int = 0,
+    group_point: str = "postFilter",
 ) -> Profile:
-    """Create the plugins of a profile and put them at their points. Raises CannotBuildError."""
+    """Create the plugins of a profile and put them at their points. Raises CannotBuildError.
+
+    `group_point`: the point whose plugins make room for whole pod groups, if they can.
+    """
     args = {config.name: config.args for config in resolved.profile.plugin_configs}
     made: dict[str, Plugin] = {}
     for name in resolved.plugin_names:
@@ -137,6 +143,9 @@ def build(
         pre_binds=at("preBind"),
         binds=at("bind"),
         post_binds=at("postBind"),
+        group_post_filters=tuple(
+            plugin for plugin in at(group_point) if isinstance(plugin, GroupPostFilterPlugin)
+        ),
         placement_generators=at("placementGenerate"),
         placement_scorers=tuple(
             PlacementScorer(plugin, entry.weight)

@@ -15,6 +15,8 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpre
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
@@ -73,6 +75,11 @@ from asched.core.preemption.under_way import Preemptor, UnderWay
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
 IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"
+CONSTRAINED: Final = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
+FOR_GROUP: Final = "pod group preemption: "
+GROUP_FOUND: Final = "found a placement for podgroup, preempting"
 AS_GROUP: Final = "not eligible due to workload aware preemption enabled"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
@@ -121,6 +128,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         gates: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         self._reports_success = gates["preemption-reports-success"]
+        self._reports_groups = gates["preemption-for-groups-reports-itself"]
+        self._serves_constrained = gates["groups-with-constraints-preempt"]
         usual = DefaultPreemptionArgs()
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
@@ -175,6 +184,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
 
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
+        room = yield from self._room_for_group(trial)
+        status = room.status
+        if not self._reports_groups:
+            return room
+        text = f"{GROUP_FOUND} {len(room.victims)} victims" if status.is_success else status.message
+        return replace(room, status=replace(status, reasons=(FOR_GROUP + text,)))
+
+    def _room_for_group(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
+        if trial.group.topology_key and not self._serves_constrained:
+            return RoomMade(unschedulable(CONSTRAINED))
         if any(info.pod.spec.preemption_policy == "Never" for info in trial.pods):
             return RoomMade(unschedulable(NEVER))
         uid = trial.group.metadata.uid

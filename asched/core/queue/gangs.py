@@ -24,13 +24,15 @@ from asched.core.queue.waking import Woken
 class Gangs(msgspec.Struct, frozen=True):
     """Whether pods of groups are tried together, and whether in several placements. Groups that a
     label names are tried together in the profiles of `coscheduled`, by profile name.
-    `makes_room`: victims are evicted for a group as a whole, not for one pod after the other.
+    `makes_room`: victims are evicted for a group as a whole, not for one pod after the other;
+    `skips_post_filter`: then no PostFilter plugin runs for a single pod of it.
     """
 
     tries_groups: bool = False
     tries_placements: bool = False
     coscheduled: Mapping[str, CoschedulingArgs] = msgspec.field(default_factory=dict)
     makes_room: bool = False
+    skips_post_filter: bool = False
 
     @property
     def are_tried(self) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.core.config.decode import decode
+from asched.core.config.defaults import configuration
 from asched.core.config.gate_table import CHANGES, GATES
 from asched.core.config.gates import (
     DEFAULT_GATES,
@@ -14,6 +14,8 @@ from asched.core.config.gates import (
     table_of,
     version_with,
 )
+from asched.core.config.text import effective as effective_text
+from asched.core.config.validate import validate
 from asched.core.config.versions import (
     BASE,
     MINORS,
@@ -24,7 +26,6 @@ from asched.core.config.versions import (
     for_server,
     rules_of,
 )
-from tests.unit.core.config.documents import doc
 
 ROOT = Path(__file__).parents[4]
 
@@ -137,6 +138,11 @@ def test_gates_that_change_nothing_are_warnings(value: str, minor: str, words: s
 
 def test_an_extension_point_of_a_newer_version_is_refused_with_that_version() -> None:
     plugins = {"podGroupPostFilter": {"enabled": [{"name": "DefaultPreemption"}]}}
-    (problem,) = decode(doc(profiles=[{"plugins": plugins}]), "")[1]
-    assert "podGroupPostFilter" in problem.text
-    assert problem.hint.startswith("of Kubernetes 1.37 and newer")
+    document = {"profiles": [{"schedulerName": "a", "plugins": plugins}]}
+    (problem,) = validate(configuration(document), default_gates("1.36"))
+    assert problem.text == 'unknown field "profiles[0].plugins.podGroupPostFilter"'
+    assert "Kubernetes 1.37 and newer" in problem.hint
+    gates = default_gates("1.37")
+    effective = configuration(document, gates)
+    assert validate(effective, gates) == []
+    assert effective_text(effective)["profiles"][0]["plugins"]["podGroupPostFilter"]

@@ -1,5 +1,6 @@
 """Room for pod groups, played through the machine: who goes, what everybody is told, who waits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.facts import Seen
+from asched.core.config.gates import parse
 from asched.core.framework.effects import (
     DeletePod,
     EmitEvent,
@@ -20,6 +22,7 @@ from tests.unit.core.preemption.group_stage import a_budget, a_group
 REFUSED = (
     "no new claims to deallocate, preemption: not eligible due to workload aware preemption enabled"
 )
+SAYS = "pod group preemption: "
 STAMP = "2026-01-01T02:00:00Z"
 
 
@@ -235,6 +238,64 @@ def test_a_group_with_a_topology_constraint_evicts_nobody() -> None:
     )
     limits = "preemption: not eligible due to placement-based pod group scheduling limitation"
     assert stage.notes()["c"].endswith(limits)
+
+
+@pytest.mark.parametrize(("minor", "goes"), [("1.36", []), ("1.37", ["low-0"])])
+def test_a_group_with_a_constraint_by_version(minor: str, goes: list[str]) -> None:
+    gates = in_groups(minor, "TopologyAwareWorkloadScheduling=true")
+    stage = Stage(cpus("n1", 3).labels(zone="z"), gates=gates)
+    stage.show(low("low-0"), member("a"), member("b"), member("c"))
+    stage.go(Seen(POD_GROUP, a_group("crew", priority=100, min_count=3, topology_key="zone")))
+    assert stage.evict(leave=False) == goes
+
+
+def in_groups(minor: str, *more: str) -> Mapping[str, bool]:
+    """The gates of a minor version with those of groups."""
+    on = ["GenericWorkload=true", *more]
+    if minor == "1.36":
+        on += ["GangScheduling=true,WorkloadAwarePreemption=true"]
+    return parse(on, minor).enabled
+
+
+@pytest.mark.parametrize(
+    ("minor", "group", "pod"),
+    [
+        ("1.36", "", f" {REFUSED}"),
+        ("1.37", f", {SAYS}found a placement for podgroup, preempting 1 victims", ""),
+    ],
+)
+def test_messages_of_preemption_for_groups(minor: str, group: str, pod: str) -> None:
+    stage = Stage(cpus("n1", 3), gates=in_groups(minor))
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    assert stage.condition() == "pod group is unschedulable" + group
+    assert stage.notes()["c"] == f"0/1 nodes are available: 1 Insufficient cpu.{pod}"
+    assert stage.evict() == ["low-0"]
+
+    stage.said.clear()
+    stage.show(low("high", "n1", "3", priority=900))
+    stage.show(member("d", "late"))
+    stage.group("late", priority=100, min_count=1)
+    assert (SAYS in stage.condition()) is (minor != "1.36")
+
+
+@pytest.mark.parametrize(
+    ("minor", "points", "goes"),
+    [
+        ("1.37", {}, ["low-0"]),
+        ("1.37", {"podGroupPostFilter": {"disabled": [{"name": "*"}]}}, []),
+        ("1.37", {"postFilter": {"disabled": [{"name": "*"}]}}, ["low-0"]),
+        ("1.36", {"postFilter": {"disabled": [{"name": "*"}]}}, []),
+    ],
+)
+def test_the_point_of_preemption_for_groups(
+    minor: str, points: dict[str, Any], goes: list[str]
+) -> None:
+    profiles = [{"schedulerName": "default-scheduler", "plugins": points}]
+    stage = Stage(cpus("n1", 3), gates=in_groups(minor), profiles=profiles)
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    assert stage.evict(leave=False) == goes
 
 
 # --- waiting for the victims ---------------------------------------------------------------------
