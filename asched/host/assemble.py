@@ -174,7 +174,14 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
     skips_post_filter = makes_room and gates.get("pods-of-groups-skip-post-filter", False)
-    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, skips_post_filter)
+    return Gangs(
+        tries_groups,
+        tries_placements,
+        coscheduled,
+        makes_room,
+        skips_post_filter,
+        heeds_group_policy=gates.get("PodGroupPreemptionPolicy", False),
+    )
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

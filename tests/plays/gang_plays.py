@@ -20,8 +20,8 @@ GANGS: dict[str, Any] = {
 }
 
 
-def a_play(*nodes: NodeBuilder) -> Play:
-    return Play(*nodes, **GANGS)
+def a_play(*nodes: NodeBuilder, **gates: bool) -> Play:
+    return Play(*nodes, gates=gates, **GANGS)
 
 
 def a_group(name: str = "crew", min_count: int | None = 3) -> PodGroup:

@@ -26,9 +26,9 @@ def is_of_1_36(cluster: Cluster) -> bool:
     return cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
 
 
-def disagreement(cluster: Cluster, group: GroupAttempt) -> str:
+def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -> str:
     """The error of the group's pods by the rules of 1.37; empty if they agree, or if the API server
-    serves the PodGroups of 1.36.
+    serves the PodGroups of 1.36. `heeds_policy`: the gate PodGroupPreemptionPolicy is on.
     """
     if is_of_1_36(cluster) or group.is_coscheduled:
         return ""
@@ -36,7 +36,7 @@ def disagreement(cluster: Cluster, group: GroupAttempt) -> str:
     if known is None:
         return ""
     first = group.attempts[0].pod
-    own = known.spec.preemption_policy
+    own = (known.spec.preemption_policy or PREEMPTS) if heeds_policy else ""
     for pod in _pods(cluster, group):
         name = pod.spec.scheduler_name
         if name != first.spec.scheduler_name:

@@ -106,7 +106,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if not group.attempts:
         return []
     started_s = context.counter_s()
-    discord = disagreement(context.cluster, group)
+    discord = disagreement(context.cluster, group, heeds_policy=context.gangs.heeds_group_policy)
     if discord:
         outcome = GroupOutcome(Result.ERROR, discord)
     elif _tries_placements(context, group):

@@ -25,7 +25,8 @@ class Gangs(msgspec.Struct, frozen=True):
     """Whether pods of groups are tried together, and whether in several placements. Groups that a
     label names are tried together in the profiles of `coscheduled`, by profile name.
     `makes_room`: victims are evicted for a group as a whole, not for one pod after the other;
-    `skips_post_filter`: then no PostFilter plugin runs for a single pod of it.
+    `skips_post_filter`: then no PostFilter plugin runs for a single pod of it;
+    `heeds_group_policy`: the preemption policy of the group is that of its pods, or an error.
     """
 
     tries_groups: bool = False
@@ -33,6 +34,7 @@ class Gangs(msgspec.Struct, frozen=True):
     coscheduled: Mapping[str, CoschedulingArgs] = msgspec.field(default_factory=dict)
     makes_room: bool = False
     skips_post_filter: bool = False
+    heeds_group_policy: bool = False
 
     @property
     def are_tried(self) -> bool:

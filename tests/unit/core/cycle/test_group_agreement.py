@@ -21,8 +21,8 @@ def a_group(minimum: int = 2, *, name: str = "crew", **spec: Any) -> PodGroup:
     return decode(PodGroup, {"metadata": metadata, "spec": policy})
 
 
-def a_new_play(*groups: PodGroup, kind: Kind = POD_GROUP_V1BETA1) -> Play:
-    play = a_play(room_for(4))
+def a_new_play(*groups: PodGroup, kind: Kind = POD_GROUP_V1BETA1, **gates: bool) -> Play:
+    play = a_play(room_for(4), **gates)
     play.turn(Listed(kind, groups))
     return play
 
@@ -56,12 +56,6 @@ def test_the_condition_has_its_new_name_where_the_group_has_its_new_version() ->
         ({"priority": 5}, {}, {}, "priority as the pod group's priority, got 0 and 5"),
         ({}, {"priority": 3}, {"priority": 3}, "priority as the pod group's priority, got 3 and 0"),
         ({}, {}, {"preemptionPolicy": "Never"}, "preemption policy, got"),
-        (
-            {"preemptionPolicy": "Never"},
-            {},
-            {},
-            "preemption policy as the pod group's preemption policy, got PreemptLower",
-        ),
     ],
 )
 def test_a_group_whose_pods_disagree_is_an_error_for_all_of_them(
@@ -77,6 +71,21 @@ def test_a_group_whose_pods_disagree_is_an_error_for_all_of_them(
     said = told(play)
     assert (said["status"], said["reason"]) == ("False", "SchedulerError")
     assert f"{SAME} {wrong}" in said["message"]
+
+
+@pytest.mark.parametrize(("group", "pods"), [("Never", None), (None, "Never")])
+def test_the_policy_of_the_group_counts_with_its_gate(group: str | None, pods: str | None) -> None:
+    agreed = {"preemptionPolicy": pods} if pods else {}
+    own = {"preemptionPolicy": group} if group else {}
+    for is_on in (False, True):
+        play = a_new_play(a_group(**own), PodGroupPreemptionPolicy=is_on)
+        for name in "ab":
+            play.see(a_member(name).spec(**agreed))
+        assert bound(play) == (set() if is_on else {"a", "b"})
+    default = "PreemptLowerPriority"
+    got = f"{pods or default} and {group or default}"
+    wrong = f"preemption policy as the pod group's preemption policy, got {got}"
+    assert f"{SAME} {wrong}" in told(play)["message"]
 
 
 def test_a_group_that_agrees_is_placed_and_1_36_asks_for_less() -> None:
