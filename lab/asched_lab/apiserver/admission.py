@@ -127,7 +127,8 @@ def resolve_group_priority(ctx: Context, res: Resource, group: JsonObject) -> No
         )
         raise refused(res, name, why)
     spec["priority"] = value
-    spec.setdefault("disruptionMode", "Pod")
+    if res.version == "v1alpha2":  # since then a structure, without a default here
+        spec.setdefault("disruptionMode", "Pod")
 
 
 def by_class(ctx: Context, res: Resource, obj: JsonObject) -> tuple[int, str]:

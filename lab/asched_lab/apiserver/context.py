@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from asched_lab.apiserver.resources import Resource
+from asched_lab.apiserver.resources import Resource, resources_of
 from asched_lab.apiserver.store import Record, Store
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Options:
     service_accounts  pods must have an account, and get its token volume (ServiceAccount admission)
     node_taints       new nodes start with the not-ready taint (TaintNodesByCondition admission)
     alpha             group versions of resources.ALPHA_TABLE that are served
+    minor             minor version of Kubernetes that the server plays, of resources.RELEASES
     managed_fields    plain writes are recorded in metadata.managedFields; applied ones always are
     """
 
@@ -42,6 +43,7 @@ class Options:
     node_taints: bool = False
     managed_fields: bool = False
     alpha: frozenset[str] = frozenset()
+    minor: str = "1.36"
 
 
 class Context:
@@ -60,6 +62,7 @@ class Context:
         self.options = options or Options()
         #: may change while the server runs, as after an upgrade
         self.alpha = set(self.options.alpha)
+        self.resources = resources_of(self.options.minor)
         self.clock = clock
         self.random = random.Random(seed)
         #: Kinds without a controller; creating one gives a warning.

@@ -10,7 +10,7 @@ import orjson
 from asched_lab.apiserver import openapi
 from asched_lab.apiserver.call import JSON, TEXT, Call, Reply, answer, wanted
 from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.resources import ALPHA, GROUPS, RESOURCES, Resource
+from asched_lab.apiserver.resources import ALPHA, GROUPS, RELEASES, Resource
 from asched_lab.apiserver.statuses import (
     ApiError,
     method_not_allowed,
@@ -24,21 +24,6 @@ AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 CHECKS: Final = ("ping", "log", "etcd")
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
-VERSION: Final = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2",
-    "gitCommit": "embedded",
-    "gitTreeState": "clean",
-    "buildDate": "2026-01-01T00:00:00Z",
-    "goVersion": "none",
-    "compiler": "none",
-    "platform": "linux/amd64",
-}
 SERVER_ADDRESSES: Final = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
 
 
@@ -50,7 +35,7 @@ def route(ctx: Context, call: Call) -> Reply:
     if call.method != "GET":
         raise method_not_allowed()
     if path == "/version":
-        return answer(VERSION)
+        return answer(version_document(ctx.options.minor))
     if path == "/metrics":
         name = "apiserver_storage_revision"
         text = f"# TYPE {name} gauge\n{name} {ctx.store.revision}\n"
@@ -60,12 +45,32 @@ def route(ctx: Context, call: Call) -> Reply:
     if path.startswith("/openapi/"):
         return openapi.route(call, path)
     if path in {"/api", "/apis"}:
-        return groups(call, core=path == "/api")
+        return groups(ctx, call, core=path == "/api")
     parts = path.strip("/").split("/")
     alpha = [res for res in ALPHA if parts == ["apis", *res.api_version.split("/")]]
     if alpha and alpha[0].api_version in ctx.alpha:
         return answer(resource_list(parts[1], parts[2], alpha))
-    return group_documents(call, parts)
+    return group_documents(ctx, call, parts)
+
+
+def version_document(minor: str) -> JsonObject:
+    """`/version`."""
+    major, _, number = minor.partition(".")
+    return {
+        "major": major,
+        "minor": number,
+        "emulationMajor": major,
+        "emulationMinor": number,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(number) - 1),
+        "gitVersion": RELEASES[minor],
+        "gitCommit": "embedded",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "none",
+        "platform": "linux/amd64",
+    }
 
 
 def health(call: Call, path: str) -> Reply:
@@ -79,20 +84,20 @@ def health(call: Call, path: str) -> Reply:
     return Reply(200, "\n".join(lines).encode(), TEXT)
 
 
-def group_documents(call: Call, parts: list[str]) -> Reply:
+def group_documents(ctx: Context, call: Call, parts: list[str]) -> Reply:
     """`/api/v1`, `/apis/GROUP`, `/apis/GROUP/VERSION`."""
     wanted(call.headers.get("accept", ""), stream=False)
     match parts:
         case ["api", version]:
             if version not in GROUPS[""]:
                 raise no_such_resource()
-            return answer(resource_list("", version))
+            return answer(resource_list("", version, ctx.resources))
         case ["apis", group] if group in GROUPS:
             return answer({"kind": "APIGroup", "apiVersion": "v1", **group_document(group)})
         case ["apis", group, version] if group in GROUPS:
             if version not in GROUPS[group]:
                 raise no_such_resource()
-            return answer(resource_list(group, version))
+            return answer(resource_list(group, version, ctx.resources))
     raise page_not_found()
 
 
@@ -103,12 +108,10 @@ def group_document(group: str) -> JsonObject:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def resource_list(
-    group: str, version: str, resources: Sequence[Resource] | None = None
-) -> JsonObject:
+def resource_list(group: str, version: str, resources: Sequence[Resource]) -> JsonObject:
     """The APIResourceList of one group version."""
     entries = []
-    for res in resources_of(group, version) if resources is None else resources:
+    for res in resources_in(resources, group, version):
         entry: JsonObject = {
             "name": res.plural,
             "singularName": res.kind.lower(),
@@ -142,16 +145,16 @@ def resource_list(
     return document | {"groupVersion": group_version, "resources": entries}
 
 
-def resources_of(group: str, version: str) -> list[Resource]:
-    return [res for res in RESOURCES if (res.group, res.version) == (group, version)]
+def resources_in(resources: Sequence[Resource], group: str, version: str) -> list[Resource]:
+    return [res for res in resources if (res.group, res.version) == (group, version)]
 
 
-def groups(call: Call, *, core: bool) -> Reply:
+def groups(ctx: Context, call: Call, *, core: bool) -> Reply:
     """`/api` and `/apis`: aggregated for clients that request it, else only the names."""
     accept = call.headers.get("accept", "")
     offers = [offer.replace(" ", "") for offer in accept.split(",")]
     if AGGREGATED in offers:
-        body, etag = aggregated(core=core)
+        body, etag = aggregated(ctx.resources, core=core)
         if call.headers.get("if-none-match") == etag:
             return Reply(304, b"", "", {"ETag": etag})
         return Reply(200, body, AGGREGATED, {"ETag": etag})
@@ -169,8 +172,8 @@ def groups(call: Call, *, core: bool) -> Reply:
     return answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
 
 
-@lru_cache(maxsize=2)
-def aggregated(*, core: bool) -> tuple[bytes, str]:
+@lru_cache(maxsize=4)
+def aggregated(resources: tuple[Resource, ...], *, core: bool) -> tuple[bytes, str]:
     """The aggregated document of the core group or of the other groups, and its ETag."""
     items = []
     for group, versions in GROUPS.items():
@@ -179,7 +182,9 @@ def aggregated(*, core: bool) -> tuple[bytes, str]:
         listed = [
             {
                 "version": version,
-                "resources": [aggregated_resource(res) for res in resources_of(group, version)],
+                "resources": [
+                    aggregated_resource(res) for res in resources_in(resources, group, version)
+                ],
                 "freshness": "Current",
             }
             for version in versions

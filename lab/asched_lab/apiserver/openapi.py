@@ -37,7 +37,7 @@ def route(call: Call, path: str) -> Reply:
         offers = call.headers.get("accept", "")
         if offers and JSON not in offers and "*/*" not in offers:
             raise ApiError(406, "406: Not Acceptable", details={})
-        info = {"title": "asched embedded API server", "version": "v1.36.2"}
+        info = {"title": "asched embedded API server", "version": "embedded"}
         body = orjson.dumps({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}})
         return Reply(200, body, JSON, {"ETag": etag(body)})
     parts = path.removeprefix("/openapi/v3/").split("/")
@@ -88,7 +88,7 @@ def document(group: str, version: str) -> bytes:
         if (res.group, res.version) == (group, version):
             paths |= paths_of(res)
             add_schema(schemas, schema.type_name(res), res)
-    info = {"title": "asched embedded API server", "version": "v1.36.2"}
+    info = {"title": "asched embedded API server", "version": "embedded"}
     return orjson.dumps(
         {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
     )

@@ -132,6 +132,21 @@ provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 [autoscaling.x-k8s.io/v1beta1]
 provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 """
+#: Kinds that a newer minor version serves besides; no scheduler reads its other new ones.
+LATER_TABLE: Final = {
+    "1.37": """
+[resource.k8s.io/v1]
+devicetaintrules DeviceTaintRule C - - * status
+"""
+}
+#: Minor versions that this server may be, and the release that it then says it is.
+RELEASES: Final = {"1.36": "v1.36.2", "1.37": "v1.37.1"}
+#: The minor version without which a group version of ALPHA_TABLE is not served.
+ONLY_IN: Final = {
+    "scheduling.k8s.io/v1alpha2": "1.36",
+    "scheduling.k8s.io/v1alpha3": "1.37",
+    "scheduling.k8s.io/v1beta1": "1.37",
+}
 #: Groups of custom resources: stored as they were sent, without strategic merge patch.
 CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})
 
@@ -316,11 +331,13 @@ def parse(table: str) -> tuple[Resource, ...]:
 
 RESOURCES: Final = parse(TABLE)
 ALPHA: Final = parse(ALPHA_TABLE)
+#: Kinds of newer minor versions -> the first of them.
+LATER: Final = {res: minor for minor, table in LATER_TABLE.items() for res in parse(table)}
 #: Versions of the kinds of the first releases with pod groups.
 POD_GROUPS: Final = frozenset({"scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"})
 #: Versions of ProvisioningRequests.
 REQUESTS: Final = frozenset({"autoscaling.x-k8s.io/v1"})
-_ALL: Final = (*RESOURCES, *ALPHA)
+_ALL: Final = (*RESOURCES, *ALPHA, *LATER)
 #: (group, version, plural) -> resource, for paths.
 BY_PATH: Final = {(res.group, res.version, res.plural): res for res in _ALL}
 #: (apiVersion, kind) -> resource, for manifests.
@@ -332,6 +349,12 @@ for _res in RESOURCES:
         continue
     if _res.version not in GROUPS.setdefault(_res.group, []):
         GROUPS[_res.group].append(_res.version)
+
+
+def resources_of(minor: str) -> tuple[Resource, ...]:
+    """What a server of this minor version serves by default."""
+    have = list(RELEASES)[: list(RELEASES).index(minor) + 1]
+    return (*RESOURCES, *(res for res, since in LATER.items() if since in have))
 
 
 def find(plural: str) -> Resource:

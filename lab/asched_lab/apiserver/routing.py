@@ -24,7 +24,7 @@ from asched_lab.apiserver import (
 )
 from asched_lab.apiserver.call import Call, Reply
 from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, Resource
+from asched_lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, LATER, Resource
 from asched_lab.apiserver.statuses import (
     ApiError,
     method_not_allowed,
@@ -112,6 +112,8 @@ def route(ctx: Context, call: Call) -> Reply | Watch:
         auth.check_path(ctx, call)
         return discovery.route(ctx, call)
     if target.res in ALPHA and target.res.api_version not in ctx.alpha:
+        raise no_such_resource()
+    if target.res in LATER and target.res not in ctx.resources:
         raise no_such_resource()
     verb = verb_of(call, target)
     name = target.name or chosen_name(call)

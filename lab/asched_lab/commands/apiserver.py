@@ -12,6 +12,8 @@ from asched.cli.arguments import port
 from asched.cli.commands import LAB_COMMANDS
 from asched.kube.files import write_private
 from asched_lab.apiserver import faults
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import ALPHA, ONLY_IN, RELEASES
 from asched_lab.apiserver.server import ApiServer
 
 
@@ -27,6 +29,20 @@ def add_parser(subparsers: Any) -> None:
         default="127.0.0.1",
         metavar="IP",
         help="address to listen on (%(default)s)",
+    )
+    parser.add_argument(
+        "--version",
+        choices=tuple(RELEASES),
+        default=Options().minor,
+        help="minor version of Kubernetes to play (%(default)s)",
+    )
+    parser.add_argument(
+        "--runtime-config",
+        action="append",
+        default=[],
+        metavar="GROUP/VERSION=true",
+        help="serve a group version that is off by default; repeatable. One of"
+        f" {', '.join(sorted({res.api_version for res in ALPHA}))}",
     )
     parser.add_argument("--tls", action="store_true", help="serve HTTPS, self-signed by default")
     parser.add_argument("--tls-cert-file", metavar="FILE", help="certificate for --tls")
@@ -93,6 +109,21 @@ class CannotBeginError(Exception):
     """It cannot listen, or cannot write the kubeconfig: why and what to do, in one line."""
 
 
+def _served(values: list[str], minor: str) -> frozenset[str]:
+    """The group versions that --runtime-config names. Raises CannotBeginError."""
+    known, served = {res.api_version for res in ALPHA}, set[str]()
+    for pair in (pair for value in values for pair in value.split(",")):
+        name, _, text = pair.partition("=")
+        if text not in ("", "true"):
+            raise CannotBeginError(f"--runtime-config {pair}: only =true is supported")
+        if name not in known:
+            raise CannotBeginError(f"--runtime-config {name} is unknown; choose one of --help")
+        if ONLY_IN.get(name, minor) != minor:
+            raise CannotBeginError(f"--runtime-config {name} needs --version {ONLY_IN[name]}")
+        served.add(name)
+    return frozenset(served)
+
+
 async def serve(args: argparse.Namespace) -> int:
     files = (args.tls_cert_file, args.tls_private_key_file)
     if any(files) and not all(files):
@@ -103,7 +134,8 @@ async def serve(args: argparse.Namespace) -> int:
     for flag, file in zip(("--tls-cert-file", "--tls-private-key-file"), files, strict=True):
         if file and not os.access(file, os.R_OK):
             raise CannotBeginError(f"{flag} {file} cannot be read; check the path and its rights")
-    server = ApiServer(kubelet=args.kubelet, controllers=args.controllers)
+    options = Options(alpha=_served(args.runtime_config, args.version), minor=args.version)
+    server = ApiServer(options=options, kubelet=args.kubelet, controllers=args.controllers)
     for fault in args.fault:
         server.faults.add(fault)
     try:

@@ -95,6 +95,30 @@ async def test_a_pod_group_has_the_priority_of_its_class(spec, kept) -> None:
         await server.stop()
 
 
+@pytest.mark.parametrize(("minor", "has_rules"), [("1.36", False), ("1.37", True)])
+async def test_the_minor_version_decides_what_is_served(minor: str, has_rules: bool) -> None:
+    group_version = "scheduling.k8s.io/v1beta1"
+    server = ApiServer(options=Options(minor=minor, alpha=frozenset({group_version})))
+    await server.start()
+    rule = {"metadata": {"name": "r"}, "spec": {"taint": {"key": "k", "effect": "NoSchedule"}}}
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    try:
+        async with Client(server.url) as client:
+            _, version = await client.get("/version")
+            _, document = await client.get("/apis/resource.k8s.io/v1")
+            made, _ = await client.post(rules, rule)
+            path = f"/apis/{group_version}/namespaces/default/podgroups"
+            _, group = await client.post(path, {"metadata": {"name": "g"}, "spec": {}})
+    finally:
+        await server.stop()
+    assert version["gitVersion"].startswith(f"v{minor}.")
+    assert f"{version['major']}.{version['minor']}" == minor
+    listed = {resource["name"] for resource in document["resources"]}
+    assert ("devicetaintrules" in listed) is has_rules
+    assert made == (201 if has_rules else 404)
+    assert group["spec"] == {"priority": 0}
+
+
 async def test_custom_kinds_are_kept_as_sent_beside_others_of_their_plural() -> None:
     server = ApiServer(options=Options(alpha=POD_GROUPS_SERVED))
     await server.start()

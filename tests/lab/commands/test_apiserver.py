@@ -69,6 +69,22 @@ def test_an_address_that_cannot_be_listened_on_is_one_clear_line(capsys) -> None
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (
+            ("--runtime-config", "scheduling.k8s.io/v1beta1"),
+            "--runtime-config scheduling.k8s.io/v1beta1 needs --version 1.37",
+        ),
+        (("--runtime-config", "apps/v1=false"), "only =true is supported"),
+        (("--runtime-config", "apps/v2"), "apps/v2 is unknown"),
+    ],
+)
+def test_group_versions_of_another_version_are_refused(args, words, capsys) -> None:
+    assert apiserver.run(parsed(*args)) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_faults_are_named_with_a_rate(capsys):
     chosen = parsed("--fault", "overload=0.25", "--fault", "mute-watch").fault
     assert [(fault.action, fault.rate) for fault in chosen] == [("refuse", 0.25), ("mute_watch", 1)]
