@@ -1,6 +1,7 @@
 """`asched version`: print the versions of this command, the running scheduler and the API server.
 
-A version that cannot be read is one line with the reason.
+The scheduler also says which minor version of Kubernetes it decides as. A version that cannot be
+read is one line with the reason.
 
 Exit status: 0, also where a server is not reachable; 2 wrong usage.
 """
@@ -53,28 +54,32 @@ async def _print(args: argparse.Namespace) -> int:
         return 0
     for name, found in versions.items():
         text = found.get("version") or f"unknown: {found['error']}"
+        if "rules" in found:
+            text += f", decides as Kubernetes {found['rules']}"
         print(f"{name:9}  {plain(text)}")
     return 0
 
 
-async def _answer(version: Awaitable[str]) -> dict[str, str]:
+async def _answer(versions: Awaitable[dict[str, str]]) -> dict[str, str]:
     try:
-        return {"version": await version}
+        return await versions
     except (ClientError, PageError) as error:
         return {"error": " ".join(str(error).split())}
 
 
-async def _scheduler(args: argparse.Namespace) -> str:
-    """The version of the leading replica or of `--server`. Raises PageError."""
+async def _scheduler(args: argparse.Namespace) -> dict[str, str]:
+    """The version of the leading replica or of `--server`, and whose rules it follows. Raises
+    PageError.
+    """
     source = await open_source(args)
     try:
         view = read_page(await source.page(VIEW), "live view", lambda view: view["version"])
     finally:
         await source.close()
-    return str(view["version"])
+    return {name: str(view[name]) for name in ("version", "rules") if name in view}
 
 
-async def _api_server(args: argparse.Namespace) -> str:
+async def _api_server(args: argparse.Namespace) -> dict[str, str]:
     """The version of the context's API server. Raises ClientError."""
     options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
-    return await fetch_version(options, REQUEST_S)
+    return {"version": await fetch_version(options, REQUEST_S)}

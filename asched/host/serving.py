@@ -85,13 +85,14 @@ class Serving:
     ) -> "Serving":
         """Serve on these sockets. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
-        live = LiveView(scheduler, metrics, plan.version(), inspection.is_leader)
+        live = LiveView(scheduler, metrics, plan.version(), plan.rules, inspection.is_leader)
         routes = Routes(
             inspection,
             live,
             metrics,
             health_of(scheduler, campaign),
             plan.flags,
+            rules=plan.rules,
             is_profiling=is_profiling,
             started_s=time(),
             hidden=plan.hidden,

@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from asched.core.config.versions import BASE
+
 #: kube-scheduler's default port, HTTPS only.
 SECURE_PORT: Final = 10259
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
@@ -80,3 +82,8 @@ class ServingPlan(msgspec.Struct, frozen=True):
     @property
     def is_on(self) -> bool:
         return self.options.secure_port != 0
+
+    @property
+    def rules(self) -> str:
+        """The minor version whose rules decide, as /flagz has it."""
+        return self.flags.get("emulated-version", "").strip("[]") or BASE

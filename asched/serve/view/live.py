@@ -46,11 +46,16 @@ class LiveView:
     """Implements `serve.inspector.Viewer`. `is_leader` queries the election."""
 
     def __init__(
-        self, scheduler: Running, metrics: Metrics, version: str, is_leader: Callable[[], bool]
+        self,
+        scheduler: Running,
+        metrics: Metrics,
+        version: str,
+        rules: str,
+        is_leader: Callable[[], bool],
     ) -> None:
         self._scheduler = scheduler
         self._context = scheduler.machine.context
-        self._version = version
+        self._version, self._rules = version, rules
         self._is_leader = is_leader
         self._started_s = time()
         self.pulse = Pulse(metrics.scheduler, self._context.queue)
@@ -69,6 +74,7 @@ class LiveView:
             "at": scheduler.clock.now_s(),
             "startedAt": self._started_s,
             "version": self._version,
+            "rules": self._rules,
             "leads": self._is_leader(),
             "synced": scheduler.is_synced,
             "profiles": sorted(context.runners),

@@ -20,11 +20,15 @@ async def test_it_asks_the_leader_and_the_api_server(tmp_path: Path) -> None:
         text = await asched("version", kubeconfig)
         as_json = await asched("version", "-o=json", kubeconfig)
     client = installed_version()
-    assert text == (0, f"client     {client}\nscheduler  1.2.3\napiServer  v1.36.3\n", "")
+    assert text == (
+        0,
+        f"client     {client}\nscheduler  1.2.3, decides as Kubernetes 1.37\napiServer  v1.36.3\n",
+        "",
+    )
     assert as_json[0] == 0
     assert json.loads(as_json[1]) == {
         "client": {"version": client},
-        "scheduler": {"version": "1.2.3"},
+        "scheduler": {"version": "1.2.3", "rules": "1.37"},
         "apiServer": {"version": "v1.36.3"},
     }
 

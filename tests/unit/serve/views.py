@@ -24,6 +24,7 @@ def a_view(nodes: int, **more: Any) -> dict[str, Any]:
         "at": 1.7e9,
         "startedAt": 1.0,
         "version": "1.2.3",
+        "rules": "1.37",
         "leads": True,
         "synced": True,
         "profiles": ["asched"],

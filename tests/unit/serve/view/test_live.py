@@ -14,7 +14,7 @@ from tests.plays.playbook import Play
 def a_view(play: Play) -> LiveView:
     clock = SimpleNamespace(now_s=lambda: play.now_s)
     scheduler = SimpleNamespace(machine=play.machine, clock=clock, is_synced=True)
-    return LiveView(cast("Any", scheduler), Metrics(), "1.2.3", lambda: False)
+    return LiveView(cast("Any", scheduler), Metrics(), "1.2.3", "1.37", lambda: False)
 
 
 async def test_the_view_tells_who_answers_and_what_there_is() -> None:
@@ -23,6 +23,7 @@ async def test_the_view_tells_who_answers_and_what_there_is() -> None:
     play.see(a_pod("large").requests(cpu="4"))
     told = await a_view(play).view(-1, 0)
     assert (told["version"], told["leads"], told["synced"]) == ("1.2.3", False, True)
+    assert told["rules"] == "1.37"
     assert (told["pods"], told["placed"], told["profiles"]) == (2, 1, ["default-scheduler"])
     assert told["queues"] == {
         "active": 0,
