@@ -21,7 +21,7 @@ def lived(seed: int, args: argparse.Namespace, sums: Counter[str]) -> str:
             step += 1
         sums.update(steps=step, placed=len(life.others), poison_bound=life.bound_poison)
         if life.waiting:
-            return f"others wait: {life.waiting}"
+            return f"{len(life.waiting)} others wait, the first {life.waiting[0]}"
         life.end()
     except Exception as error:  # noqa: BLE001 - any is a finding
         frames = traceback.extract_tb(error.__traceback__)

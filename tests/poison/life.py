@@ -34,7 +34,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod
-from asched.host.user_plugins.catalogue import discover
+from tests.along import plugins_along
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.poison.made import Maker, read
@@ -101,7 +101,7 @@ class Life:
         """`all_plugins`: with ALL_PLUGINS in place of the default ones."""
         more: dict[str, Any] = {"gates": GATES}
         if all_plugins:
-            more = {"gates": ALL_GATES, "installed": discover(), **ALL_PLUGINS}
+            more = {"gates": ALL_GATES, "installed": plugins_along(), **ALL_PLUGINS}
         self._random = Random(seed)
         self._maker = Maker(self._random, crowd)
         self.play = Play(

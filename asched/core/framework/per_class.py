@@ -4,36 +4,48 @@ Derived data must not refer to the class, or neither would ever be freed.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
 from asched.core.cluster.pods import Memory, PodClass
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import Plugin
+from asched.core.model.quantity import QuantityError
 
 T = TypeVar("T")
+#: Amounts that cannot be parsed raise.
+RAISED: Final = object()
 
 
 class PerClass(Generic[T]):
     """`memory(cls)` is `derive(cls)`, cached. Raises OutOfTurn where the pods are large.
 
+    `unreadable`: the result for pods with an amount that cannot be parsed. Plugins that read pods
+    on nodes need it, since such a pod must not fail the attempt of another one.
     If `derive` is a plugin's own method, it does not keep the plugin alive; other owners it does.
     """
 
-    __slots__ = ("__weakref__", "_derive", "_known", "_me")
+    __slots__ = ("__weakref__", "_derive", "_known", "_me", "_unreadable")
 
-    def __init__(self, derive: Callable[[PodClass], T]) -> None:
+    def __init__(self, derive: Callable[[PodClass], T], unreadable: Any = RAISED) -> None:
         owner = getattr(derive, "__self__", None)
         self._derive = weakly(derive) if isinstance(owner, Plugin) else derive
         self._known: dict[int, T] = {}
         self._me: ref[Memory] = ref(self)
+        self._unreadable = unreadable
 
     def __call__(self, cls: PodClass) -> T:
         number, known = cls.number, self._known
         if number in known:  # unknown half of the time if no two pods are equal
             return known[number]
         cls.charge()
-        made = known[number] = self._derive(cls)
+        try:
+            made = self._derive(cls)
+        except QuantityError:
+            if self._unreadable is RAISED:
+                raise
+            made = self._unreadable
+        known[number] = made
         cls.known_by.append(self._me)
         return made
 

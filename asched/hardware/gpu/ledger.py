@@ -125,8 +125,10 @@ class GpuLedger(ByRow[None]):
 
 
 def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
-    """The demand of a class; a share of several devices counts as whole devices."""
-    asked = cls.requests
+    """The demand of a class, none if an amount cannot be parsed; a share of several devices counts
+    as whole devices.
+    """
+    asked = cls.accounted
     cpu, number = asked.get(CPU, 0), min(asked.get(args.resource, 0), DEVICES_MAX)
     if not number:
         return GpuDemand(cpu)

@@ -118,7 +118,7 @@ class NodeLoads(ByRow[None]):
         super().__init__(cluster.nodes, int(ASPECTS), self._changes)
         self._cluster = cluster
         self._reading = reading
-        self.estimate: PerClass[Estimate] = PerClass(estimator)
+        self.estimate: PerClass[Estimate] = PerClass(estimator, Estimate(None, False, None, None))
         self._since_s: list[dict[str, float]] = []
         self._expires_at_s = np.inf
         self._reset(0)

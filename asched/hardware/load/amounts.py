@@ -61,7 +61,7 @@ class PlacedAmounts(ByRow[None]):
         super().__init__(cluster.nodes, int(Aspect.POD_AMOUNTS | Aspect.LIVE))
         self._cluster = cluster
         self._sums: I64 = np.zeros((4, 0), dtype=np.int64)
-        self.of = PerClass(_of_class)
+        self.of = PerClass(_of_class, Amounts((0, 0), (0, 0)))
 
     def by_row(self) -> I64:
         """int64[4, N]: requests of CPU and memory, then limits."""

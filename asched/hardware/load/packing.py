@@ -83,7 +83,7 @@ class TargetLoadPacking(ScorePlugin):
         self._factor = args.multiplier
         self._default = milli(args.default_requests.get("cpu", 0))
         self._usage = cluster.singleton(NodeUsage)
-        self._predicted = PerClass(self._predict)
+        self._predicted = PerClass(self._predict, 0)
         self._expected = ExpectedUse(cluster, self._usage, self._predicted)
 
     def registrations(self) -> Sequence[Registration]:

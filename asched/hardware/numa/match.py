@@ -29,7 +29,7 @@ from asched.hardware.numa.cache import (
     Mode,
     TopologyCache,
 )
-from asched.hardware.numa.demand import NumaDemand, demand_of
+from asched.hardware.numa.demand import NumaDemand, QoS, demand_of
 from asched.hardware.numa.fingerprint import fingerprint, no_fingerprint
 from asched.hardware.numa.strategies import (
     LEAST_ALLOCATED,
@@ -153,7 +153,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         strategy = args.scoring_strategy
         self._strategy = strategy.type
         self._weights = {entry.name: max(entry.weight, 1) for entry in strategy.resources}
-        self._demand = PerClass(_demand_of)
+        self._demand = PerClass(_demand_of, NumaDemand(QoS.BEST_EFFORT, {}, (), (), False))
         over_reserves = args.mode is Mode.OVER_RESERVE
         self._cache = TopologyCache(
             cluster,

@@ -112,7 +112,7 @@ class _Taken(ByRow[None]):
         super().__init__(cluster.nodes, int(ASPECTS))
         self._cluster = cluster
         self._resource = resource
-        self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.requests, resource))
+        self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.accounted, resource))
         self._named: dict[
             str, set[Hashable]
         ] = {}  # by uid, devices named when the pod was first read

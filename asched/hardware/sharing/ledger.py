@@ -55,7 +55,7 @@ class SharingLedger(ByRow[None]):
         self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
         self._sweep_at = SWEEP_FROM
         self.request_of: PerClass[SharingRequest | None] = PerClass(
-            lambda cls: convention.request_of(cls.example)
+            lambda cls: convention.request_of(cls.example), None
         )
 
     # --- from the plugin -------------------------------------------------------------------------

@@ -207,7 +207,7 @@ class Phases(ServingTurns):
         super().__init__(cluster)
         self._phase, self._since, self._lock = keys
         self._allocating = allocating
-        self._asks = PerClass(lambda cls: request_of(cls.example) is not None)
+        self._asks = PerClass(lambda cls: request_of(cls.example) is not None, False)
         #: uid -> when it was let through, or its turn began; SERVED once that is over
         self._began: dict[str, float] = {}
 
