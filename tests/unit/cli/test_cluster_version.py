@@ -1,16 +1,19 @@
 """Whose rules a start decides by."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from asched.cli import cluster_version, flags, run
 from asched.cli.flags import UsageError
 from asched.core.config.versions import BASE
+from asched.host.configuration.file import ConfigError
 
 
 class VersionAnswer(BaseHTTPRequestHandler):
@@ -104,26 +107,103 @@ def test_versions_that_cannot_be_emulated(value: str, words: str) -> None:
         flags.parse([f"--emulated-version={value}"])
 
 
-@pytest.mark.parametrize(
-    ("minor", "gates"),
-    [
-        ("1.34", ""),
-        ("1.35", "DRAPrioritizedList=true"),
-        ("1.36", "StorageCapacityScoring=true,GenericWorkload=true,GangScheduling=true"),
-        ("1.37", "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"),
-        ("1.38", "GenericWorkload=true,StorageCapacityScoring=false"),
-    ],
+#: As kubeadm writes it into the manifest of kube-scheduler.
+KUBEADM = (
+    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--bind-address=127.0.0.1",
+    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--leader-elect=true",
 )
-def test_a_command_line_of_kubeadm_starts_with_every_version(minor: str, gates: str) -> None:
-    arguments = [
-        "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
-        "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
-        "--bind-address=127.0.0.1",
-        "--kubeconfig=/etc/kubernetes/scheduler.conf",
-        "--leader-elect=true",
-        f"--feature-gates={gates}",
-        f"--emulated-version={minor}",
-    ]
-    options = flags.parse(arguments)
-    assert options.kubernetes.minor in (minor, BASE)
-    assert options.kubernetes.is_emulated
+FILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+  plugins:
+    score: {disabled: [{name: ImageLocality}]}
+"""
+FOR_GROUPS = "    podGroupPostFilter: {enabled: [{name: DefaultPreemption}]}\n"
+
+
+class Start(NamedTuple):
+    """Gates that start with this version and the warnings about them; what is refused, and how."""
+
+    minor: str
+    gates: str
+    warnings: tuple[str, ...]
+    refused: str
+    why: str
+    takes_groups: bool
+
+
+STARTS = (
+    Start(
+        "1.34",
+        "VolumeAttributesClass=true,KubeletPSI=true,InterPodAffinityHostnameFastPath=true",
+        ("unrecognized feature gate: KubeletPSI", "Kubernetes 1.37 and newer have it"),
+        "DynamicResourceAllocation=false",
+        "feature is locked to true",
+        takes_groups=False,
+    ),
+    Start(
+        "1.35",
+        "DRAPrioritizedList=true,SchedulerPreQueueingHints=true",
+        ("SchedulerPreQueueingHints=true has no effect: Kubernetes 1.37 and newer have it",),
+        "PodGroupPreemptionPolicy=true",
+        "Kubernetes 1.37 and newer have it, and asched decides as 1.36",
+        takes_groups=False,
+    ),
+    Start(
+        "1.36",
+        "StorageCapacityScoring=true,GenericWorkload=true,GangScheduling=true",
+        ("features=[GangScheduling GenericWorkload StorageCapacityScoring]",),
+        "DRAFractionalCapacityRange=true",
+        "Kubernetes 1.37 and newer have it, and asched decides as 1.36",
+        takes_groups=False,
+    ),
+    Start(
+        "1.37",
+        "GenericWorkload=true,SidecarContainers=true,EtcdRangeStream=false",
+        ("Kubernetes 1.37 has no such gate", "EtcdRangeStream has no effect on this scheduler"),
+        "ManagedFieldsOptOut=true",
+        "Kubernetes 1.38 and newer have it, and asched decides as 1.37",
+        takes_groups=True,
+    ),
+    Start(
+        "1.38",
+        "StorageCapacityScoring=false,DynamicResourceAllocation=true",
+        ("a preview", "Kubernetes 1.38 has no such gate, it is always on"),
+        "DRADeviceTaintRules=false",
+        "feature is locked to true",
+        takes_groups=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("start", STARTS, ids=lambda start: start.minor)
+def test_a_command_line_and_a_file_of_every_version(start: Start, tmp_path: Path) -> None:
+    version = f"--emulated-version={start.minor}"
+    options = flags.parse([*KUBEADM, version, f"--feature-gates={start.gates}"])
+    assert options.kubernetes.minor == (max(start.minor, BASE))
+    assert run.plan_of(options).configuration.profiles
+    for words in start.warnings:
+        assert any(words in line for line in options.warnings)
+    assert len(options.warnings) == len(start.warnings)
+    with pytest.raises(UsageError, match=re.escape(start.why)):
+        flags.parse([*KUBEADM, version, f"--feature-gates={start.refused}"])
+
+    file = tmp_path / "config.yaml"
+    file.write_text(FILE)
+    assert run.plan_of(flags.parse([version, f"--config={file}"])).configuration.profiles
+    file.write_text(FILE + FOR_GROUPS)
+    options = flags.parse([version, f"--config={file}"])
+    if start.takes_groups:
+        assert run.plan_of(options).configuration.profiles
+        return
+    with pytest.raises(ConfigError, match=r"podGroupPostFilter.*1\.37 and newer have this point"):
+        run.plan_of(options)
