@@ -24,6 +24,7 @@ from asched.host.process import Plan, RecordPlan, run_process
 from asched.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
+from asched.kube.transport import JSON, WITHOUT_MANAGED_FIELDS
 from asched.ops import shadowing
 from asched.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.serve.telemetry import log
@@ -113,6 +114,9 @@ def plan_of(options: RunOptions) -> Plan:
             master=options.master,
             qps=wanted.qps,
             burst=wanted.burst,
+            stream_accept=WITHOUT_MANAGED_FIELDS
+            if options.gates["streams-leave-out-managed-fields"]
+            else JSON,
         ),
         bind_concurrency=options.bind_concurrency,
         advises=options.explain_hint,

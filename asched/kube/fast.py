@@ -66,10 +66,12 @@ class FastTransport(StreamingTransport):
         answer_bytes_max: int = BODY_BYTES_MAX,
         distrusted: Callable[[], None] = ignore_distrust,
         headers: Mapping[str, str] | None = None,
+        stream_accept: str = JSON,
     ) -> None:
-        """`headers` are sent with every request."""
+        """`headers` are sent with every request, `stream_accept` with streamed ones."""
         super().__init__(credentials, observe, may_send)
         self._own_headers = headers or {}
+        self._stream_accept = stream_accept
         self.loop = asyncio.get_running_loop()
         self.where = credentials.url
         self.answer_bytes_max = answer_bytes_max
@@ -161,7 +163,7 @@ class FastTransport(StreamingTransport):
     async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
         """Send the request and read the head of the answer. Raises TransportError."""
         deadline_s = self.loop.time() + HEADER_TIMEOUT_S
-        data = self._encode("GET", path, None, "", JSON)
+        data = self._encode("GET", path, None, "", self._stream_accept)
         connection = await self._acquire(deadline_s)
         try:
             return connection, await self._headed(connection, data, deadline_s)

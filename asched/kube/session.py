@@ -24,6 +24,7 @@ from asched.kube.fast import FastTransport
 from asched.kube.parsing import read
 from asched.kube.transport import (
     ANSWER_BYTES_MAX,
+    JSON,
     Observer,
     Reply,
     StreamingTransport,
@@ -57,6 +58,8 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
     qps: float = 0.0
     burst: int = 0
     user_agent: str = "asched"
+    #: The Accept header of lists and watches.
+    stream_accept: str = JSON
 
 
 class Session:
@@ -77,6 +80,7 @@ class Session:
             self.credentials,
             self.options.user_agent,
             limit=inf,
+            stream_accept=self.options.stream_accept,
             observe=self._observe,
             answer_bytes_max=ANSWER_BYTES_MAX,
             distrusted=self._distrust_pools,

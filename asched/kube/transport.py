@@ -17,6 +17,8 @@ from asched.kube.credentials import Credentials
 from asched.kube.errors import ConnectFailed
 
 JSON: Final = "application/json"
+#: Servers that do not know the parameter ignore it.
+WITHOUT_MANAGED_FIELDS: Final = f"{JSON};drop=metadata.managedFields"
 #: Timeout of a request by default; kube-apiserver itself gives up after 60 s.
 REQUEST_TIMEOUT_S: Final = 60.0
 #: TCP, TLS and name resolution together; what Go's default transport allows for dialling.

@@ -85,7 +85,6 @@ REFUSED: Final[Mapping[str, str]] = {
             "DRAOptionalNodeOperations",
             "DRAWorkloadResourceClaims",
             "InPlacePodVerticalScalingSchedulerPreemption",
-            "ManagedFieldsOptOut",
             "NativeHistograms",
         ),
         _NEVER,

@@ -178,6 +178,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140437",
         "tests/unit/core/dra/test_versions.py::test_a_second_share_without_capacity",
     ),
+    "streams-leave-out-managed-fields": VersionRule(
+        "lists and watches of asched get metadata.managedFields",
+        "they ask the API server to leave it out, which the gate ManagedFieldsOptOut permits there",
+        "1.38",
+        "PR 139561",
+        "tests/unit/cli/test_cluster_version.py::test_streams_without_managed_fields",
+    ),
     "spread-empty-selector-counts-pods": VersionRule(
         "a spread constraint with an empty selector counts no pods",
         "it counts all pods of the namespace",

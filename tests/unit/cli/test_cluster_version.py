@@ -14,6 +14,8 @@ from asched.cli import cluster_version, flags, run
 from asched.cli.flags import UsageError
 from asched.core.config.versions import BASE
 from asched.host.configuration.file import ConfigError
+from asched.kube.session import connect
+from tests.unit.kube.scripted import Seen, Wire, reply, scripted
 
 
 class VersionAnswer(BaseHTTPRequestHandler):
@@ -170,8 +172,8 @@ STARTS = (
         "1.37",
         "GenericWorkload=true,SidecarContainers=true,EtcdRangeStream=false",
         ("Kubernetes 1.37 has no such gate", "EtcdRangeStream has no effect on this scheduler"),
-        "ManagedFieldsOptOut=true",
-        "Kubernetes 1.38 and newer have it, and asched decides as 1.37",
+        "GangScheduling=true",
+        "in Kubernetes 1.37 it is part of GenericWorkload",
         takes_groups=True,
     ),
     Start(
@@ -207,3 +209,21 @@ def test_a_command_line_and_a_file_of_every_version(start: Start, tmp_path: Path
         return
     with pytest.raises(ConfigError, match=r"podGroupPostFilter.*1\.37 and newer have this point"):
         run.plan_of(options)
+
+
+@pytest.mark.parametrize(
+    ("minor", "accept"),
+    [("1.37", "application/json"), ("1.38", "application/json;drop=metadata.managedFields")],
+)
+async def test_streams_without_managed_fields(minor: str, accept: str) -> None:
+    async def answer(_seen: Seen, _wire: Wire) -> bytes:
+        return reply(200, {})
+
+    async with scripted(answer) as server:
+        flag = f"--emulated-version={minor}"
+        plan = run.plan_of(flags.parse([flag, f"--master={server.url}"]))
+        session = await connect(plan.connection, handshake=False)
+        async with session.general.stream("/api/v1/pods", timeout_s=10) as stream:
+            assert stream.status == 200
+        await session.close()
+    assert [seen.headers["accept"] for seen in server.seen] == [accept]
