@@ -162,6 +162,7 @@ POD_GROUP: Final = Kind(
 #: ... and 1.37, without v1alpha2. One record and one store for all versions.
 POD_GROUP_V1ALPHA3: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1alpha3")
 POD_GROUP_V1BETA1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1beta1")
+POD_GROUP_V1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1")  # 1.38, a preview
 
 #: The PodGroup of kubernetes-sigs/scheduler-plugins, which pods name with a label.
 COSCHEDULING_GROUP: Final = Kind(
@@ -214,7 +215,7 @@ JOB: Final = Kind("Job", "jobs", "batch/v1", workload.Job, True, "batch/Job")
 
 #: Kinds that servers have in one version or another: the preferred version first.
 VERSIONS: Final = {
-    POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
+    POD_GROUP.resource: (POD_GROUP_V1, POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
     PROVISIONING_REQUEST.resource: (PROVISIONING_REQUEST, PROVISIONING_REQUEST_V1BETA1),
     DEVICE_TAINT_RULE.resource: (
         DEVICE_TAINT_RULE,

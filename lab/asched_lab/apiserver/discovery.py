@@ -49,7 +49,7 @@ def route(ctx: Context, call: Call) -> Reply:
     parts = path.strip("/").split("/")
     alpha = [res for res in ALPHA if parts == ["apis", *res.api_version.split("/")]]
     if alpha and alpha[0].api_version in ctx.alpha:
-        return answer(resource_list(parts[1], parts[2], alpha))
+        return answer(resource_list(parts[1], parts[2], (*ctx.resources, *alpha)))
     return group_documents(ctx, call, parts)
 
 

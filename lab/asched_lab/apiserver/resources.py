@@ -122,6 +122,8 @@ podgroups PodGroup N - - * status
 podgroups PodGroup N - - * status
 [scheduling.k8s.io/v1beta1]
 podgroups PodGroup N - - * status
+[scheduling.k8s.io/v1]
+podgroups PodGroup N - - * status
 [scheduling.x-k8s.io/v1alpha1]
 podgroups PodGroup N pg,pgs - * status
 elasticquotas ElasticQuota N eq,eqs - * status
@@ -141,11 +143,12 @@ devicetaintrules DeviceTaintRule C - - * status
 }
 #: Minor versions that this server may be, and the release that it then says it is.
 RELEASES: Final = {"1.36": "v1.36.2", "1.37": "v1.37.1"}
-#: The minor version without which a group version of ALPHA_TABLE is not served.
+#: The only minor version with a group version of ALPHA_TABLE; 1.38 is known in part.
 ONLY_IN: Final = {
     "scheduling.k8s.io/v1alpha2": "1.36",
     "scheduling.k8s.io/v1alpha3": "1.37",
     "scheduling.k8s.io/v1beta1": "1.37",
+    "scheduling.k8s.io/v1": "1.38",
 }
 #: Groups of custom resources: stored as they were sent, without strategic merge patch.
 CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, Final
 
 from asched.cli.arguments import port
 from asched.cli.commands import LAB_COMMANDS
@@ -15,6 +15,11 @@ from asched_lab.apiserver import faults
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import ALPHA, ONLY_IN, RELEASES
 from asched_lab.apiserver.server import ApiServer
+
+#: Group versions that are off by default, of the versions that can be played.
+_OFFERED: Final = {res.api_version for res in ALPHA} - {
+    name for name, minor in ONLY_IN.items() if minor not in RELEASES
+}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -42,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
         default=[],
         metavar="GROUP/VERSION=true",
         help="serve a group version that is off by default; repeatable. One of"
-        f" {', '.join(sorted({res.api_version for res in ALPHA}))}",
+        f" {', '.join(sorted(_OFFERED))}",
     )
     parser.add_argument("--tls", action="store_true", help="serve HTTPS, self-signed by default")
     parser.add_argument("--tls-cert-file", metavar="FILE", help="certificate for --tls")
@@ -111,12 +116,12 @@ class CannotBeginError(Exception):
 
 def _served(values: list[str], minor: str) -> frozenset[str]:
     """The group versions that --runtime-config names. Raises CannotBeginError."""
-    known, served = {res.api_version for res in ALPHA}, set[str]()
+    served = set[str]()
     for pair in (pair for value in values for pair in value.split(",")):
         name, _, text = pair.partition("=")
         if text not in ("", "true"):
             raise CannotBeginError(f"--runtime-config {pair}: only =true is supported")
-        if name not in known:
+        if name not in _OFFERED:
             raise CannotBeginError(f"--runtime-config {name} is unknown; choose one of --help")
         if ONLY_IN.get(name, minor) != minor:
             raise CannotBeginError(f"--runtime-config {name} needs --version {ONLY_IN[name]}")

@@ -10,7 +10,7 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Fact, Listed
-from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
+from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.kube import pace
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
@@ -21,8 +21,8 @@ from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
-OLD, ALPHA, BETA = (
-    kind.group_version for kind in (POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1)
+OLD, ALPHA, BETA, STABLE = (
+    kind.group_version for kind in (POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1, POD_GROUP_V1)
 )
 
 
@@ -104,6 +104,7 @@ def hurried(monkeypatch) -> None:
         ((OLD, BETA), BETA),
         ((ALPHA,), ALPHA),
         ((ALPHA, BETA), BETA),
+        ((BETA, STABLE), STABLE),
     ],
 )
 async def test_the_newest_version_that_is_served_is_spoken(
