@@ -1,55 +1,54 @@
 """Search places for a gang whose pod-by-pod trial found none.
 
     bounds     refuted: there is no place, with the reason
-    plans      packed by prices, in one choice of domains after the other; then checked by filters
-    search     through all states, checked by filters: places, a proof, or out of budget; if the
-               first suitable devices and volumes are in the way, through all choices of them
+    plans      packed by prices, in one choice of domains after the other
+    orders     its classes of pods, one class before the other
 
-A result is tried like any group, pod by pod, each on its planned node: the filters, Reserve and
-Permit decide. There is no search if the pod-by-pod trial succeeds. Extenders cannot be called for
-trials, so gangs that need them are not searched for.
+A plan is tried like any group, pod by pod, each on its planned node; an order on all nodes: the
+filters, Reserve and Permit decide. So a place is found or it is not; only bounds and prices prove
+that there is none. There is no search if the pod-by-pod trial succeeds. Extenders cannot be called
+for trials, so gangs that need them are not searched for.
 
 Bounds  `gang_search_steps` of the budget an attempt, in slices like all long work; half of that
-        after each search of a group without a result, down to STEPS_MIN; gangs of more than
-        PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
+        after each search of a group without a result, down to STEPS_MIN; ORDERS_MAX orders;
+        KNOWN_MAX groups are remembered.
 """
 
-from collections.abc import Generator, Mapping
-from typing import Any, Final
+from collections.abc import Generator
+from itertools import islice, permutations
+from typing import Final
 
 import numpy as np
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.board import GroupBoard
+from asched.batch.groups.board import MOVED, GroupBoard
 from asched.batch.groups.problem import described
-from asched.batch.groups.trial import let_go, try_plan, undo
+from asched.batch.groups.trial import TRY_STEPS, let_go, try_group, try_plan, undo
 from asched.batch.placement.bounds import refuted
 from asched.batch.placement.domains import planned
 from asched.batch.placement.plan import by_prices
 from asched.batch.placement.problem import GangProblem, Infeasible, Plan, Unproven
-from asched.batch.placement.search import MOVED, SPENT, search
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure
 from asched.core.cycle.scheduling import failure_of
-from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
 from asched.core.framework.status import MISTAKES
 
 STEPS_MIN: Final = 5_000
-#: Gangs with more pods are planned, but not searched pod by pod. A guess.
-PODS_MAX: Final = 250
+#: Orders of the classes that are tried: all of four classes.
+ORDERS_MAX: Final = 24
 KNOWN_MAX: Final = 1_024
 #: Cells of classes by rows for one budget step of the bounds and of each plan.
 CELLS_A_STEP: Final = 200
 
-TOO_LARGE: Final = Unproven("no plan came out even, and it is too large to be tried in all orders")
-
-MORE: Final = Unproven("there may be one with other devices or volumes than those that were tried")
+NOT_FOUND: Final = Unproven(
+    "none of the plans and orders of its pods that were tried gives enough of them a place"
+)
 
 Found = GroupOutcome | Infeasible | Unproven
 
@@ -126,7 +125,6 @@ def search_places(
         found = Unproven(failure.message)
     if isinstance(found, Infeasible) and board.was_moved:
         found = MOVED
-    yield from board.clear()
     searches.ended(group.key, found)
     return found
 
@@ -154,46 +152,23 @@ def _found(
                 if stop is not None:
                     return stop
                 continue
-            outcome = yield from _tried(context, group, board, plan, within)
+            where = _rows_of(context, board, plan)
+            outcome = yield from try_plan(context, group, where, within)
             if outcome.result is Result.SCHEDULED:
                 return outcome
             yield from undo(context, group, outcome)
-    if sum(board.counts) > PODS_MAX:
-        return TOO_LARGE
-    found = yield from _searched(board)
-    if not isinstance(found, list):
-        return found
-    choices = dict(board.choices_made)
-    yield from board.clear()
-    outcome = yield from _tried_with(context, group, board, found, within, choices)
-    if outcome.result is Result.SCHEDULED:
-        return outcome
-    yield from undo(context, group, outcome)
-    return Unproven("what was found was refused at Reserve or Permit")
-
-
-def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unproven]:
-    """Search on the board with the first suitable devices and volumes, and then with others.
-
-    A search that others may follow leaves half of the steps to them.
-    """
-    if not any(map(board.chooses, range(len(board.counts)))):
-        return (yield from search(board))
-    board.keep_half()
-    found = yield from search(board)
-    if isinstance(found, list) or not (found is SPENT or board.has_chosen):
-        return found
-    board.is_relaxed = True
-    board.keep_half()
-    found = yield from search(board)
-    yield from board.clear()
-    board.is_relaxed = False
-    if isinstance(found, Infeasible):
-        return found
-    board.is_thorough = True
-    board.keep_nothing()
-    found = yield from search(board)
-    return MORE if isinstance(found, Infeasible) and board.has_more else found
+    # Pods of one class have been tried in their only order.
+    orders = permutations(board.members) if len(board.members) > 1 else ()
+    for order in islice(orders, ORDERS_MAX):
+        stop = yield from board.charge(TRY_STEPS * len(group.attempts))
+        if stop is not None:
+            return stop
+        anywhere = {attempt.pod.uid: within for attempts in order for attempt in attempts}
+        outcome = yield from try_group(context, group, within, anywhere)
+        if outcome.result is Result.SCHEDULED:
+            return outcome
+        yield from undo(context, group, outcome)
+    return NOT_FOUND
 
 
 def _proof(
@@ -211,41 +186,15 @@ def _proof(
             return stop
 
 
-def _tried_with(
-    context: SchedulerContext,
-    group: GroupAttempt,
-    board: GroupBoard,
-    plan: Plan,
-    within: Mask | None,
-    choices: Mapping[str, tuple[str, dict[str, int]]],
-) -> Generator[Effect, Answer, GroupOutcome]:
-    """As `_tried`. `choices`: by uid, the node and the choices of devices and volumes."""
-    insisted = context.cluster.singleton(Choices)
-    for uid, made in choices.items():
-        insisted.insist(uid, *made)
-    try:
-        return (yield from _tried(context, group, board, plan, within))
-    finally:
-        for uid in choices:
-            insisted.drop(uid)
-
-
-def _tried(
-    context: SchedulerContext,
-    group: GroupAttempt,
-    board: GroupBoard,
-    plan: Plan,
-    within: Mask | None,
-) -> Generator[Effect, Answer, GroupOutcome]:
+def _rows_of(context: SchedulerContext, board: GroupBoard, plan: Plan) -> dict[str, Mask]:
+    """The planned row of each pod, by uid, in the plan's order."""
     remaining = [list(attempts) for attempts in board.members]
-    masks: dict[int, Any] = {}
+    masks: dict[int, Mask] = {}
     where: dict[str, Mask] = {}
     for c, row, count in plan:
-        mask = masks.get(row)
-        if mask is None:
-            mask = masks[row] = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
-            mask[row] = True
-        members: list[Attempt] = remaining[c]
+        if row not in masks:
+            masks[row] = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
+            masks[row][row] = True
         for _ in range(count):
-            where[members.pop(0).pod.uid] = mask
-    return (yield from try_plan(context, group, where, within))
+            where[remaining[c].pop(0).pod.uid] = masks[row]
+    return where

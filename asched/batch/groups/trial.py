@@ -84,7 +84,7 @@ def try_group(
     context: SchedulerContext,
     group: GroupAttempt,
     within: Mask | None = None,
-    plan: Mapping[str, Mask] | None = None,
+    plan: Mapping[str, Mask | None] | None = None,
     *,
     only_whether: bool = False,
 ) -> Generator[Effect, Answer, GroupOutcome]:
@@ -151,7 +151,7 @@ def try_plan(
     return outcome
 
 
-def _in_order(group: GroupAttempt, plan: Mapping[str, Mask]) -> list[Attempt]:
+def _in_order(group: GroupAttempt, plan: Mapping[str, Mask | None]) -> list[Attempt]:
     order = {uid: at for at, uid in enumerate(plan)}
     return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
 
@@ -202,7 +202,7 @@ def _try_pod(
     group: GroupAttempt,
     attempt: Attempt,
     within: Mask | None,
-    plan: Mapping[str, Mask] | None = None,
+    plan: Mapping[str, Mask | None] | None = None,
 ) -> Generator[Effect, Answer, Tried]:
     pod = attempt.info.pod
     where = within if plan is None else plan.get(pod.uid, within)

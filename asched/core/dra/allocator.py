@@ -3,7 +3,7 @@
 A depth-first search over claims, requests and devices, in the order in which they are listed; the
 first complete solution is taken. Devices of one request are chosen in ascending order, as another
 order would be the same choice. Of alternatives the first that leads to a complete solution is
-taken. (Where more than one solution is requested, `alternatives.py`, equal devices count as one.)
+taken.
 
 A search may be long, so it is a generator that pauses regularly: the caller continues it later, if
 the devices are unchanged.
@@ -104,11 +104,11 @@ def allocating(
     rules: Mapping[str, bool] = DEFAULT_GATES,
 ) -> Steps[Solution | None]:
     """The same as a generator, valid as long as pools and taken devices are unchanged."""
-    search = DeviceSearch(pools, plans, taken, node, steps_max, effort, rules=rules)
+    search = _DeviceSearch(pools, plans, taken, node, steps_max, effort, rules)
     try:
         yield from search.prepare()
         if (yield from search.claim(0)) is _Outcome.FOUND:
-            return search.solutions[0]
+            return search.solution()
     finally:
         search.end()
     if any(pool.invalid_reason for pool in pools):
@@ -116,9 +116,7 @@ def allocating(
     return None
 
 
-class DeviceSearch:
-    """Collects up to `most` solutions in `solutions`."""
-
+class _DeviceSearch:
     def __init__(
         self,
         pools: tuple[Pool, ...],
@@ -127,7 +125,6 @@ class DeviceSearch:
         node: tuple[str, Mapping[str, str]],
         steps_max: int,
         effort: Effort,
-        most: int = 1,
         rules: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         self._rules = rules
@@ -135,7 +132,6 @@ class DeviceSearch:
         self._paid_shares = taken.shared if rules["shares-pay-counters-once"] else taken.capacity
         self._names_devices = rules["selector-errors-name-the-device"]
         self._effort = effort
-        self._most = most
         self._pools = pools
         self._plans = plans
         self._taken = taken
@@ -149,7 +145,6 @@ class DeviceSearch:
         self._constraints: list[list[constraints.AllocationConstraint]] = []
         self._results: list[list[ChosenDevice]] = [[] for _ in plans]
         self._selected: dict[tuple[int, int], int] = {}
-        self.solutions: list[Solution] = []
 
     def end(self) -> None:
         """Drop reference cycles, so that the search is freed without the garbage collector."""
@@ -212,11 +207,10 @@ class DeviceSearch:
 
     def claim(self, c: int) -> Steps[_Outcome]:
         if c == len(self._plans):
-            self.solutions.append(self._solution())
-            return _Outcome.FOUND if len(self.solutions) >= self._most else _Outcome.NONE
+            return _Outcome.FOUND
         return (yield from self._request(c, 0))
 
-    def _solution(self) -> Solution:
+    def solution(self) -> Solution:
         return Solution(
             tuple(tuple(chosen) for chosen in self._results),
             tuple(
@@ -257,8 +251,6 @@ class DeviceSearch:
         if request.takes_all:
             return (yield from self._take_all(c, r, request, k))
         candidates = self._candidates_of(request)
-        fingerprints: set[bytes] = set()  # of devices that were tried; equal ones count as one
-        is_exhaustive = self._most == 1 or request.admin
         for index, device in candidates.from_index(start):
             if candidates.are_too_few(index, needed - k):
                 break
@@ -272,10 +264,6 @@ class DeviceSearch:
                 yield
             if self._consumption(request, device) is None:
                 continue
-            if not is_exhaustive and not device.allows_multiple:
-                if device.fingerprint in fingerprints:
-                    continue
-                fingerprints.add(device.fingerprint)
             if self._take(c, request, device):
                 outcome = yield from self._devices(c, r, request, k + 1, index + 1)
                 if outcome is _Outcome.FOUND:

@@ -24,7 +24,6 @@ from asched.core.dra.allocator import (
     allocate,
     allocating,
 )
-from asched.core.dra.alternatives import alternatives
 from asched.core.dra.answer_codes import (
     CANNOT_ALLOCATE,
     CANNOT_FIT,
@@ -209,12 +208,9 @@ class AnswerBook:
         return answers.long[row]
 
     def solve(
-        self, demand: DeviceDemand, node: Node, number: int = 0
+        self, demand: DeviceDemand, node: Node
     ) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
-        """Plans, and solution number `number` of one node. Raises what the allocator raises."""
-        if number:
-            plans, found, _ = self._alternatives(demand, node, number + 1)
-            return plans, found[number] if number < len(found) else None
+        """Plans, and the solution of one node. Raises what the allocator raises."""
         served = demand.served(node) or frozenset()
         plans = demand.plans(served)
         known = self._long(demand, self._nodes.row_of.get(node.name, -1))
@@ -224,24 +220,6 @@ class AnswerBook:
         place = (node.name, node.labels)
         ledger, steps_max = self._ledger, self._steps_max
         return plans, allocate(pools, plans, ledger.taken, place, steps_max, ledger.rules)
-
-    def count(self, demand: DeviceDemand, node: Node, most: int) -> int:
-        """Number of solutions on a node that leave different devices to others; one more than
-        `most` if there are more. Raises AllocationError.
-        """
-        _, found, are_all = self._alternatives(demand, node, most + 1)
-        return len(found) if are_all else most + 1
-
-    def _alternatives(
-        self, demand: DeviceDemand, node: Node, most: int
-    ) -> tuple[tuple[ClaimPlan, ...], list[Solution], bool]:
-        plans, effort = demand.plans(demand.served(node) or frozenset()), Effort()
-        pools = self._ledger.inventory.pools_for(node.name, node.labels)
-        place = (node.name, node.labels)
-        ledger = self._ledger
-        found, are_all = alternatives(pools, plans, ledger.taken, place, effort, most, ledger.rules)
-        self._ledger.budget.note(effort.tell() / DEVICES_PER_STEP)
-        return plans, found, are_all
 
     def _old_rows(self, answers: Answers) -> Sequence[int] | None:
         """Rows to be searched again; None for all."""

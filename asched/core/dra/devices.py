@@ -8,8 +8,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.cel.frame import Frame
 from asched.core.dra.selector_answers import Answer, SelectorAnswers
@@ -22,7 +20,6 @@ SELECTORS_MAX: Final = 4096
 #: Cost of compiling an invalid expression, in units of CEL. A guess.
 COMPILE_COST: Final = 100
 
-_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 #: A pool is named within its driver.
 PoolId = tuple[str, str]
@@ -73,7 +70,6 @@ class ReadyDevice:
     """One device of one version of a slice."""
 
     __slots__ = (
-        "_fingerprint",
         "_remembered",
         "_variable",
         "allows_multiple",
@@ -108,17 +104,6 @@ class ReadyDevice:
         #: cached results of selectors; only `remembered` changes them
         self.answers: dict[str, Answer] = {}
         self._remembered = remembered
-        self._fingerprint: bytes | None = None
-
-    @property
-    def fingerprint(self) -> bytes:
-        """Everything that distinguishes it from other devices of its pool, except its name."""
-        if self._fingerprint is None:
-            spec = self.slice.spec
-            place = spec.node_name, spec.all_nodes, spec.node_selector
-            nameless = msgspec.structs.replace(self.record, name="")
-            self._fingerprint = _encoder.encode((*self.pool_id, *place, nameless))
-        return self._fingerprint
 
     def is_selected(self, expression: str) -> bool:
         """Result of a selector for this device. Raises CelError."""

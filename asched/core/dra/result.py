@@ -3,7 +3,7 @@ usable.
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -15,7 +15,6 @@ from asched.core.model.claim import (
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
-    ResourceClaim,
 )
 from asched.core.model.meta import LabelSelectorRequirement
 from asched.core.model.selector import NodeSelector, NodeSelectorTerm
@@ -40,29 +39,6 @@ def allocation_results(
         )
         results.append(AllocationResult(devices=devices, node_selector=_nodes(chosen, node)))
     return tuple(results)
-
-
-def left_by(
-    chosen: Sequence[Sequence[ChosenDevice]],
-    allocations: Sequence[tuple[ResourceClaim, AllocationResult]],
-) -> Hashable:
-    """A key of what the allocations leave to other pods: for the claims of `chosen`, the
-    fingerprints of the devices, except shared ones and those with admin access; for the rest, which
-    other pods share, the devices themselves. () if there is nothing.
-    """
-    own = tuple(tuple(sorted(map(_fingerprint, of_claim))) for of_claim in chosen)
-    shared = tuple(
-        (r.driver, r.pool, r.device)
-        for _, allocation in allocations[len(chosen) :]
-        for r in allocation.devices.results or ()
-    )
-    return (*own, shared) if own or shared else ()
-
-
-def _fingerprint(chosen: ChosenDevice) -> tuple[bytes, tuple[tuple[str, str], ...]]:
-    if chosen.device.allows_multiple or chosen.request.admin:
-        return chosen.device.id.text.encode(), tuple(sorted((chosen.consumed or {}).items()))
-    return chosen.device.fingerprint, ()
 
 
 def _result(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> DeviceRequestAllocationResult:

@@ -365,22 +365,6 @@ class ReservePlugin(Plugin):
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:
         """Idempotent, also without `reserve`, and never fails. Effects undo external changes."""
 
-    def chooses(self, pod: PodInfo) -> bool:  # noqa: ARG002
-        """Whether there is anything to reserve for a pod."""
-        return True
-
-    def choices(self, pod: PodInfo, node: str, data: Any) -> int:  # noqa: ARG002
-        """The number of alternatives for `reserve` on this node that leave different things for
-        other pods; `Choices` selects one. More than CHOICES_MAX need not be counted.
-        """
-        return 1
-
-    def chosen(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
-        """A key of the alternative that `reserve` chose for a pod. The search for gangs compares
-        states by it; by default no two are equal.
-        """
-        return object()
-
 
 class PermitPlugin(Plugin):
     @abstractmethod

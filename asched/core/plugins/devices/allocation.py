@@ -18,12 +18,12 @@ class ClaimDemand(NamedTuple):
 
 
 def allocated(
-    ledger: DeviceLedger, book: "answers.AnswerBook", prepared: ClaimDemand, node: Node, number: int
+    ledger: DeviceLedger, book: "answers.AnswerBook", prepared: ClaimDemand, node: Node
 ) -> Reserved | Status:
-    """Solution number `number` of several; or why there is none."""
+    """Devices for the claims, or why there are none."""
     wanted = prepared.demand
     try:
-        plans, solution = book.solve(wanted, node, number)
+        plans, solution = book.solve(wanted, node)
     except (plan.AllocationError, allocator.NodeRejected) as error:
         return failure(str(error))
     except allocator.OutOfSteps:
@@ -39,4 +39,4 @@ def allocated(
         for claim in prepared.claims
         if claim.status.allocation is not None and ledger.is_in_flight(claim.uid)
     )
-    return Reserved(prepared.claims, allocations, wanted.extended, requests, solution.devices)
+    return Reserved(prepared.claims, allocations, wanted.extended, requests)

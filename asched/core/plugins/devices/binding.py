@@ -23,7 +23,7 @@ import msgspec
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
-from asched.core.dra import allocator, demand
+from asched.core.dra import demand
 from asched.core.dra.extended import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import (
@@ -82,8 +82,6 @@ class Reserved(NamedTuple):
     extended: ResourceClaim | None
     #: requests of the claim to be created for extended resources, if devices serve any
     requests: ExtendedRequests | None
-    #: devices chosen for the first of the allocations; another pod of the group chose the rest
-    chosen: "tuple[tuple[allocator.ChosenDevice, ...], ...]" = ()
 
     def allocation_of(self, claim: ResourceClaim) -> AllocationResult | None:
         return next((a for c, a in self.allocations if c.uid == claim.uid), None)

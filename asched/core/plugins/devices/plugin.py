@@ -22,10 +22,9 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
+from asched.core.dra import allocator, answer_codes, answers, demand, plan
 from asched.core.dra.extended import is_delegable
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.framework import choices
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
@@ -348,25 +347,13 @@ class DynamicResources(
         target = self._cluster.node_of(node)
         if target is None:
             return failure(f"node {node} is gone")
-        number = self._cluster.singleton(choices.Choices).number(pod.pod.uid, node, self.name)
-        reserved = allocation.allocated(self._ledger, self._book, prepared, target, number)
+        reserved = allocation.allocated(self._ledger, self._book, prepared, target)
         if isinstance(reserved, Status):
             return reserved
         for claim, given in reserved.allocations:
             self._ledger.reserve(claim.uid, given, pod.pod)
         self._reserved[pod.pod.uid] = reserved
         return SUCCESS
-
-    def choices(self, pod: PodInfo, node: str, data: Any) -> int:  # noqa: ARG002
-        prepared, target = self._prepared.get(pod.pod.uid), self._cluster.node_of(node)
-        if prepared is None or target is None:
-            return 1
-        self._ledger.catch_up()
-        return self._book.count(prepared.demand, target, choices.CHOICES_MAX)
-
-    def chosen(self, pod: PodInfo) -> Hashable:
-        reserved = self._reserved.get(pod.pod.uid)
-        return () if reserved is None else result.left_by(reserved.chosen, reserved.allocations)
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
         reserved = self._reserved.pop(pod.pod.uid, None)

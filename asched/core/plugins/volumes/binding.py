@@ -25,7 +25,6 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.config.args import VolumeBindingArgs
-from asched.core.framework import choices
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import (
@@ -58,7 +57,6 @@ from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.plugins.latest import Latest
 from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
-from asched.core.plugins.volumes import alternatives as volume_alternatives
 from asched.core.plugins.volumes import hints as volume_hints
 from asched.core.plugins.volumes import reservation as volume_reservation
 from asched.core.plugins.volumes import scoring as volume_scoring
@@ -80,9 +78,6 @@ REASONS: Final = {
     ),
 }
 
-ALTERNATIVE_GONE: Final = (
-    "the volumes that were chosen for the pods of its gang are not free any more"
-)
 
 #: What the search for volumes reads beside the claims.
 SEARCHED: Final = (PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY)
@@ -197,43 +192,14 @@ class VolumeBinding(
             return SUCCESS
         view = NodeView(self._cluster.nodes, np.array((row,), dtype=np.int32))
         choice = choose(self._cluster, claims, view)
-        number = self._cluster.singleton(choices.Choices).number(pod.pod.uid, node, self.name)
-        if number and not choice.codes[0]:
-            alternatives, _ = volume_alternatives.alternatives(
-                self._cluster, choice, view, number + 1
-            )
-            if number >= len(alternatives):
-                return failure(ALTERNATIVE_GONE)
-            choice = alternatives[number]
         if not choice.codes[0]:
             chosen = volume_reservation.reserve(self._cluster, choice, node)
             self._reserved[pod.pod.uid] = chosen
         return SUCCESS
 
     def is_order_free(self, pod: PodInfo) -> bool:
-        return not self.chooses(pod)
-
-    def chooses(self, pod: PodInfo) -> bool:
         claims = self._claims(pod)
-        return not isinstance(claims, Status) and bool(claims.delayed)
-
-    def choices(self, pod: PodInfo, node: str, data: Any) -> int:  # noqa: ARG002
-        claims = self._claims(pod)
-        row = self._cluster.nodes.row_of.get(node)
-        if isinstance(claims, Status) or not claims.delayed or row is None:
-            return 1
-        view = NodeView(self._cluster.nodes, np.array((row,), dtype=np.int32))
-        choice = choose(self._cluster, claims, view)
-        if choice.codes[0]:
-            return 1
-        found, are_all = volume_alternatives.alternatives(
-            self._cluster, choice, view, choices.CHOICES_MAX + 1
-        )
-        return len(found) if are_all else choices.CHOICES_MAX + 1
-
-    def chosen(self, pod: PodInfo) -> Hashable:
-        chosen = self._reserved.get(pod.pod.uid)
-        return () if chosen is None else tuple((w.kind.resource, w.key) for w in chosen.writes)
+        return isinstance(claims, Status) or not claims.delayed
 
     def unreserve(self, pod: PodInfo, node: str) -> None:  # noqa: ARG002
         chosen = self._reserved.pop(pod.pod.uid, None)
