@@ -67,6 +67,7 @@ POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # since 1.3
 REASON_SCHEDULED: Final = "Scheduled"
 REASON_UNSCHEDULABLE: Final = "Unschedulable"
 REASON_SCHEDULER_ERROR: Final = "SchedulerError"
+REASON_NEW_NODES_DO_NOT_HELP: Final = "NewNodesDoNotHelp"  # our own; autoscalers ignore it
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 REASON_PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 EVENT_SCHEDULED: Final = "Scheduled"

@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterable
 
 from msgspec.structs import replace
 
+from asched import names
 from asched.batch.groups.agreement import disagreement, is_of_1_36
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result, Tried
 from asched.batch.groups.condition import condition_patch
@@ -118,12 +119,15 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
-    blamed, pause_s, start = NO_NAMES, 0.0, ""
+    blamed, pause_s, start, reason = NO_NAMES, 0.0, "", ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
         follows += yield from _let_go(context, group, outcome)
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
         start = yield from _start_text(context, group, outcome)
+        reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
+        if names.REASON_NEW_NODES_DO_NOT_HELP in reasons:  # that pod keeps out the whole group
+            reason = names.REASON_NEW_NODES_DO_NOT_HELP
     else:
         for placed in context.extensions.placed:
             placed(group.pod)
@@ -136,7 +140,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         if is_scheduled and tried.failure is None:
             follows.append(_cached(context, tried))
             continue
-        failure = _with(blamed, _failure(context, outcome, tried), pause_s, start)
+        failure = _with(blamed, _failure(context, outcome, tried), pause_s, start, reason)
         room = _room(context, outcome, tried)
         if room is not None and room.first:
             follows.append(GivingBack(context, tried.attempt, room, failure))
@@ -149,7 +153,8 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if is_scheduled:
         yield from _put_back(context, untried)
     elif untried:
-        yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, start))
+        failure = _with(blamed, outcome.failure, pause_s, start, reason)
+        yield from _fail_all(context, untried, failure)
     if group.freed:
         yield from announce_freed(context, group)
     outcome.start = start
@@ -256,11 +261,14 @@ def _start_text(
     return (yield from words_of_extensions(context, group.attempts))
 
 
-def _with(blamed: frozenset[str], failure: Failure, pause_s: float, text: str = "") -> Failure:
-    if not blamed and not pause_s and not text:
+def _with(
+    blamed: frozenset[str], failure: Failure, pause_s: float, text: str, reason: str
+) -> Failure:
+    if not (blamed or pause_s or text or reason):
         return failure
     rejectors, message = failure.rejectors | blamed, failure.message + text
-    return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message)
+    reason = failure.reason if failure.is_error else reason or failure.reason
+    return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message, reason=reason)
 
 
 def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:

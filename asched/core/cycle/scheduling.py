@@ -19,6 +19,7 @@ from asched import names
 from asched.core.cluster.budget import SLICES_MAX, OutOfTurn
 from asched.core.cluster.cluster import CannotAssumeError
 from asched.core.cluster.facts import Answer
+from asched.core.config.new_nodes import node_helps
 from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.extension import Finding
@@ -254,9 +255,15 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
     again after its backoff, because no event marks the end of that time.
     """
     comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
+    statuses = [status for status, count in rejection.statuses() if count]
+    helps = (
+        bool(rejection.absent_count)
+        or not statuses
+        or any(node_helps(status.plugin, status.message) for status in statuses)
+    )
     return Failure(
         rejection.message("" if result is None else result.status.message),
-        names.REASON_UNSCHEDULABLE,
+        names.REASON_UNSCHEDULABLE if helps else names.REASON_NEW_NODES_DO_NOT_HELP,
         rejectors=frozenset() if comes_back else rejection.unschedulable_plugins,
         pending=frozenset() if comes_back else rejection.pending_plugins,
         nomination=CLEARED if result is None else result.nomination,
@@ -372,7 +379,9 @@ def _refusal(status: Status, point: str) -> Failure:
     if not status.is_rejection:
         return error(f'running {point} plugin "{status.plugin}": {status.message}')
     message = fit_error(1, "", dict.fromkeys(status.reasons, 1), "")
-    blamed = frozenset((status.plugin,))
+    blamed, reason = frozenset((status.plugin,)), names.REASON_UNSCHEDULABLE
+    if not node_helps(status.plugin, status.message):
+        reason = names.REASON_NEW_NODES_DO_NOT_HELP
     if status.code is Code.PENDING:
-        return Failure(message, names.REASON_UNSCHEDULABLE, pending=blamed)
-    return Failure(message, names.REASON_UNSCHEDULABLE, blamed)
+        return Failure(message, reason, pending=blamed)
+    return Failure(message, reason, blamed)

@@ -69,7 +69,7 @@ class Reports(SchedulerMetrics):
         )
 
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
-        if reason == names.REASON_UNSCHEDULABLE:
+        if reason != names.REASON_SCHEDULER_ERROR:
             if verbosity() >= 2:
                 extra = {"v": 2, "pod": pod_key, "err": message}
                 log.info("Unable to schedule pod; no fit; waiting", extra=extra)

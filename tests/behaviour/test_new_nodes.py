@@ -1,0 +1,97 @@
+"""The reason of PodScheduled=False: autoscalers add nodes for pods with `Unschedulable` only."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.cluster.facts import Seen
+from asched.core.framework.effects import PatchPodStatus
+from asched.core.model.decode import decode
+from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA
+from asched.core.model.quota import ElasticQuota
+from asched.testing import World, given, node, pod
+from tests.builders import NodeBuilder, a_node, a_pod
+from tests.plays.batch_stage import lasting, two_full_nodes
+from tests.plays.label_gangs import LABEL, a_group
+from tests.plays.playbook import Play
+
+HELPS, DOES_NOT = "Unschedulable", "NewNodesDoNotHelp"
+
+
+def reasons(play: Play) -> dict[str, str]:
+    return {p.pod.name: p.condition["reason"] for p in play.of(PatchPodStatus) if p.condition}
+
+
+def limited(*nodes: NodeBuilder, cpu: int) -> Play:
+    """Namespace default may use so many CPUs."""
+    plugins = {
+        "multiPoint": {
+            "enabled": [{"name": "Coscheduling"}, {"name": "CapacityScheduling"}],
+            "disabled": [{"name": "PrioritySort"}],
+        },
+        "postFilter": {"enabled": [{"name": "CapacityScheduling"}], "disabled": [{"name": "*"}]},
+    }
+    play = Play(*nodes, profiles=[{"schedulerName": "default-scheduler", "plugins": plugins}])
+    most = {"cpu": str(cpu), "memory": "64Gi"}
+    made = {"metadata": {"name": "q", "namespace": "default", "uid": "q"}}
+    play.turn(
+        Seen(ELASTIC_QUOTA, decode(ElasticQuota, {**made, "spec": {"max": most, "min": most}}))
+    )
+    return play
+
+
+def room(name: str, cpu: int) -> NodeBuilder:
+    return a_node(name).allocatable(cpu=str(cpu), memory="64Gi", pods="100")
+
+
+@pytest.mark.parametrize(("quota", "reason"), [(8, HELPS), (4, DOES_NOT)])
+def test_a_node_does_not_cure_a_full_quota(quota: int, reason: str) -> None:
+    play = limited(room("n1", 2), cpu=quota)
+    play.see(a_pod("large").requests(cpu="6"))
+    assert reasons(play) == {"large": reason}
+
+
+@pytest.mark.parametrize(("free", "quota", "reason"), [(3, 2, DOES_NOT), (2, 8, HELPS)])
+def test_the_pods_of_a_gang_have_one_reason(free: int, quota: int, reason: str) -> None:
+    """Two of three pods have places; their reason is that of the third."""
+    play = limited(room("n1", free), cpu=quota)
+    play.turn(Seen(COSCHEDULING_GROUP, a_group()))
+    members = [a_pod(name).labels({LABEL: "crew"}).requests(cpu="1") for name in "abc"]
+    found: dict[str, str] = {}
+    for member in members:
+        play.see(member)
+        found |= reasons(play)
+    assert found == dict.fromkeys("abc", reason)
+
+
+def test_a_new_node_is_not_reserved_for_a_promised_start() -> None:
+    play = two_full_nodes()
+    play.gang("first", *(lasting(name, None, cpu=4) for name in ("w0", "w1")))
+    play.show(lasting("later", None, cpu=1))
+    assert "reserved for waiting pods" in play.told["later"]
+    assert reasons(play) == {"later": HELPS}
+
+
+def contested(*more: dict[str, Any]) -> World:
+    """Another scheduler placed a pod beside one of ours, so room is left there for a moment."""
+    world = given([node("n1", cpu=8), *more])
+    ours = pod("ours", cpu=1)
+    ours["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+    assert world.schedule(ours).node == "n1"
+    world.wait(1.0)
+    theirs = pod("theirs", cpu=1)
+    theirs["spec"].update(schedulerName="another", nodeName="n1")
+    world.add(theirs)
+    return world
+
+
+def test_no_node_is_bought_for_a_pause_of_seconds() -> None:
+    outcome = contested().schedule(pod("much", cpu=6))
+    assert outcome.reason == DOES_NOT
+    assert "contested by another scheduler" in outcome.message
+
+
+def test_one_rejection_that_a_node_cures_is_enough() -> None:
+    outcome = contested(node("small", cpu=1)).schedule(pod("much", cpu=6))
+    assert outcome.reason == HELPS
+    assert "contested by another scheduler" in outcome.message
