@@ -11,6 +11,7 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA
 from asched.core.model.quota import ElasticQuota
 from asched.testing import World, given, node, pod
 from tests.builders import NodeBuilder, a_node, a_pod
+from tests.plays import label_gangs
 from tests.plays.batch_stage import lasting, two_full_nodes
 from tests.plays.label_gangs import LABEL, a_group
 from tests.plays.playbook import Play
@@ -95,3 +96,32 @@ def test_one_rejection_that_a_node_cures_is_enough() -> None:
     outcome = contested(node("small", cpu=1)).schedule(pod("much", cpu=6))
     assert outcome.reason == HELPS
     assert "contested by another scheduler" in outcome.message
+
+
+def test_a_gang_that_lost_a_pod_is_nominated_to_no_node() -> None:
+    """Its victims were evicted, then a member went: autoscalers would leave the others alone for
+    good, and the room would stay reserved.
+    """
+    play = label_gangs.a_play(room("n1", 3))
+    for number in range(3):
+        play.see(a_pod(f"low-{number}").requests(cpu="1").on("n1"))
+    play.turn(Seen(COSCHEDULING_GROUP, a_group()))
+    members = {name: label_gangs.a_member(name).priority(10) for name in "abc"}
+    for member in members.values():
+        play.see(member)
+    patches = {patch.pod.name: patch for patch in play.of(PatchPodStatus)}
+    assert {patches[name].nominated_node_name for name in members} == {"n1"}
+    for name, member in members.items():
+        written = {"type": "PodScheduled", **patches[name].condition}
+        play.see(member.status(nominatedNodeName="n1", conditions=[written]))
+
+    play.lose(members["a"])
+    left: dict[str, PatchPodStatus] = {}
+    for _ in range(60):
+        play.turn(after_s=1.0)
+        left |= {p.pod.name: p for p in play.of(PatchPodStatus) if p.pod.name in members}
+    assert {n: (p.nominated_node_name, p.condition["reason"]) for n, p in left.items()} == {
+        "b": ("", DOES_NOT),
+        "c": ("", DOES_NOT),
+    }
+    assert not list(play.parts.nominator.nodes())

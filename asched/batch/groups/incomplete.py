@@ -3,11 +3,12 @@
 A pod that waits for the rest of its gang is gated, where it has no attempts and no condition. Most
 gangs are complete a moment later. For a gang that is not, an event on its PodGroup and its first
 pod names what is missing: the PodGroup, pods that do not exist, scheduling gates that are not
-removed, pods of another scheduler.
+removed, pods of another scheduler. Pods that were tried while the gang was complete lose their
+nomination, and the condition for which an autoscaler would add a node.
 
 Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
-        GATES_MAX gates of each, NAMES_MAX names of a kind; one entry per waiting group, a note
-        within the limit of events; EVENTS_AT_ONCE events a turn.
+        GATES_MAX gates of each, NAMES_MAX names of a kind, STATUSES_MAX statuses; one entry per
+        waiting group, a note within the limit of events; EVENTS_AT_ONCE events a turn.
 """
 
 from collections import Counter
@@ -20,8 +21,9 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import kind_of, object_of
 from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.failure import note
-from asched.core.framework.effects import EmitEvent
+from asched.core.cycle.failure import CLEARED, note, status_patch
+from asched.core.cycle.intake import room_is_free
+from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
@@ -35,6 +37,7 @@ PART_S: Final = 0.1
 GROUPS_AT_ONCE: Final = 100
 PODS_MAX: Final = 100
 GATES_MAX: Final = 4
+STATUSES_MAX: Final = 1_000
 NAMES_MAX: Final = 3
 EVENTS_AT_ONCE: Final = 100
 
@@ -49,7 +52,7 @@ class Incomplete:
         self.left: list[str] = []  # groups of the present pass
 
 
-def look(context: SchedulerContext) -> Iterator[EmitEvent]:
+def look(context: SchedulerContext) -> Iterator[Effect]:
     """Check the next groups if a pass is due; yield the events of groups that wait too long."""
     memory = context.cluster.singleton(Incomplete)
     if context.now_s < memory.next_look_s or not (context.cluster.pod_groups or memory.since_s):
@@ -70,7 +73,10 @@ def look(context: SchedulerContext) -> Iterator[EmitEvent]:
             memory.reports.pop(key, None)
             continue
         since_s = memory.since_s.setdefault(key, context.now_s)
-        if context.now_s - since_s < GRACE_S or memory.reports.get(key) == why:
+        if context.now_s - since_s < GRACE_S:
+            continue
+        yield from _statuses(context, key, why)
+        if memory.reports.get(key) == why:
             continue
         if reported < EVENTS_AT_ONCE:
             memory.reports[key] = why
@@ -136,6 +142,23 @@ def _counted(names: Iterable[str]) -> list[tuple[str, int]]:
 
 def _ours(context: SchedulerContext, pods: GroupPods) -> list[Pod]:
     return [pod for pod in islice(pods.unplaced.values(), PODS_MAX) if context.owns(pod)]
+
+
+def _statuses(context: SchedulerContext, key: str, why: str) -> Iterator[Effect]:
+    """Clear nominations of an earlier attempt; no node helps its pods now."""
+    for pod in tuple(islice(context.cluster.pod_groups.get(key).unplaced.values(), STATUSES_MAX)):
+        was_tried = pod.condition(names.POD_SCHEDULED)
+        is_unschedulable = was_tried is not None and was_tried.reason == names.REASON_UNSCHEDULABLE
+        nominated = context.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+        if not (is_unschedulable or nominated) or not context.owns(pod):
+            continue
+        reason, wall_s = names.REASON_NEW_NODES_DO_NOT_HELP, context.cluster.wall_clock_s
+        patch = status_patch(pod, reason, why, CLEARED, wall_s, was_nominated=bool(nominated))
+        if nominated:
+            context.nominator.add(pod, "")
+            room_is_free(context, pod, nominated, except_uid=pod.uid)
+        if patch is not None:
+            yield patch
 
 
 def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent]:

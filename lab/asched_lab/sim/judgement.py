@@ -88,6 +88,24 @@ def _empty_promises(process: Process) -> list[str]:
     ]
 
 
+def stale_nominations(world: World) -> list[str]:
+    """Waiting pods whose status names a node on which no pod terminates any more. Autoscalers add
+    no node for such a pod.
+    """
+    leaving = {
+        pod["spec"].get("nodeName")
+        for pod in world.pods()
+        if pod["metadata"].get("deletionTimestamp")
+    }
+    return [
+        f"{pod['metadata']['name']} waits and is still nominated to {node}"
+        for pod in world.waiting()
+        if (node := pod["status"].get("nominatedNodeName"))
+        and node not in leaving
+        and not pod["metadata"].get("deletionTimestamp")
+    ]
+
+
 def _devices(process: Process) -> list[str]:
     """Devices counted as taken that differ from the claims."""
     ledger = process.parts.cluster.singleton(DeviceLedger)

@@ -17,7 +17,15 @@ from typing import Any, ClassVar, Final
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.extenders import Judge
 from asched_lab.sim.faults import Fault
-from asched_lab.sim.judgement import audit, lost, sleepers, stale, unexplained, unsettled
+from asched_lab.sim.judgement import (
+    audit,
+    lost,
+    sleepers,
+    stale,
+    stale_nominations,
+    unexplained,
+    unsettled,
+)
 from asched_lab.sim.moments import Moments
 from asched_lab.sim.steps import AddPods, Step, is_through
 from asched_lab.sim.world import World
@@ -188,6 +196,7 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
     return [
         *sleepers(world, moody),
         *stale(world),
+        *stale_nominations(world),
         *(
             f"pod {name} could be placed"
             for name in could_be_placed(scenario, world)
