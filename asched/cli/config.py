@@ -1,4 +1,4 @@
-"""`asched config check|view|migrate FILE`: validate, print or convert a configuration file.
+"""`asched config check|view|migrate|export FILE`: validate, print or convert a configuration file.
 
 Rules   the file is a configuration, or manifests that contain some (`config_parts`); all errors
         are reported at once on standard error, one line each with file, line and column; the
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.autoscalers import AUTOSCALERS, exported
 from asched.cli.cluster_version import emulated_version
 from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
@@ -39,13 +40,16 @@ STDIN_NAME: Final = "<stdin>"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `config` and its three subcommands."""
-    parser = subparsers.add_parser("config", help="check, view or migrate a configuration file")
+    """Add `config` and its subcommands."""
+    parser = subparsers.add_parser(
+        "config", help="check, view, migrate or export a configuration file"
+    )
     commands = parser.add_subparsers(dest="config_command", required=True, metavar="COMMAND")
     for name, text in (
         ("check", "report every error of a file, and whether it can be used"),
         ("view", "print the effective configuration, defaults included"),
         ("migrate", "convert an old form (v1beta1 to v1beta3, Policy) to v1"),
+        ("export", "print what an autoscaler has to know of a profile"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
@@ -66,6 +70,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         if name == "view":
             command.add_argument(
                 "-o", "--output", choices=("yaml", "json"), default="yaml", help="default yaml"
+            )
+        if name == "export":
+            command.add_argument(
+                "--for", dest="autoscaler", choices=AUTOSCALERS, required=True, help="its format"
+            )
+            command.add_argument(
+                "--profile",
+                metavar="NAME",
+                help="schedulerName of the profile (default: the first)",
             )
     parser.set_defaults(run=run)
 
@@ -94,6 +107,15 @@ def run(args: argparse.Namespace) -> int:
             plugins.check_args(loaded, name)
         except ConfigError as error:
             faults += map(str, error.errors)
+            continue
+        if args.config_command == "export":
+            document, notes = exported(
+                args.autoscaler, loaded.configuration, plugins.known, args.profile
+            )
+            _report(notes)
+            if document is None:
+                return EXIT_USAGE
+            print(to_yaml(document), end="")
             continue
         form = getattr(args, "output", "yaml")
         _show(args.config_command, name, part, loaded, is_first=number == 0, form=form)

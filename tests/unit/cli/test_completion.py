@@ -50,7 +50,7 @@ def test_kubectl_is_told_candidates_and_a_directive(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-asched", "config", ""])
     assert completion.complete_for_kubectl() == 0
-    assert capsys.readouterr().out.splitlines() == ["check", "migrate", "view", ":4"]
+    assert capsys.readouterr().out.splitlines() == ["check", "export", "migrate", "view", ":4"]
 
 
 def test_kubectl_finds_both_programs_once_installed() -> None:

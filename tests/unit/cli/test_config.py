@@ -1,13 +1,17 @@
 import argparse
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from asched.cli import config
 from asched.core.config.defaults import default_configuration
+from asched.core.config.merge import resolve
 from asched.core.config.text import effective
+from asched.core.plugins import IN_TREE_POINTS
+from asched.host.configuration.file import load_config
 from tests.shared import shared_path
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -191,3 +195,82 @@ def test_what_cannot_be_read_is_told_in_one_line(data, said, monkeypatch, capsys
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert run("check", "-") == 2
     assert said in capsys.readouterr().err
+
+
+BATCH = f"""{HEAD}profiles:
+- schedulerName: asched
+  plugins:
+    multiPoint:
+      enabled: [{{name: CapacityScheduling}}, {{name: Coscheduling}}, {{name: Backfill}}]
+      disabled: [{{name: PrioritySort}}, {{name: NodePorts}}]
+    filter:
+      disabled: [{{name: NodeName}}]
+    postFilter:
+      disabled: [{{name: "*"}}]
+      enabled: [{{name: CapacityScheduling}}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {{ignoredResources: [example.com/dongle]}}
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}}
+- schedulerName: other
+  plugins:
+    multiPoint: {{enabled: [{{name: Coscheduling}}], disabled: [{{name: PrioritySort}}]}}
+extenders:
+- urlPrefix: http://extender/
+  filterVerb: filter
+"""
+
+
+def test_export_for_cluster_autoscaler_is_a_profile_of_kube_scheduler(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(BATCH, encoding="utf-8")
+    assert run("export", "--for", "cluster-autoscaler", str(file)) == 0
+    out = capsys.readouterr()
+    unknown, none = "warning: cluster-autoscaler does not know", "it adds no node for pods that"
+    assert out.err.splitlines() == [
+        "warning: cluster-autoscaler knows one profile; this is asched",
+        f"{unknown} Coscheduling: {none} only this rule rejects",
+        f"{unknown} CapacityScheduling: {none} only this rule rejects",
+        f"{unknown} Backfill: it may find room on a node that asched rejects, and add none",
+        "warning: cluster-autoscaler does not call the extender http://extender/",
+    ]
+    file.write_text(out.out, encoding="utf-8")
+    assert run("check", str(file)) == 0
+    filters = ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"]
+    filters += ["VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"]
+    filters += ["PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"]
+    (profile,) = load_config(str(file)).configuration.profiles
+    points = resolve(profile, IN_TREE_POINTS)
+    assert [plugin.name for plugin in points.at("filter")] == filters
+    assert [plugin.name for plugin in points.at("queueSort")] == ["PrioritySort"]
+    args: dict[str, Any] = dict(profile.plugin_config)
+    assert args["NodeResourcesFit"].ignored_resources == ("example.com/dongle",)
+    assert args["PodTopologySpread"].default_constraints[0].max_skew == 2
+
+
+def test_export_for_karpenter_has_the_default_spread(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(BATCH, encoding="utf-8")
+    assert run("export", "--for", "karpenter", "--profile", "asched", str(file)) == 0
+    out = capsys.readouterr()
+    spread = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    assert yaml.safe_load(out.out) == {"podTopologySpread": {"defaultConstraints": [spread]}}
+    assert out.err.splitlines()[-3:] == [
+        "warning: karpenter does not know ignoredResources of NodeResourcesFit",
+        "warning: karpenter applies NodeName, which the profile disables",
+        "warning: karpenter applies NodePorts, which the profile disables",
+    ]
+
+
+def test_export_names_an_unknown_profile(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("export", "--for", "karpenter", "--profile", "nobdy", str(file)) == 2
+    out = capsys.readouterr()
+    assert out.err.splitlines() == [
+        'asched config: --profile "nobdy" is not in the file; it has default-scheduler'
+    ]
