@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched.cli.arguments import add_plugin_flags
-from asched.cli.autoscalers import AUTOSCALERS, exported
 from asched.cli.cluster_version import emulated_version
 from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
@@ -34,6 +33,7 @@ from asched.host.configuration.file import (
     read_text,
 )
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.ops.autoscalers import AUTOSCALERS, exported
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"

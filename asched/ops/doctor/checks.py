@@ -1,7 +1,7 @@
 """`asched doctor`: all checks before a start, each finding with a fix.
 
-Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names. If the
-        server cannot be reached, that is the only finding.
+Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names,
+        autoscalers. If the server cannot be reached, that is the only finding.
 Bounds  SKEW_WARN_S; about fifty short requests.
 """
 
@@ -38,6 +38,7 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
 from asched.kube.versions import versions_of
 from asched.ops.doctor.access import check_flow, check_permissions, who
+from asched.ops.doctor.autoscalers import check_autoscalers
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, Right, needed
 from asched.ops.doctor.reader import ClusterReader, or_none
@@ -123,6 +124,8 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
     rivals = check_rivals(reader, examination.configuration, examination.other, now)
     found += await _sure("rivals", rivals)
+    autoscalers = check_autoscalers(reader, examination.configuration, examination.known)
+    found += await _sure("autoscaler", autoscalers)
     return found
 
 

@@ -211,3 +211,77 @@ async def test_a_server_that_answers_with_something_else_is_told(
     told = [one.text for one in findings if "not that of an API server" in one.text]
     assert told
     assert not any("\n" in text for text in told)
+
+
+def autoscaler(image: str, *args: str, env: tuple[str, ...] = ()) -> dict[str, Any]:
+    variables = [{"name": name, "value": "x"} for name in env]
+    container = {"name": "c", "image": image, "args": list(args), "env": variables}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "scaler", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+SPREAD = {
+    "name": "PodTopologySpread",
+    "args": {
+        "defaultingType": "List",
+        "defaultConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
+    },
+}
+CA = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0"
+KARPENTER = "public.ecr.aws/karpenter/controller:1.9.0@sha256:0"
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "env", "wrong"),
+    [
+        (CA, ("--allowed-scheduler-names=default-scheduler,x",), (), ["lacks asched"]),
+        (CA, ("--allowed-scheduler-names=x", "--allowed-scheduler-names=asched"), (), []),
+        (CA, ("--bypassed-scheduler-names=asched",), (), ["not been tried yet"]),
+        ("example.com/busybox", ("--allowed-scheduler-names=x",), (), None),
+        (KARPENTER, (), (), []),
+    ],
+)
+async def test_flags_of_an_autoscaler(
+    clinic: Clinic, image: str, args: tuple[str, ...], env: tuple[str, ...], wrong: list[str] | None
+) -> None:
+    clinic.server.create("", autoscaler(image, *args, env=env))
+    found = about(await clinic.examine(), "autoscaler")
+    if wrong is None:
+        assert found == []
+    elif wrong:
+        (finding,) = found
+        assert finding.state is State.WARNING
+        assert wrong[0] in finding.text
+    else:
+        assert [f.state for f in found] == [State.OK]
+
+
+@pytest.mark.parametrize(
+    ("image", "given", "env"),
+    [(CA, "--scheduler-config-file=/x", ()), (KARPENTER, "--x=1", ("SCHEDULER_CONFIG",))],
+)
+async def test_an_autoscaler_is_given_the_profile(
+    clinic: Clinic, image: str, given: str, env: tuple[str, ...]
+) -> None:
+    profile = {"schedulerName": "asched", "pluginConfig": [SPREAD]}
+    spread = replace(configuration({"profiles": [profile]}), leader_election=ELECTION)
+    clinic.server.create("", autoscaler(image))
+    (found,) = about(await clinic.examine(configuration=spread), "autoscaler")
+    assert found.state is State.WARNING
+    assert "asched config export --for" in found.cure
+    (found,) = about(await clinic.examine(), "autoscaler")
+    assert found.state is State.OK, "kube-scheduler's defaults need no file"
+    deployment = clinic.server.get("deployments.apps", "kube-system", "scaler")
+    assert deployment is not None
+    deployment["spec"] = autoscaler(image, given, env=env)["spec"]
+    (found,) = about(await clinic.examine(configuration=spread), "autoscaler")
+    assert found.state is State.OK
