@@ -29,7 +29,6 @@ RULES: Final = (
     RuleForNodes(names.CAPACITY_SCHEDULING, "", node_helps=False),
     RuleForNodes(names.CHECK_AND_HOLD, "", node_helps=False),
     RuleForNodes(names.COSCHEDULING, "", node_helps=False),
-    RuleForNodes(names.GANG_SCHEDULING, "", node_helps=False),
     RuleForNodes("", "node(s) had refused a pod of the same owner", node_helps=False),
     RuleForNodes("", "node(s) contested by another scheduler", node_helps=False),
     # a new node is in no reservation
