@@ -173,15 +173,7 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
         and isinstance(plugin, coscheduling.Coscheduling)
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
-    skips_post_filter = makes_room and gates.get("pods-of-groups-skip-post-filter", False)
-    return Gangs(
-        tries_groups,
-        tries_placements,
-        coscheduled,
-        makes_room,
-        skips_post_filter,
-        heeds_group_policy=gates.get("PodGroupPreemptionPolicy", False),
-    )
+    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, gates)
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

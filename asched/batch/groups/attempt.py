@@ -207,6 +207,8 @@ class GroupOutcome(msgspec.Struct):
     proof: str = ""
     room: RoomMade | None = None
     asks_again: bool = False
+    #: what the condition has in place of UNSCHEDULABLE, if anything
+    minimum: str = ""
     #: its promised start, in the text of `batch/backfill/recall.py`
     start: str = ""
 
@@ -214,7 +216,8 @@ class GroupOutcome(msgspec.Struct):
     def condition_message(self) -> str:
         """The message of the PodGroup's condition."""
         has_proof = self.proof and self.result is Result.UNSCHEDULABLE
-        return (f"{self.message}: {self.proof}" if has_proof else self.message) + self.start
+        text = self.message.replace(UNSCHEDULABLE, self.minimum or UNSCHEDULABLE, 1)
+        return (f"{text}: {self.proof}" if has_proof else text) + self.start
 
     @property
     def failure(self) -> Failure:

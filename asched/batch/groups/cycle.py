@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.batch.groups.agreement import disagreement, is_of_1_36
-from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result, Tried
+from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result, Tried
 from asched.batch.groups.condition import condition_patch
 from asched.batch.groups.placements import try_placements
 from asched.batch.groups.preemption import Evictions, make_room_for_group
@@ -35,6 +35,7 @@ from asched.batch.groups.trial import (
     try_group,
 )
 from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import gang_of
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
@@ -107,16 +108,20 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if not group.attempts:
         return []
     started_s = context.counter_s()
-    discord = disagreement(context.cluster, group, heeds_policy=context.gangs.heeds_group_policy)
+    heeds_policy, minimum = context.gangs.rules["PodGroupPreemptionPolicy"], ""
+    discord = disagreement(context.cluster, group, heeds_policy=heeds_policy)
     if discord:
         outcome = GroupOutcome(Result.ERROR, discord)
     elif _tries_placements(context, group):
         outcome = yield from try_placements(context, group)
     else:
         outcome = yield from try_group(context, group)
+        if context.gangs.rules["groups-report-their-minimum"] and not group.is_coscheduled:
+            minimum = _minimum_text(context, group, outcome)
         outcome = yield from search_if_due(context, group, outcome)
     if group.is_coscheduled:
         refuse_if_short(context, group, outcome)
+    outcome.minimum = minimum
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
     blamed, pause_s, start, reason = NO_NAMES, 0.0, "", ""
@@ -271,6 +276,21 @@ def _with(
     return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message, reason=reason)
 
 
+def _minimum_text(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> str:
+    """Which pod of a gang showed that its minimum has no place; empty if none did."""
+    gang = gang_of(context.cluster, group.key)
+    if gang is None or outcome.result is not Result.UNSCHEDULABLE:
+        return ""
+    have_places = [tried.decision is not None for tried in outcome.tried]
+    placed = len(context.cluster.pod_groups.get(group.key).placed) - sum(have_places)
+    for tried, has_place in enumerate(have_places, 1):
+        placed, remaining = placed + has_place, len(group.attempts) - tried
+        if placed + remaining < gang.min_count:
+            numbers = f"{placed} scheduled, {remaining} remaining"
+            return f"minCount ({gang.min_count}) cannot be satisfied: {numbers}"
+    return ""
+
+
 def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
     """The shortest pause of a group that did not fit, in seconds."""
     if not group.is_coscheduled:
@@ -303,7 +323,7 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
     is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION
     if outcome.room is not None:
         nomination = Nomination(outcome.room.places.get(tried.attempt.pod.uid, ""))
-        return replace(own or unschedulable(outcome.message), nomination=nomination)
+        return replace(own or unschedulable(UNSCHEDULABLE), nomination=nomination)
     if own is None and is_waiting:
         assert tried.decision is not None
         return unschedulable(outcome.message, Nomination(tried.decision.node))

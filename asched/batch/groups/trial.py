@@ -212,7 +212,9 @@ def _try_pod(
     if nominated is not None:  # its own trial respects it
         context.nominator.add(pod, nominated)
     try:
-        is_whole = context.gangs.skips_post_filter and pod.spec.scheduling_group is not None
+        gangs = context.gangs
+        is_whole = gangs.makes_room and pod.spec.scheduling_group is not None
+        is_whole &= gangs.rules["pods-of-groups-skip-post-filter"]
         makes_room = plan is None and not is_whole
         decision = yield from _find(context, tried, where, makes_room=makes_room)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)

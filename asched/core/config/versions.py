@@ -95,6 +95,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140683",
         "tests/unit/core/cycle/test_group_room.py::test_a_group_with_a_constraint_by_version",
     ),
+    "groups-report-their-minimum": VersionRule(
+        "the condition of a gang without places says that the group is unschedulable",
+        "it says that minCount cannot be satisfied, and how many pods had places by then",
+        "1.37",
+        "PR 138643",
+        "tests/unit/core/cycle/test_group_room.py::test_messages_of_preemption_for_groups",
+    ),
     "image-volumes-raise-the-limit": VersionRule(
         "ImageLocality limits the bytes of images by the number of containers",
         "image volumes count as containers do",

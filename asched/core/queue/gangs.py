@@ -15,6 +15,7 @@ import msgspec
 
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.args import CoschedulingArgs
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -24,17 +25,15 @@ from asched.core.queue.waking import Woken
 class Gangs(msgspec.Struct, frozen=True):
     """Whether pods of groups are tried together, and whether in several placements. Groups that a
     label names are tried together in the profiles of `coscheduled`, by profile name.
-    `makes_room`: victims are evicted for a group as a whole, not for one pod after the other;
-    `skips_post_filter`: then no PostFilter plugin runs for a single pod of it;
-    `heeds_group_policy`: the preemption policy of the group is that of its pods, or an error.
+    `makes_room`: victims are evicted for a group as a whole, not for one pod after the other.
+    `rules`: the state of gates and of the rules by minor version.
     """
 
     tries_groups: bool = False
     tries_placements: bool = False
     coscheduled: Mapping[str, CoschedulingArgs] = msgspec.field(default_factory=dict)
     makes_room: bool = False
-    skips_post_filter: bool = False
-    heeds_group_policy: bool = False
+    rules: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)
 
     @property
     def are_tried(self) -> bool:

@@ -22,6 +22,7 @@ from tests.unit.core.preemption.group_stage import a_budget, a_group
 REFUSED = (
     "no new claims to deallocate, preemption: not eligible due to workload aware preemption enabled"
 )
+UNSCHEDULABLE = "pod group is unschedulable"
 SAYS = "pod group preemption: "
 STAMP = "2026-01-01T02:00:00Z"
 
@@ -260,16 +261,27 @@ def in_groups(minor: str, *more: str) -> Mapping[str, bool]:
 @pytest.mark.parametrize(
     ("minor", "group", "pod"),
     [
-        ("1.36", "", f" {REFUSED}"),
-        ("1.37", f", {SAYS}found a placement for podgroup, preempting 1 victims", ""),
+        ("1.36", UNSCHEDULABLE, f" {REFUSED}"),
+        (
+            "1.37",
+            (
+                "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining,"
+                f" {SAYS}found a placement for podgroup, preempting 1 victims"
+            ),
+            "",
+        ),
     ],
 )
 def test_messages_of_preemption_for_groups(minor: str, group: str, pod: str) -> None:
     stage = Stage(cpus("n1", 3), gates=in_groups(minor))
     stage.show(low("low-0"))
     stage.crew("a", "b", "c", min_count=3)
-    assert stage.condition() == "pod group is unschedulable" + group
-    assert stage.notes()["c"] == f"0/1 nodes are available: 1 Insufficient cpu.{pod}"
+    assert stage.condition() == group
+    assert stage.notes() == {
+        "a": UNSCHEDULABLE,
+        "b": UNSCHEDULABLE,
+        "c": f"0/1 nodes are available: 1 Insufficient cpu.{pod}",
+    }
     assert stage.evict() == ["low-0"]
 
     stage.said.clear()
