@@ -178,6 +178,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 136709, 1caef2e",
         "tests/unit/core/dra/test_versions.py::test_errors_of_selectors",
     ),
+    "shares-bar-exclusive-use": VersionRule(
+        "a device that its slice no longer shares is given out beside the shares still in use",
+        "it is held until the last share has ended",
+        "1.38",
+        "PR 140798",
+        "tests/unit/core/dra/test_versions.py::test_a_device_that_is_no_longer_shared",
+    ),
     "shares-pay-counters-once": VersionRule(
         "a share without capacity pays its device's counters again",
         "the first share of a device pays for all",

@@ -367,6 +367,8 @@ class _DeviceSearch:
         users = self._using.get(device.id, ())
         if request.admin:
             return c in users
+        if not device.allows_multiple and self._rules["shares-bar-exclusive-use"]:
+            return bool(users) or self._taken.is_used(device.id)
         return bool(users) or device.id in self._taken.devices
 
     def _is_shared(self, device: ReadyDevice) -> bool:

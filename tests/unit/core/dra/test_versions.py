@@ -71,6 +71,13 @@ def test_a_second_share_without_capacity(minor: str, expected: list[list[str]] |
     assert world.devices(a_claim(asks())) == expected
 
 
+@pytest.mark.parametrize(("minor", "expected"), [("1.37", [["a"]]), ("1.38", [["b"]])])
+def test_a_device_that_is_no_longer_shared(minor: str, expected: list[list[str]]) -> None:
+    world = World(a_slice("a", "b"), minor=minor)
+    world.taken.put("earlier", held("a", shareID="x"))
+    assert world.devices(a_claim(asks())) == expected
+
+
 @pytest.mark.parametrize(("minor", "expected"), [("1.36", [["b"]]), ("1.37", None)])
 def test_mode_all_with_a_device_that_is_used_up(
     minor: str, expected: list[list[str]] | None
