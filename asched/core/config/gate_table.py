@@ -364,8 +364,12 @@ CHANGES: Final[dict[str, GateChanges]] = {
         },
     ),
     "1.38": GateChanges(
-        moved={"GenericWorkload": _GA, "ManagedFieldsOptOut": _ALPHA},
-        locked=frozenset({"DRADeviceTaintRules", "DRADeviceTaints"}),
-        removed={"DynamicResourceAllocation": "", "PodSchedulingReadiness": ""},
+        moved={"EnvFiles": _GA, "GenericWorkload": _GA, "ManagedFieldsOptOut": _ALPHA},
+        locked=frozenset({"DRADeviceTaintRules", "DRADeviceTaints", "EnvFiles"}),
+        removed={
+            "DynamicResourceAllocation": "",
+            "KubeletTracing": "",
+            "PodSchedulingReadiness": "",
+        },
     ),
 }
