@@ -89,6 +89,7 @@ def make_room_for_group(
         room = yield from plugins[0].group_post_filter(trial)
     except MISTAKES as raised:
         room = RoomMade(failure(failure_of(context, raised, group.key).message))
+    context.observer.group_preempting(room.status.code.text, len(room.victims))
     if not room.status.is_success:
         failed.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:
@@ -166,8 +167,6 @@ class Evictions(Background):
 def _note(
     context: SchedulerContext, group: GroupAttempt, room: RoomMade
 ) -> Generator[Effect, Answer, None]:
-    if room.victims:
-        context.observer.preempting(len(room.victims))
     seen = context.cluster.pods_seen
     found: list[tuple[str, int]] = []
     for start in range(0, len(room.victims), VICTIMS_AT_ONCE):

@@ -126,6 +126,16 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 139840",
         "tests/unit/host/test_process.py::test_queued_groups_count_once_by_the_metrics_of_1_37",
     ),
+    "metrics-of-preemption-for-groups": VersionRule(
+        "victims of preemption for a group count in scheduler_preemption_victims",
+        (
+            "they count in scheduler_workload_preemption_victims, and attempts in"
+            " scheduler_workload_preemption_attempts_total"
+        ),
+        "1.37",
+        "PR 139373",
+        "tests/unit/serve/telemetry/test_metrics.py::test_victims_of_groups_by_version",
+    ),
     "metrics-of-plugins-are-beta": VersionRule(
         (
             "scheduler_plugin_execution_duration_seconds and"

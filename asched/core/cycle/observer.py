@@ -42,6 +42,9 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def preempting(self, victims: int) -> None:
         """Preemption found this many victims."""
 
+    def group_preempting(self, code: str, victims: int) -> None:
+        """Preemption for a whole group ended with this status, and found this many victims."""
+
     def preempted(self, result: str, duration_s: float) -> None:
         """The evictions for one pod ended; `result` is success or error."""
 
@@ -97,6 +100,8 @@ class SilentObserver(SilentQueue, SilentPlugins):
     def preemption_tried(self) -> None: ...
 
     def preempting(self, victims: int) -> None: ...
+
+    def group_preempting(self, code: str, victims: int) -> None: ...
 
     def preempted(self, result: str, duration_s: float) -> None: ...
 

@@ -60,6 +60,7 @@ class Metrics:
             self.client.share_claims_metric(self.families)
         if rules["metrics-count-queued-entities"]:
             self.scheduler.show_entities()
+        self.scheduler.counts_room = rules["metrics-of-preemption-for-groups"]
         if rules["metrics-of-plugins-are-beta"]:
             self.scheduler.promote()
 

@@ -24,6 +24,7 @@ PLUGIN_BOUNDS: Final = exponential(0.00001, 1.5, 20)
 SLI_BOUNDS: Final = exponential(0.01, 2, 20)
 TRIES_BOUNDS: Final = exponential(1, 2, 5)
 VICTIMS_BOUNDS: Final = exponential(1, 2, 7)
+GROUP_VICTIMS_BOUNDS: Final = exponential(1, 2, 11)
 BINDING_WAIT_BOUNDS: Final = exponential(0.1, 2, 14)
 
 #: Pod groups whose queue is remembered, to count their moves once; the oldest are forgotten.
@@ -34,9 +35,9 @@ ATTEMPTS_EXACT: Final = 14
 
 
 class GroupMetrics:
-    """The families of pod groups."""
+    """The families of pod groups; `counts_room`: those of preemption for groups as well."""
 
-    def __init__(self, families: Families) -> None:
+    def __init__(self, families: Families, *, counts_room: bool) -> None:
         self.attempts = families.counter(
             "scheduler_podgroup_schedule_attempts_total",
             "[ALPHA] Attempts to schedule a pod group by result: scheduled, unschedulable,"
@@ -54,6 +55,19 @@ class GroupMetrics:
             "[ALPHA] Time to find nodes for the pods of a group, or that there are none.",
             ATTEMPT_BOUNDS,
         ).of()
+        self.room_attempts: Family[Value] | None = None
+        if not counts_room:
+            return
+        self.room_attempts = families.counter(
+            "scheduler_workload_preemption_attempts_total",
+            "[ALPHA] Preemption attempts for a whole group, by their status.",
+            ("result",),
+        )
+        self.room_victims = families.histogram(
+            "scheduler_workload_preemption_victims",
+            "[ALPHA] Pods evicted for one group.",
+            GROUP_VICTIMS_BOUNDS,
+        ).of()
 
 
 class SchedulerMetrics:
@@ -67,6 +81,8 @@ class SchedulerMetrics:
         self._plugin_families(families)
         self._families = families
         self._groups: GroupMetrics | None = None
+        #: whether preemption for groups has families of its own, as since 1.37
+        self.counts_room = False
         #: moves of pods without a group, and of groups; None before 1.37
         self.incoming_entities: Family[Value] | None = None
         self._queue_of_group: dict[str, str] = {}
@@ -226,7 +242,8 @@ class SchedulerMetrics:
 
     def know_groups(self) -> None:
         """Show the families of pod groups, which upstream has only behind GenericWorkload."""
-        self._groups = self._groups or GroupMetrics(self._families)
+        if self._groups is None:
+            self._groups = GroupMetrics(self._families, counts_room=self.counts_room)
 
     def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         if self._groups is not None:
@@ -278,6 +295,14 @@ class SchedulerMetrics:
 
     def preempting(self, victims: int) -> None:
         self.preemption_victims.observe(victims)
+
+    def group_preempting(self, code: str, victims: int) -> None:
+        groups, histogram = self._groups, self.preemption_victims
+        if groups is not None and groups.room_attempts is not None:
+            groups.room_attempts.of(code).value += 1
+            histogram = groups.room_victims
+        if victims:
+            histogram.observe(victims)
 
     def preempted(self, result: str, duration_s: float) -> None:
         self.preemption_duration.of(result).observe(duration_s)

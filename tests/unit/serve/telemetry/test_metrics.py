@@ -238,3 +238,18 @@ def test_stages_of_families_by_version(minor: str, stage: str) -> None:
         assert any(line.startswith(text) for line in lines)
     has_entities = any("queue_incoming_entities_total" in line for line in lines)
     assert has_entities is (minor != "1.36")
+
+
+@pytest.mark.parametrize("minor", ["1.36", "1.37"])
+def test_victims_of_groups_by_version(minor: str) -> None:
+    metrics = Metrics()
+    metrics.follow(default_gates(minor))
+    metrics.scheduler.know_groups()
+    metrics.scheduler.group_preempting("Unschedulable", 0)
+    metrics.scheduler.group_preempting("Success", 3)
+    lines = metrics.render().decode().splitlines()
+    is_apart = minor == "1.37"
+    assert ("scheduler_workload_preemption_victims_sum 3.0" in lines) is is_apart
+    assert f"scheduler_preemption_victims_sum {0.0 if is_apart else 3.0}" in lines
+    attempts = 'scheduler_workload_preemption_attempts_total{result="%s"} 1.0'
+    assert (attempts % "Success" in lines) is (attempts % "Unschedulable" in lines) is is_apart
