@@ -266,22 +266,22 @@ async def test_flags_of_an_autoscaler(
 
 
 @pytest.mark.parametrize(
-    ("image", "given", "env"),
-    [(CA, "--scheduler-config-file=/x", ()), (KARPENTER, "--x=1", ("SCHEDULER_CONFIG",))],
+    ("image", "args", "env", "is_given"),
+    [
+        (CA, (), (), False),
+        (CA, ("--scheduler-config-file=/x",), (), True),
+        (KARPENTER, (), (), False),
+        (KARPENTER, (), ("SCHEDULER_CONFIG",), True),
+    ],
 )
 async def test_an_autoscaler_is_given_the_profile(
-    clinic: Clinic, image: str, given: str, env: tuple[str, ...]
+    clinic: Clinic, image: str, args: tuple[str, ...], env: tuple[str, ...], is_given: bool
 ) -> None:
     profile = {"schedulerName": "asched", "pluginConfig": [SPREAD]}
     spread = replace(configuration({"profiles": [profile]}), leader_election=ELECTION)
-    clinic.server.create("", autoscaler(image))
+    clinic.server.create("", autoscaler(image, *args, env=env))
     (found,) = about(await clinic.examine(configuration=spread), "autoscaler")
-    assert found.state is State.WARNING
-    assert "asched config export --for" in found.cure
+    assert found.state is (State.OK if is_given else State.WARNING)
+    assert ("asched config export --for" in found.cure) is not is_given
     (found,) = about(await clinic.examine(), "autoscaler")
     assert found.state is State.OK, "kube-scheduler's defaults need no file"
-    deployment = clinic.server.get("deployments.apps", "kube-system", "scaler")
-    assert deployment is not None
-    deployment["spec"] = autoscaler(image, given, env=env)["spec"]
-    (found,) = about(await clinic.examine(configuration=spread), "autoscaler")
-    assert found.state is State.OK
