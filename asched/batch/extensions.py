@@ -8,7 +8,7 @@ from asched.batch.groups import incomplete
 from asched.batch.groups.attempt import GroupAttempt, gather
 from asched.batch.groups.cycle import schedule_group
 from asched.batch.groups.dry_run import GangDryRuns
-from asched.batch.provisioning import book, consuming, cycle
+from asched.batch.provisioning import book, consuming, cycle, kept_nodes
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
@@ -116,11 +116,17 @@ class HeldPlaces(Extension):
             book.settle_consumers(self.context)
 
     def begin_turn(self) -> Iterator[Effect | Work]:
-        return cycle.due(self.context)
+        yield from cycle.due(self.context)
+        is_on = any(args.keep_nodes for args in cycle.served(self.context).values())
+        yield from kept_nodes.due(self.context, is_on=is_on)
 
     def next_deadline_s(self) -> float | None:
         cluster = self.context.cluster
-        deadlines = book.next_s(cluster), cycle.next_s(cluster)
+        deadlines = (
+            book.next_s(cluster),
+            cycle.next_s(cluster),
+            cluster.singleton(kept_nodes.KeptNodes).next_s,
+        )
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
 

@@ -136,13 +136,15 @@ class CoschedulingArgs(msgspec.Struct, frozen=True):
 class CheckAndHoldArgs(msgspec.Struct, frozen=True):
     """Our own: the ProvisioningClass to serve, how long the places of an accepted request are
     reserved at most, which share of the cluster the requests of a namespace may reserve, and the
-    priority of reserved places: pods above it may preempt them.
+    priority of reserved places: pods above it may preempt them. `keep_nodes`: autoscalers are kept
+    from removing nodes with such places.
     """
 
     provisioning_class_name: str = "check-and-hold.asched.dev"
     hold_s: int = 600
     max_namespace_percentage: int = 10
     priority: int = 0
+    keep_nodes: bool = False
 
 
 class BackfillArgs(msgspec.Struct, frozen=True):

@@ -270,6 +270,7 @@ def _check_and_hold(given: Document, _: Mapping[str, bool]) -> plugin_args.Check
             given, "maxNamespacePercentage", default.max_namespace_percentage
         ),
         priority=_of(given, "priority", default.priority),
+        keep_nodes=_of(given, "keepNodes", default.keep_nodes),
     )
 
 

@@ -246,6 +246,7 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
         "holdSeconds": _I64,
         "maxNamespacePercentage": _I32,
         "priority": _I32,
+        "keepNodes": _B,
     },
     names.COSCHEDULING: {
         "permitWaitingTimeSeconds": _I64,

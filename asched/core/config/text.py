@@ -156,6 +156,7 @@ def args_fields(args: Any) -> dict[str, Any]:
         case plugin_args.CheckAndHoldArgs():
             return {
                 "holdSeconds": args.hold_s,
+                "keepNodes": args.keep_nodes,
                 "maxNamespacePercentage": args.max_namespace_percentage,
                 "priority": args.priority,
                 "provisioningClassName": args.provisioning_class_name,

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
@@ -163,6 +164,11 @@ async def _check_access(
         tries_groups=examination.tries_groups,
         writes_statuses=examination.writes_statuses,
         heeds_taint_rules=examination.heeds_taint_rules,
+        keeps_nodes=any(
+            isinstance(entry.args, CheckAndHoldArgs) and entry.args.keep_nodes
+            for profile in configuration.profiles
+            for entry in profile.plugin_configs
+        ),
         own=own,
     )
     found = await check_permissions(reader, needs, examination.other)

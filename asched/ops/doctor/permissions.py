@@ -77,10 +77,12 @@ SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
 TAINT_RULES: Final = "taints of devices"
 STATUS_CONTROLLERS: Final = "status controllers"
+HELD_NODES: Final = "keepNodes of CheckAndHold"
 #: Purposes whose rights a component of deploy/ grants, with its name.
 COMPONENTS: Final = {
     POD_GROUPS: "pod-groups",
     STATUS_CONTROLLERS: "status-controllers",
+    HELD_NODES: "held-nodes",
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
@@ -228,13 +230,15 @@ def needed(
     tries_groups: bool = False,
     writes_statuses: bool = False,
     heeds_taint_rules: bool = False,
+    keeps_nodes: bool = False,
     own: Mapping[str, Iterable[Right]] = NOTHING,
 ) -> list[NeededRight]:
     """Every right for these plugins, each once, in the order of first use.
 
     `tries_groups`: whether pod groups are watched without a plugin (GenericWorkload);
     `writes_statuses`: whether --status-controllers is given; `heeds_taint_rules`: whether
-    DRADeviceTaintRules is on. `own` are the rights that users' plugins declare.
+    DRADeviceTaintRules is on; `keeps_nodes`: whether CheckAndHold has keepNodes. `own` are the
+    rights that users' plugins declare.
     """
     enabled = set(plugins)
     found: dict[Right, str] = {}
@@ -253,6 +257,8 @@ def needed(
     if heeds_taint_rules and names.DYNAMIC_RESOURCES in enabled:
         for right in TAINT_RULE_RIGHTS:
             found.setdefault(right, TAINT_RULES)
+    if keeps_nodes:
+        found.setdefault(Right("patch", "", "nodes"), HELD_NODES)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():

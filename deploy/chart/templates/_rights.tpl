@@ -114,6 +114,10 @@ gpuNodeLocks:
   - apiGroups: [""]
     resources: [nodes]
     verbs: [patch]
+heldNodes:
+  - apiGroups: [""]
+    resources: [nodes]
+    verbs: [patch]
 koordinator:
   - apiGroups: [slo.koordinator.sh]
     resources: [nodemetrics]

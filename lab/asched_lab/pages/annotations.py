@@ -70,6 +70,27 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "Older name of the same",
     ),
     Marker(
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        "annotation of a node",
+        _WRITTEN,
+        "CheckAndHold",
+        "With `keepNodes`: the node has held places; cluster-autoscaler does not remove it",
+    ),
+    Marker(
+        "karpenter.sh/do-not-disrupt",
+        "annotation of a node",
+        _WRITTEN,
+        "CheckAndHold",
+        "With `keepNodes`: the same for Karpenter",
+    ),
+    Marker(
+        "asched.dev/kept-for-held-places",
+        "annotation of a node",
+        f"{_READ}, {_WRITTEN}",
+        "CheckAndHold",
+        "Which of the two asched has set, and removes",
+    ),
+    Marker(
         "scheduling.x-k8s.io/pod-group",
         "label of a pod",
         _READ,

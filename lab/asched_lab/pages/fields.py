@@ -82,6 +82,10 @@ ARGUMENTS: Final[Mapping[str, str]] = {
         "Share of the cluster that the requests of one namespace may reserve"
     ),
     "CheckAndHold.priority": "Pods above this priority may take reserved places",
+    "CheckAndHold.keepNodes": (
+        "Autoscalers are kept from removing nodes with reserved places"
+        " ([Autoscalers](autoscalers.md))"
+    ),
     "Coscheduling.permitWaitingTimeSeconds": "Schedule timeout of groups that set none",
     "Coscheduling.podGroupBackoffSeconds": "Backoff of a group after a failed attempt",
     "Coscheduling.podGroupRejectPercentage": "No effect: no pod waits at Permit",

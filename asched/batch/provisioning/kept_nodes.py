@@ -1,0 +1,124 @@
+"""Keep autoscalers from removing nodes with held places, which look empty to them (keepNodes).
+
+    a place is held on a node ─> both annotations and the mark ─> none is held any more ─> removed
+
+The mark lists the annotations that asched set, so that it removes no others: an annotation that was
+there before, with any value, is left alone. Marks of an earlier process are found among the nodes.
+Every write requires the version of the node that it was made from.
+
+Bounds  nodes are compared every CHECK_S while there are holds or marks, and all of them searched
+        for marks every SEARCH_S; WRITES_MAX writes at a time.
+Source  kubernetes-sigs/cluster-autoscaler pkg/core/scaledown/eligibility,
+        kubernetes-sigs/karpenter pkg/controllers/state/statenode.go (ValidateNodeDisruptable)
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+from asched.batch.provisioning.book import OWNERS
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Refused
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Work
+from asched.core.framework.effects import Effect, Patch
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+
+MARK: Final = "asched.dev/kept-for-held-places"
+KEEPS: Final = (
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "karpenter.sh/do-not-disrupt",
+)
+TRUE: Final = "true"
+CHECK_S: Final = 1.0
+SEARCH_S: Final = 60.0
+WRITES_MAX: Final = 8
+FORBIDDEN: Final = 403
+
+
+class KeptNodes:
+    """Nodes that have the mark, as far as known. Times are of turns. For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.is_on = False
+        self.marked: set[str] = set()
+        self.writing: set[str] = set()
+        self.checked_s = self.searched_s = self.blocked_until_s = -SEARCH_S
+        self.was_forbidden = False
+
+    @property
+    def next_s(self) -> float | None:
+        """When nodes are to be compared next; None if no profile keeps nodes."""
+        if not (self.is_on or self.marked):
+            return None
+        is_used = bool(self.marked or self._cluster.holds.rows)
+        return max(self.checked_s + (CHECK_S if is_used else SEARCH_S), self.blocked_until_s)
+
+
+def due(context: SchedulerContext, *, is_on: bool) -> Iterator[Work]:
+    """Yield the writes to begin now. `is_on`: whether a profile keeps nodes."""
+    cluster = context.cluster
+    kept = cluster.singleton(KeptNodes)
+    kept.is_on = is_on
+    if kept.next_s is None or context.now_s < kept.next_s:
+        return
+    kept.checked_s = context.now_s
+    node_at, holds, held = cluster.nodes.node_at, cluster.holds, set[str]()
+    if is_on and context.now_s >= kept.searched_s + SEARCH_S:
+        kept.searched_s = context.now_s
+        nodes = [node for node in node_at if node is not None]
+        kept.marked = {node.name for node in nodes if MARK in (node.metadata.annotations or ())}
+    for row in holds.rows if is_on else ():
+        node = node_at[row]
+        if node and any(owner.startswith(OWNERS) for owner in holds.owners_on(row)):
+            held.add(node.name)
+    changing = sorted((held ^ kept.marked) - kept.writing)
+    for name in changing[: WRITES_MAX - len(kept.writing)]:
+        node = node_at[cluster.nodes.row_of[name]] if name in cluster.nodes.row_of else None
+        annotations = {} if node is None else (_marked if name in held else _unmarked)(node)
+        kept.marked ^= {name}
+        if node is not None and annotations:
+            kept.writing.add(name)
+            yield Work(_write(context, node, annotations), decides=False)
+
+
+def _marked(node: Node) -> dict[str, Any]:
+    """The annotations to set; none if other clients have set all of them."""
+    given = node.metadata.annotations or {}
+    keys = [key for key in KEEPS if key not in given]
+    return {**dict.fromkeys(keys, TRUE), MARK: ",".join(keys)} if keys else {}
+
+
+def _unmarked(node: Node) -> dict[str, Any]:
+    """The annotations to remove: those of the mark that still have asched's value."""
+    given = node.metadata.annotations or {}
+    keys = [
+        key for key in given.get(MARK, "").split(",") if key in KEEPS and given.get(key) == TRUE
+    ]
+    return dict.fromkeys((*keys, MARK)) if MARK in given else {}
+
+
+def _write(
+    context: SchedulerContext, node: Node, annotations: dict[str, Any]
+) -> Generator[Effect, Answer, None]:
+    """Send one write; a refused one is made again with the node as it is then."""
+    kept, metadata = context.cluster.singleton(KeptNodes), node.metadata
+    version = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+    body = {"metadata": {**version, "annotations": annotations}}
+    answer = yield Patch(kind=NODE, namespace="", name=node.name, body=body)
+    kept.writing.discard(node.name)
+    if not isinstance(answer, Refused):
+        return
+    if annotations[MARK] is None:
+        kept.marked.add(node.name)
+    else:
+        kept.marked.discard(node.name)
+    if answer.code == FORBIDDEN:
+        kept.blocked_until_s = context.now_s + SEARCH_S
+        if not kept.was_forbidden:
+            kept.was_forbidden = True
+            context.observer.complaint(
+                f"cannot keep node {node.name} for held places: {answer.message}; add"
+                " deploy/components/held-nodes, or set keepNodes of CheckAndHold to false"
+            )
