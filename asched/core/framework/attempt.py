@@ -9,13 +9,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/types.go (FitError),
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Code, Status
 from asched.core.model.derived import derived
 
@@ -27,6 +26,14 @@ Mask = npt.NDArray[np.bool_]
 DISTINCT_FEW: Final = 8
 
 NO_NODES: Final = "no nodes available to schedule pods"
+
+
+class ExplainsCodes(Protocol):
+    """A filter plugin, as far as a rejection uses it."""
+
+    name: ClassVar[str]
+
+    def explain(self, pod: PodInfo, code: int, /) -> Status: ...
 
 
 class Rejection:
@@ -43,7 +50,7 @@ class Rejection:
         self,
         pod: PodInfo,
         *,
-        plugins: Sequence[FilterPlugin],
+        plugins: Sequence[ExplainsCodes],
         judge: I32,
         codes: I32,
         live: Mask,

@@ -21,7 +21,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,16 +32,14 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
+from asched.core.framework.attempt import Rejection
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.status import SUCCESS, Reason, Status
+from asched.core.framework.trial import Trial
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
-
-if TYPE_CHECKING:
-    from asched.core.framework.attempt import Rejection
-    from asched.core.framework.trial import Trial
 
 I64 = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -338,17 +336,17 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
 
 class PostFilterPlugin(Plugin):
-    def may_make_room(self, pod: PodInfo, why: "Callable[[], Rejection]", trial: "Trial") -> bool:  # noqa: ARG002
+    def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:  # noqa: ARG002
         """Whether `post_filter` might help a pod that fits nowhere. Changes nothing."""
         return True
 
-    def may_evict(self, pod: PodInfo, trial: "Trial") -> bool:  # noqa: ARG002
+    def may_evict(self, pod: PodInfo, trial: Trial) -> bool:  # noqa: ARG002
         """Whether it could evict pods somewhere for an equal pod, as far as amounts allow."""
         return True
 
     @abstractmethod
     def post_filter(
-        self, pod: PodInfo, rejection: "Rejection", trial: "Trial"
+        self, pod: PodInfo, rejection: Rejection, trial: Trial
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
         """Make room, or return why not. A generator if an extender must be called.
 

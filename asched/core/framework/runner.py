@@ -39,6 +39,7 @@ from asched.core.framework.results.classes import ActivePlugins, ClassCache, Cla
 from asched.core.framework.results.feasible import Sampler
 from asched.core.framework.results.nominated import NominatedPods, RefusedRows
 from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
+from asched.core.framework.results.trial import CachedTrial
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
@@ -301,7 +302,7 @@ class Runner:
 
     def trial(self, state: ClassState, waiting: WaitingPods, seed: int, now_s: float) -> Trial:
         """What PostFilter plugins may use in this attempt."""
-        return Trial(
+        return CachedTrial(
             scheduler_name=self.profile.scheduler_name,
             cluster=self.cluster,
             state=state,

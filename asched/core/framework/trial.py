@@ -1,9 +1,10 @@
-"""The interface of PostFilter plugins: verdicts of the class, trials on rows, nominations.
+"""The interface of PostFilter plugins: trials on rows, and nominations.
 
 Reading is unrestricted, pods are removed tentatively by `Cluster.supposing`, which restores them,
 and everything else is an effect.
 """
 
+from abc import abstractmethod
 from typing import Any
 
 import msgspec
@@ -11,8 +12,6 @@ import msgspec
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated import NominatedPods
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
 
@@ -38,8 +37,6 @@ class Trial(msgspec.Struct, frozen=True):
 
     scheduler_name: str
     cluster: Cluster
-    state: ClassState
-    nominated_pods: NominatedPods
     nominator: Nominator
     waiting: WaitingPods
     seed: int
@@ -48,8 +45,8 @@ class Trial(msgspec.Struct, frozen=True):
     in_placements: bool = False
     is_of_group: bool = False
 
+    @abstractmethod
     def status_of(self, pod: PodInfo, row: int) -> Status | None:
         """Why the pod does not fit a row with the columns as they are now, nominated pods included;
         None if it fits.
         """
-        return self.nominated_pods.status_with(pod, self.state, row)

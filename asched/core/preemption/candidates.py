@@ -28,6 +28,7 @@ from asched.core.cluster.nodes import ALL_ASPECTS, Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.nominated import Layer, wanted_by
+from asched.core.framework.results.trial import cached
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
@@ -231,7 +232,7 @@ class PlainProspects(Prospects):
         has_none = self.outcome[rows] == NO_POD_BELOW
         if has_none.any():
             yield NO_VICTIMS.status, int(np.count_nonzero(has_none))
-        for status, members in self.rejecting(pod, rows[~has_none], trial.state.active):
+        for status, members in self.rejecting(pod, rows[~has_none], cached(trial).state.active):
             yield status, len(members)
 
     def rejecting(
@@ -268,10 +269,10 @@ class PlainProspects(Prospects):
         if layer is None or not layer.total or not layer.count[rows].any():
             return None
         amounts, pods = layer.amounts[:, rows], layer.count[rows]
-        own = trial.nominated_pods.nominated_amounts.row_of(pod)
+        own = cached(trial).nominated_pods.nominated_amounts.row_of(pod)
         if own is not None and own in rows:
             position = int(np.flatnonzero(rows == own)[0])
-            nominated = trial.nominated_pods.nominated_amounts.on(own, pod)
+            nominated = cached(trial).nominated_pods.nominated_amounts.on(own, pod)
             amounts[:, position] = 0
             pods[position] = len(nominated)
             for index, amount in wanted_by(nominated, self.cluster.nodes).items():

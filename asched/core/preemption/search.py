@@ -19,6 +19,7 @@ from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated import is_blind, is_plain
+from asched.core.framework.results.trial import cached
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption import candidates, choice
@@ -97,7 +98,7 @@ class VictimSearch:
         say. The result for a row is shared by all pods with the same requests, until the row
         changes.
         """
-        if trial.state.outcome.rejection is not None or self._is_restricted:
+        if cached(trial).state.outcome.rejection is not None or self._is_restricted:
             return False
         prospects = self._of_amounts(pod, trial)
         rows = _large_enough(pod, prospects.verdicts, self._cluster.nodes).nonzero()[0]
@@ -150,7 +151,7 @@ class VictimSearch:
 
     def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> "candidates.Prospects":
         """Cached prospects of preemptors like this one, brought up to date."""
-        state = trial.state
+        state = cached(trial).state
         if is_fresh and is_plain(pod, state):
             return self._of_amounts(pod, trial)
         key = (state.number, pod.cls.key)
@@ -165,7 +166,7 @@ class VictimSearch:
         """Prospects by filters that read only amounts, shared by all pods with the same
         requests.
         """
-        verdicts = [v for v in trial.state.active if v.plugin.reads_only_amounts]
+        verdicts = [v for v in cached(trial).state.active if v.plugin.reads_only_amounts]
         key = (pod.pod.priority, *map(id, verdicts))
         prospects = self._cached.get(key)
         if not isinstance(prospects, candidates.PlainProspects):
@@ -186,7 +187,7 @@ class VictimSearch:
         self._budgets.catch_up()
         self._pods_by_priority.catch_up()
         self._cached.move_to_end(key)
-        nominated = trial.nominated_pods.nominated_amounts
+        nominated = cached(trial).nominated_pods.nominated_amounts
         prospects.refresh(verdicts, nominated.layer(pod.pod.priority))
         prospects.keep_apart(nominated.row_of(pod))
 
@@ -206,7 +207,7 @@ class VictimSearch:
         """Skip the trial of rows that fail by amounts even without victims, provided that no
         earlier filter considers pods in another way.
         """
-        active = trial.state.active
+        active = cached(trial).state.active
         before = list(takewhile(lambda v: not v.plugin.reads_only_amounts, active))
         unknown = rows[prospects.outcome[rows] == candidates.UNKNOWN]
         if not len(unknown) or not self._cluster.priorities.are_below(pod.pod.priority):
@@ -227,7 +228,7 @@ class VictimSearch:
         blocked = np.zeros(len(rows), dtype=np.bool_)
         if isinstance(prospects, candidates.PlainProspects):
             after = False
-            for verdict in trial.state.active:
+            for verdict in cached(trial).state.active:
                 if after and not verdict.is_clear and is_blind(verdict.plugin, pod):
                     blocked |= verdict.codes[rows] != 0
                 after |= verdict.plugin.reads_only_amounts
