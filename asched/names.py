@@ -37,6 +37,9 @@ CAPACITY_SCHEDULING: Final = "CapacityScheduling"  # of scheduler-plugins; in no
 CHECK_AND_HOLD: Final = "CheckAndHold"  # our own; in no default profile
 BACKFILL: Final = "Backfill"  # our own; in no default profile
 
+#: The pseudo plugin to which rejections of pods beyond a limit (`core/model/pod_limits.py`) are
+#: attributed.
+POD_LIMITS: Final = "PodLimits"
 #: The pseudo plugin to which the rejections of HTTP extenders are attributed.
 EXTENDER: Final = "Extender"
 

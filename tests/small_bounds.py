@@ -23,8 +23,6 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (topology, "CELLS_MAX", 0),
     (topology, "IDLE_MAX", IDLE_TERMS),
     (pod_classes, "RECENT_BYTES_MAX", 0),
-    (pod_classes, "RECENT_LARGE_BYTES_MAX", 0),
-    (pod_classes, "LARGE_KEYS_BYTES_MAX", 0),
     (pod_classes, "KEYS_BYTES_MAX", 0),
     (per_pod, "PODS_MIN", 4),
     (hints, "KNOWN_MAX", 4),

@@ -38,6 +38,7 @@ from asched.core.framework.points import QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
 from asched.core.framework.waiting import WaitingPods
+from asched.core.model import pod_limits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
 from asched.core.queue import guarded
@@ -180,9 +181,12 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
     """Equal for waiting pods that no queueing hint distinguishes.
 
     Claims made from templates are in the pod's status, so pods of one class have different claims.
-    Pods that consume a ProvisioningRequest have reserved slots of their own.
+    Pods that consume a ProvisioningRequest have reserved slots of their own. A pod beyond the limit
+    of bytes shares nothing, and its long key is not stored.
     """
     key = cluster.classes.key_of(pod)
+    if len(key) > pod_limits.BYTES_MAX:
+        return None
     request, group = request_of(pod), pod.spec.scheduling_group
     own = pod.uid if pod.spec.resource_claims else ""
     if not (request or own or group):

@@ -47,7 +47,7 @@ def make(n):
 #: Each pod has a class of its own, with many small labels and a long list of finalizers.
 LABELS = """
 def make(n):
-    labels = {f"{n:05d}-{i:05d}": "v" for i in range(20_000)}
+    labels = {f"{n:05d}-{i:05d}": "v" for i in range(6_000)}
     finalizers = tuple(f"example.com/{n:05d}-{i:05d}" for i in range(30_000))
     come_and_go(pod(f"p{n}", labels=labels, finalizers=finalizers))
 """

@@ -77,11 +77,6 @@ class GroupAttempt(msgspec.Struct):
         return bool([attempt for attempt in self.attempts if attempt.consults])
 
     @property
-    def takes_long(self) -> bool:
-        """Whether an attempt at one of its pods takes long."""
-        return bool([attempt for attempt in self.attempts if attempt.info.cls.takes_long])
-
-    @property
     def disagreement(self) -> str:
         """The error of pods with different scheduler names; empty if they agree."""
         first = self.attempts[0]

@@ -1,18 +1,11 @@
-"""The pod affinity terms of a pod, compiled within the budget."""
+"""The pod affinity terms of a pod, compiled."""
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final, NamedTuple
 
-import msgspec
-
-from asched.core.cluster.budget import Budget, Gradual
 from asched.core.model.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
+from asched.core.model.pod_limits import TERMS_MAX, pod_terms
 from asched.core.model.selector import Selector, compile_selector, matches
-
-#: Steps of the budget for compiling a term.
-TERM_STEPS: Final = 1.0
-_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class AffinityTerm(NamedTuple):
@@ -45,50 +38,23 @@ class AffinityTerms(NamedTuple):
 NO_TERMS: Final = AffinityTerms((), (), (), ())
 
 
-class TermsOf:
-    """The affinity terms of a pod as written, and the terms compiled so far."""
-
-    __slots__ = ("_compiled", "_counts", "_key", "_written", "count")
-
-    def __init__(self, pod: Pod, budget: Budget) -> None:
-        affinity = pod.spec.affinity
-        self._key = b""
-        self._written = (pod.metadata.namespace, affinity)
-        together = affinity.pod_affinity if affinity else None
-        apart = affinity.pod_anti_affinity if affinity else None
-        groups = [
-            [(term, 0) for term in (together.required if together else None) or ()],
-            [(term, 0) for term in (apart.required if apart else None) or ()],
-            _weighed(together.preferred if together else None),
-            _weighed(apart.preferred if apart else None),
-        ]
-        own = pod.metadata.namespace
-        self._counts = [len(group) for group in groups]
-        self._compiled = Gradual(
-            budget,
-            [term for group in groups for term in group],
-            lambda term: _term(term[0], own, term[1]),
-            TERM_STEPS,
-        )
-        self.count = sum(self._counts)
-
-    @property
-    def key(self) -> bytes:
-        """Equal for equal terms of any pods."""
-        if not self._key:
-            namespace, affinity = self._written
-            both = affinity and (affinity.pod_affinity, affinity.pod_anti_affinity)
-            self._key = _encoder.encode((namespace, both))
-        return self._key
-
-    def all(self) -> AffinityTerms:
-        """All terms. Raises ValueError for an invalid selector, OutOfTurn if there are too many for
-        one turn: then call it again.
-        """
-        if not self.count:
-            return NO_TERMS
-        compiled = iter(self._compiled.all())
-        return AffinityTerms(*[tuple(islice(compiled, count)) for count in self._counts])
+def compile_terms(pod: Pod) -> AffinityTerms:
+    """The affinity terms of a pod; none if there are more than a pod may have. Raises ValueError
+    for an invalid selector.
+    """
+    affinity, own = pod.spec.affinity, pod.metadata.namespace
+    if affinity is None or not 0 < pod_terms(affinity) <= TERMS_MAX:
+        return NO_TERMS
+    together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    groups = (
+        [(term, 0) for term in (together.required if together else None) or ()],
+        [(term, 0) for term in (apart.required if apart else None) or ()],
+        _weighed(together.preferred if together else None),
+        _weighed(apart.preferred if apart else None),
+    )
+    return AffinityTerms(
+        *[tuple([_term(term, own, weight) for term, weight in group]) for group in groups]
+    )
 
 
 def _weighed(

@@ -269,11 +269,6 @@ def _counters(cluster: Cluster, twin: Cluster) -> Iterator[str]:
         term = terms[term_key]
         again = _tally(twin, fresh_terms[term_key], term)
         yield from _unlike(f"term {term_key}", _tally(cluster, term), again)
-    many, fresh = cluster.topology._many, twin.topology._many
-    yield from _unlike("many terms that pods carry", set(many), set(fresh))
-    for written in many.keys() & fresh.keys():
-        again = _tally(twin, fresh[written], many[written])
-        yield from _unlike("carriers of many terms", _tally(cluster, many[written]), again)
     populations = [_populations(c) for c in (cluster, twin)]
     yield from _unlike("label sets", *populations)
 

@@ -24,15 +24,6 @@ work is a generator that yields after each small part, having noted its cost.
 
 Outside of the machine's turns there is no limit: tools and tests run to the end.
 
-A list made from the many parts of one object, within the budget of each turn.
-
-A tenant may write tens of thousands of terms into one pod. Compiling each takes microseconds, all
-together more than a turn. Finished parts are kept, so that the next call continues.
-
-    Gradual(budget, parts, make, steps).all()   every part made, or OutOfTurn
-
-A few parts are made at once, without a charge.
-
 Lists in parts: which objects are applied at once, and which at the end.
 
 Pods without a node wait, because they are to be applied in the order of their creation; deletions
@@ -43,8 +34,8 @@ Bounds  a step handles LOOKED_AT_ONCE objects: a hundred thousand take 30 ms.
 
 import math
 from collections import deque
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Container, Generator, Iterator, Mapping
+from typing import Any, Final
 
 from asched.core.cluster.facts import Listed
 from asched.core.model.kinds import POD, Kind
@@ -129,41 +120,8 @@ class Sliced:
             self.pieces.popleft()
 
 
-P = TypeVar("P")
-R = TypeVar("R")
-
-#: This many parts are made without a charge; objects with more are treated as large.
+#: Of fewer parts no charge is made.
 FEW: Final = 64
-#: Parts made between two charges.
-CHUNK: Final = 64
-
-
-class Gradual(Generic[P, R]):
-    """`steps` of the budget per part."""
-
-    __slots__ = ("_budget", "_make", "_parts", "_steps", "made")
-
-    def __init__(
-        self, budget: Budget, parts: Sequence[P], make: Callable[[P], R], steps: float = 1.0
-    ) -> None:
-        self._budget = budget
-        self._parts = parts
-        self._make = make
-        self._steps = steps
-        self.made: list[R] = []
-
-    def all(self) -> list[R]:
-        """The results of all parts. Raises OutOfTurn, and the errors of `make`."""
-        parts, made = self._parts, self.made
-        while len(made) < len(parts):
-            chunk = parts[len(made) : len(made) + CHUNK]
-            if len(parts) > FEW:
-                self._budget.charge(len(chunk) * self._steps)
-            for part in chunk:
-                made.append(self._make(part))
-        return made
-
-
 #: About as long as applying one object.
 LOOKED_AT_ONCE: Final = 128
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from asched.core.cluster.budget import Budget, ListParts, gone
-from asched.core.cluster.counters import AnyCounterKey, PodCounter
+from asched.core.cluster.counters import CounterKey, PodCounter
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
 from asched.core.cluster.invariant import InvariantError, broken
@@ -63,7 +63,7 @@ class Cluster(Objects):
         super().__init__()
         self.budget = Budget()
         self.nodes = NodeTable()
-        self.classes = PodClasses(self.budget)
+        self.classes = PodClasses()
         self.topology = TopologyCounters(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.refusals = Refusals(self.nodes)
@@ -108,7 +108,7 @@ class Cluster(Objects):
         row = self.nodes.row_of.get(name)
         return None if row is None else self.nodes.node_at[row]
 
-    def counter(self, key: AnyCounterKey) -> PodCounter:
+    def counter(self, key: CounterKey) -> PodCounter:
         """Counts of the pods that match a key, made on first use."""
         return self.topology.counter(key)
 
@@ -304,7 +304,7 @@ class Cluster(Objects):
         return True
 
     def _lose_pod(self, known: Pod, last: Pod) -> ObservedChange:
-        self.classes.gone(self.pods_seen.pop(known.key, known))
+        self.pods_seen.pop(known.key, None)
         info = self.placed.get(known.uid)
         if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)

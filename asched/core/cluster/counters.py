@@ -31,7 +31,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import chain, count
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -134,8 +134,9 @@ class Tally:
                 return NOWHERE
             self._ledger.keys.add(key)
             counts = np.zeros(len(column.values), dtype=np.int64)
-            for row, number in self._by_row.items():
-                counts[column.ids[row]] += number
+            by_row, size = self._by_row, len(self._by_row)
+            numbers = np.fromiter(by_row.values(), dtype=np.int64, count=size)
+            np.add.at(counts, column.ids[np.fromiter(by_row, dtype=np.int64, count=size)], numbers)
             counts[0] = 0
             self._domains[key] = counts
         elif len(counts) < len(column.values):
@@ -195,31 +196,9 @@ class CounterKey(NamedTuple):
         """A predicate that all counted pods match."""
         return self.predicates[0] if self.predicates else EVERYBODY
 
-    def make(self, ledger: TallyLedger) -> "PodCounter":
-        """A new counter, not filled."""
-        return PodCounter(ledger, self)
-
     def counts(self, *, is_terminating: bool) -> bool:
         """Whether a matching existing pod counts."""
         return not self.on_trial_only and (self.counts_terminating or not is_terminating)
-
-
-class AnyCounterKey(Protocol):
-    """The key of a counter: a `CounterKey`, or `many_terms.ManyTerms`."""
-
-    @property
-    def counts_terminating(self) -> bool: ...
-
-    @property
-    def on_trial_only(self) -> bool: ...
-
-    @property
-    def found_by(self) -> PodPredicate: ...
-
-    def make(self, ledger: TallyLedger, /) -> "PodCounter":
-        """A new counter, not filled. Raises OutOfTurn."""
-
-    def counts(self, *, is_terminating: bool) -> bool: ...
 
 
 class PodCounter(Tally):
@@ -232,23 +211,13 @@ class PodCounter(Tally):
 
     __slots__ = ("_matcher", "_namespaces", "finding", "is_dropped", "key", "uncounted", "used")
 
-    #: whether a pod may count more than once
-    is_weighed = False
-    #: label sets counted per step of the budget
-    label_sets_per_step = 10.0
-
-    def __init__(self, ledger: TallyLedger, key: AnyCounterKey) -> None:
+    def __init__(self, ledger: TallyLedger, key: CounterKey) -> None:
         super().__init__(ledger)
         self.key = key
         self.used = 0
         self.is_dropped = False
         self.uncounted: dict[LabelSet, None] = {}
         self.finding: Iterator[Sequence[LabelSet]] | None = None
-        self._prepare()
-
-    def _prepare(self) -> None:
-        key = self.key
-        assert isinstance(key, CounterKey)
         named = [p.namespaces for p in key.predicates if p.namespaces is not None]
         self._namespaces = frozenset.intersection(*named) if named else None
         self._matcher = Matcher(r for p in key.predicates for r in p.selector.requirements)
@@ -258,10 +227,6 @@ class PodCounter(Tally):
         return (
             self._namespaces is None or label_set.namespace in self._namespaces
         ) and self._matcher.matches(label_set.labels)
-
-    def weight_of(self, label_set: LabelSet) -> int:
-        """How much a pod with these labels counts."""
-        return int(self.matches(label_set))
 
     @property
     def is_filling(self) -> bool:
@@ -299,16 +264,12 @@ class TermKey(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """Terms of one kind and topology key of placed pods that match a pod: the nodes of their pods,
-    and the total weight of the terms of one pod.
-    """
+    """A term of placed pods that matches a pod; `tally`: the nodes of the pods that have it."""
 
     tally: Tally
     kind: TermKind
     topology_key: str
     weight: int
-    #: the number of these terms per pod
-    number: int = 1
 
 
 class TermCounter(Tally):

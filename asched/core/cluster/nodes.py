@@ -23,10 +23,13 @@ from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
 from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX, milli, whole
 from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+from asched.core.model.selector import integer
 from asched.core.model.taint import Taint
 
 T = TypeVar("T", bound=Hashable)
 I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Resource columns that always exist, in this order.
 FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -78,10 +81,11 @@ NODE_COLUMNS: Final = (
 class LabelColumn:
     """One label key over all rows: `ids[row]` is the id of its value, 0 without the label."""
 
-    __slots__ = ("_number", "ids", "values")
+    __slots__ = ("_integers", "_number", "ids", "values")
 
     def __init__(self, number: int, capacity: int) -> None:
         self._number = number
+        self._integers: tuple[tuple[int, int], I64, Mask] | None = None
         self.ids: I32 = np.zeros(capacity, dtype=np.int32)
         self.values: Vocab[str] = Vocab("")
 
@@ -89,6 +93,15 @@ class LabelColumn:
     def stamp(self) -> tuple[int, int]:
         """Changes when a value gets an id: data by id may then belong to another value."""
         return self._number, self.values.end
+
+    def integers(self) -> tuple[I64, Mask]:
+        """(int64[V], bool[V]): the values by id as numbers, and which of them are numbers."""
+        if self._integers is None or self._integers[0] != self.stamp:
+            numbers = [integer(value) for value in self.values.values]
+            found = np.array([number or 0 for number in numbers], dtype=np.int64)
+            is_number = np.array([number is not None for number in numbers], dtype=np.bool_)
+            self._integers = self.stamp, found, is_number
+        return self._integers[1:]
 
     def write(self, row: int, value: str | None) -> None:
         """None: the row does not have the label."""

@@ -9,22 +9,19 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import structs
 
-from asched.core.cluster.budget import Budget
 from asched.core.cluster.nodes import AMOUNTS, START_TIMES
-from asched.core.cluster.pods import LARGE_BYTES, LabelSet, PodClass, PodInfo
+from asched.core.cluster.pods import LabelSet, PodClass, PodInfo
 from asched.core.model.footprint import footprint
 from asched.core.model.pod import Pod, spec_key
-from asched.core.model.vast import VAST_BYTES
 
-#: Bytes of recently used classes, and of large ones, which would displace the others ...
+#: Bytes of recently used classes ...
 RECENT_BYTES_MAX: Final = 2 << 20
-RECENT_LARGE_BYTES_MAX: Final = 16 << 20
 #: ... with this size per class, and per byte of its key. Measured with plain pods.
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
-#: Bytes of keys of large classes that are cached for their pods.
-LARGE_KEYS_BYTES_MAX: Final = 32 << 20
-#: ... and of waiting pods, each stored once for all equal pods.
+#: Bytes of keys of waiting pods, each stored once for all equal pods.
 KEYS_BYTES_MAX: Final = 1 << 20
+#: A key of more bytes takes a noticeable time: that of 1.5 MB up to five milliseconds.
+LONG_BYTES: Final = 16 << 10
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -35,19 +32,15 @@ class PodClasses:
     recently used classes: without these, pods that come one by one would each make a new one.
     """
 
-    def __init__(self, budget: Budget | None = None) -> None:
-        """Without a budget the work on large pods is not limited."""
-        self._budget = budget or Budget()
+    def __init__(self) -> None:
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._recent = _Recent(RECENT_BYTES_MAX)
-        self._recent_large = _Recent(RECENT_LARGE_BYTES_MAX)
-        self._large_keys = _LargeKeys()
         self._last: tuple[Pod, PodClass] | None = None
         #: of classes that do not exist yet: many waiting pods share a key
         self._keys: dict[bytes, bytes] = {}
         self._keys_bytes = 0
-        #: number of long keys of waiting pods: if it grows, more are expected
-        self.long_keys = 0
+        #: bytes of long keys that were made; the intake takes them as work
+        self.long_bytes = 0
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -87,11 +80,6 @@ class PodClasses:
     def _forget_pods(self) -> None:
         """Drop cached pods: their classes may change."""
         self._last = None
-        self._large_keys = _LargeKeys()
-
-    def gone(self, pod: Pod) -> None:
-        """The pod is deleted: drop its cached key."""
-        self._large_keys.drop(pod)
 
     def class_of(self, pod: Pod) -> PodClass:
         """The class of a pod; a placed pod whose status has resources may have a class of its
@@ -106,17 +94,15 @@ class PodClasses:
 
     def key_of(self, pod: Pod) -> bytes:
         """The key of the pod's class, without making the class."""
-        key = self._key(pod, *self._key_parts(pod))
+        last = self._last
+        if last is not None and last[0] is pod:
+            return last[1].key
+        annotations_key, resize = self._key_parts(pod)
+        key = spec_key(pod) + annotations_key + resize
+        if len(key) > LONG_BYTES:
+            self.long_bytes += len(key)
         known = self._classes.get(key)
-        if known is not None:
-            key = known.key
-        elif len(key) <= LARGE_BYTES:
-            key = self._held_once(key)
-        if len(key) > VAST_BYTES:
-            self.long_keys += 1
-            if len(key) > LARGE_BYTES:
-                self._large_keys.keep(pod, key)
-        return key
+        return self._held_once(key) if known is None else known.key
 
     def _held_once(self, key: bytes) -> bytes:
         held = self._keys.setdefault(key, key)
@@ -127,9 +113,6 @@ class PodClasses:
                 self._keys_bytes = 0
         return held
 
-    def _key(self, pod: Pod, annotations_key: bytes, resize: bytes) -> bytes:
-        return self._large_keys.of(pod) or spec_key(pod) + annotations_key + resize
-
     def _key_parts(self, pod: Pod) -> tuple[bytes, bytes]:
         """The parts of a key from annotations, and from a status with resources."""
         annotations_key = (
@@ -139,7 +122,7 @@ class PodClasses:
 
     def _class_of(self, pod: Pod) -> PodClass:
         annotations_key, resize = self._key_parts(pod)
-        key = self._key(pod, annotations_key, resize)
+        key = spec_key(pod) + annotations_key + resize
         known = self._classes.get(key)
         if known is None:
             self._classes_made += 1
@@ -148,16 +131,11 @@ class PodClasses:
                 key,
                 pod,
                 self.label_set_of(pod),
-                budget=self._budget,
                 annotations_key=annotations_key,
                 has_resize=bool(resize),
             )
             self._classes[key] = known
-        if known.is_large:
-            self._large_keys.keep(pod, known.key)
-            self._recent_large.keep(known)
-        else:
-            self._recent.keep(known)
+        self._recent.keep(known)
         return known
 
     def _annotations_key(self, pod: Pod) -> bytes:
@@ -248,7 +226,7 @@ class PodClasses:
         """
         own = key[0] if type(key) is tuple else key
         known = self._classes.get(own) if type(own) is bytes else None
-        if known is None or known.is_large:
+        if known is None:
             return PodInfo(pod, self.class_of(pod))
         self._recent.keep(known)
         return PodInfo(pod, known)
@@ -274,32 +252,6 @@ class _Recent:
         self._bytes += recent[cls]
         while self._bytes > self._bytes_max and len(recent) > 1:
             self._bytes -= recent.popitem(last=False)[1]
-
-
-class _LargeKeys:
-    """Cached keys of pods with large keys, which take milliseconds to make: the last key of each
-    pod, limited by bytes.
-    """
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._keys: OrderedDict[str, tuple[Pod, bytes]] = OrderedDict()  # by uid
-
-    def of(self, pod: Pod) -> bytes | None:
-        found = self._keys.get(pod.metadata.uid)
-        return found[1] if found is not None and found[0] is pod else None
-
-    def keep(self, pod: Pod, key: bytes) -> None:
-        self.drop(pod)
-        self._keys[pod.metadata.uid] = pod, key
-        self._bytes += len(key)
-        while self._bytes > LARGE_KEYS_BYTES_MAX and len(self._keys) > 1:
-            self._bytes -= len(self._keys.popitem(last=False)[1][1])
-
-    def drop(self, pod: Pod) -> None:
-        found = self._keys.pop(pod.metadata.uid, None)
-        if found is not None:
-            self._bytes -= len(found[1])
 
 
 def _one_of(own: T, known: T) -> T:

@@ -9,18 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
-from asched.core.cluster.affinity_terms import AffinityTerms, TermsOf
-from asched.core.cluster.budget import Budget
-from asched.core.model import requests
+from asched.core.cluster.affinity_terms import AffinityTerms, compile_terms
+from asched.core.model import pod_limits, requests
 from asched.core.model.derived import derived
 from asched.core.model.pod import Container, Pod, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.storage import PodStorage, storage_of
-from asched.core.model.vast import VAST_BYTES
-
-#: A pod of this size counts as large and is processed in pieces: a piece costs one step of the
-#: budget per BYTES_PER_STEP. Measured with pods of 1.5 MB.
-LARGE_BYTES, BYTES_PER_STEP = 64 << 10, 3_000
 
 
 class HostPort(NamedTuple):
@@ -69,7 +63,6 @@ class PodClass:
         example: Pod,
         label_set: LabelSet,
         *,
-        budget: Budget,
         annotations_key: bytes = b"",
         has_resize: bool = False,
     ) -> None:
@@ -77,12 +70,9 @@ class PodClass:
         status of such a placed pod influences its usage.
         """
         self.number = number
-        self.budget = budget
         self.key = key
-        #: whether all processing of such a pod takes long
-        self.is_large = len(key) > LARGE_BYTES
-        #: whether an attempt takes long: until the cached data of a very large pod is made
-        self.takes_long = len(key) > VAST_BYTES
+        #: which limit such a pod exceeds; then it is not scheduled
+        self.refusal = pod_limits.exceeded(example, len(key))
         self.annotations_key = annotations_key
         self.has_resize = has_resize
         self.example = example
@@ -169,23 +159,9 @@ class PodClass:
         return tuple(found)
 
     @derived
-    def terms_of(self) -> TermsOf:
-        """The affinity terms, compiled as far as the budget allowed."""
-        return TermsOf(self.example, self.budget)
-
-    @derived
     def terms(self) -> AffinityTerms:
-        """Compiled affinity terms. Raises ValueError for an invalid selector, OutOfTurn if there
-        are too many for one turn.
-        """
-        return self.terms_of.all()
-
-    def charge(self) -> None:
-        """Call before a piece of a large pod is processed. Raises OutOfTurn: results for other
-        pieces must be cached by then.
-        """
-        if self.is_large:
-            self.budget.charge(len(self.key) / BYTES_PER_STEP)
+        """Compiled affinity terms. Raises ValueError for an invalid selector."""
+        return compile_terms(self.example)
 
     @property
     def has_affinity(self) -> bool:

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from asched.core.cluster.budget import FEW, Budget
+from asched.core.cluster.budget import Budget
 from asched.core.cluster.counters import (
-    AnyCounterKey,
+    CounterKey,
     PodCounter,
     Populations,
     SelectorIndex,
@@ -29,7 +29,6 @@ from asched.core.cluster.counters import (
     TermKey,
     term_keys,
 )
-from asched.core.cluster.many_terms import ManyCarried
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import LabelSet, PodClass, PodInfo
 
@@ -44,8 +43,8 @@ COUNTERS_MIN: Final = 256
 IDLE_MAX: Final = 2048
 #: Steps of the budget between two charges while a new counter is filled.
 FILLED_STEPS: Final = 100
-#: Requirements of a selector compiled per step, if there are many.
-REQUIREMENTS_PER_STEP: Final = 10
+#: Label sets that are counted per step of the budget.
+LABEL_SETS_PER_STEP: Final = 10
 
 
 class CountTrial:
@@ -64,13 +63,11 @@ class TopologyCounters:
     def __init__(self, nodes: NodeTable, budget: Budget) -> None:
         self._budget = budget
         self._ledger = TallyLedger(nodes)
-        self._counters: dict[AnyCounterKey, PodCounter] = {}
+        self._counters: dict[CounterKey, PodCounter] = {}
         self._index: SelectorIndex[PodCounter] = SelectorIndex()
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
-        #: counters of classes with many terms, by these terms
-        self._many: dict[bytes, ManyCarried] = {}
         self._populations = Populations(budget)
         self._trials: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
@@ -92,7 +89,7 @@ class TopologyCounters:
         """Whether a trial is adding or removing pods."""
         return bool(self._trials)
 
-    def counter(self, key: AnyCounterKey) -> PodCounter:
+    def counter(self, key: CounterKey) -> PodCounter:
         """The counter of a key; a new one is filled from the present pods. Raises OutOfTurn, and
         continues with that in the next call.
         """
@@ -100,10 +97,7 @@ class TopologyCounters:
         if counter is None:
             if len(self._counters) >= min(self._drop_at, self._counters_max()):
                 self._drop_unused()
-            written = len(key.found_by.selector.requirements)
-            if written > FEW:
-                self._budget.charge(written / REQUIREMENTS_PER_STEP)
-            counter = self._counters[key] = key.make(self._ledger)
+            counter = self._counters[key] = PodCounter(self._ledger, key)
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
@@ -123,22 +117,18 @@ class TopologyCounters:
     def terms_speaking_of(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
     ) -> list[Spoken]:
-        """The distinct terms of placed pods (also former ones) that match a pod with these labels;
-        for pods with many terms, those whose keys nodes have. Raises OutOfTurn if a pod has more
-        than one turn can process.
+        """The distinct terms of placed pods (also former ones) that match a pod with these
+        labels.
         """
-        spoken = [
+        return [
             Spoken(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
             for counter in self._terms_index.candidates(label_set)
             if counter.speaks_of(label_set, namespace_labels)
         ]
-        for many in self._many.values():
-            spoken += many.spoken(label_set, namespace_labels)
-        return spoken
 
     def may_speak_of(self, label_set: LabelSet) -> bool:
         """Whether there may be such a term, by labels and namespaces only."""
-        return bool(self._many) or any(True for _ in self._terms_index.candidates(label_set))
+        return any(True for _ in self._terms_index.candidates(label_set))
 
     # --- for the owner ---------------------------------------------------------------------------
 
@@ -153,14 +143,11 @@ class TopologyCounters:
                 continue
             # Upstream's trials ignore whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
-                weight = counter.weight_of(label_set) if counter.is_weighed else 1
-                _move(counter, row, amount * weight, trial)
+                _move(counter, row, amount, trial)
         if not info.cls.has_affinity:
             return bool(counters)
         for term in self._terms_of(info.cls):
             _move(term, row, amount, trial)
-        if self._many and trial is None:
-            self._drop_many()
         return True
 
     def relabel_pod(self, info: PodInfo, old: LabelSet) -> bool:
@@ -173,10 +160,8 @@ class TopologyCounters:
         self._populations.move(new, row, 1, is_terminating)
         before = [c for c in self._counters_of(old) if not c.puts_off(old)]
         after = [c for c in self._counters_of(new) if not c.puts_off(new)]
-        differ = [c for c in before if c.is_weighed or c not in after]
-        gone = [(counter, -counter.weight_of(old)) for counter in differ]
-        differ = [c for c in after if c.is_weighed or c not in before]
-        come = [(counter, counter.weight_of(new)) for counter in differ]
+        gone = [(counter, -1) for counter in before if counter not in after]
+        come = [(counter, 1) for counter in after if counter not in before]
         moved = False
         for counter, amount in (*gone, *come):
             if counter.key.counts(is_terminating=is_terminating):
@@ -197,8 +182,6 @@ class TopologyCounters:
             tally.version = version
         if trial.made:  # filled during the trial without its rules
             self._drop(trial.made)
-        if self._many and not self._trials:
-            self._drop_many()
 
     def relabel(self, row: int, keys: Iterable[str]) -> None:
         """Labels with these keys changed on a row."""
@@ -222,7 +205,6 @@ class TopologyCounters:
     def _tallies(self) -> Iterator[Tally]:
         yield from self._counters.values()
         yield from self._terms.values()
-        yield from self._many.values()
 
     def _counters_of(self, label_set: LabelSet) -> Sequence[PodCounter]:
         if label_set.generation != self.generation:
@@ -235,9 +217,6 @@ class TopologyCounters:
     def _terms_of(self, cls: PodClass) -> tuple[Tally, ...]:
         known = self._carried.get(cls)
         if known is None:
-            if cls.terms_of.count > FEW:
-                known = self._carried[cls] = (self._many_of(cls),)
-                return known
             try:
                 terms = cls.terms
             except ValueError:  # an invalid selector matches nothing
@@ -247,23 +226,6 @@ class TopologyCounters:
             known = tuple(self._term(key) for key in term_keys(terms))
             self._carried[cls] = known
         return known
-
-    def _many_of(self, cls: PodClass) -> ManyCarried:
-        key = cls.terms_of.key
-        many = self._many.get(key)
-        if many is None:
-            many = self._many[key] = ManyCarried(self._ledger, self._budget, cls.terms_of)
-            self._terms_moved += 1
-        return many
-
-    def _drop_many(self) -> None:
-        """Drop those without pods: they are large."""
-        unused = [key for key, many in self._many.items() if not many.total]
-        for key in unused:
-            del self._many[key]
-        if unused:
-            self._carried.clear()
-            self._terms_moved += 1
 
     def _term(self, key: TermKey) -> TermCounter:
         counter = self._terms.get(key)
@@ -284,18 +246,17 @@ class TopologyCounters:
                 counter.finding = None
             else:
                 counter.uncounted.update(dict.fromkeys(found))
-        left, per_step = counter.uncounted, counter.label_sets_per_step
-        at_once = max(int(FILLED_STEPS * per_step), 1)
+        left, at_once = counter.uncounted, FILLED_STEPS * LABEL_SETS_PER_STEP
         while left:
-            self._budget.charge(min(len(left), at_once) / per_step)
+            self._budget.charge(min(len(left), at_once) / LABEL_SETS_PER_STEP)
             for label_set in list(islice(left, at_once)):
                 population = self._populations.of(label_set)
-                if population is not None and (weight := counter.weight_of(label_set)):
+                if population is not None and counter.matches(label_set):
                     for row, number in population.staying.items():
-                        counter.move(row, number * weight)
+                        counter.move(row, number)
                     if counter.key.counts_terminating:
                         for row, number in population.terminating.items():
-                            counter.move(row, number * weight)
+                            counter.move(row, number)
                 del left[label_set]
 
     def _add_to_index(self, counter: PodCounter) -> None:

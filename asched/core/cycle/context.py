@@ -80,8 +80,6 @@ class SchedulerContext(msgspec.Struct):
     histories: Histories = msgspec.field(default_factory=Histories)
     patterns: RejectionRecorder = msgspec.field(default_factory=RejectionRecorder)
     first_looks: FirstRecords = msgspec.field(default_factory=FirstRecords)
-    #: Uids of vast pods that enter the queue after other pods have had their turn (`intake.py`).
-    late: set[str] = msgspec.field(default_factory=set)
     #: Whether a nomination is written while a binding takes long.
     announces_places: bool = True
     #: Whether the event of an unschedulable pod ends with the command that explains it.

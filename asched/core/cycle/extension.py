@@ -59,10 +59,6 @@ class SchedulingUnit(Protocol):
         """Whether extenders are called."""
 
     @property
-    def takes_long(self) -> bool:
-        """Whether other pods are tried before the unit is."""
-
-    @property
     def is_gathering(self) -> bool:
         """Whether some of its pods have still to be taken from the queue."""
 

@@ -7,19 +7,13 @@
 
 A turn that finishes the work of the turn before applies no facts, so that cycles have their turn.
 
-A vast pod is stored at once, but enters the queue like a paused attempt goes on: one by one, after
-other pods have had their turn. The key of its class takes a millisecond or several. Finding out
-whether a pod is vast takes as long as the key of an ordinary pod, so it is checked only after a
-first vast pod, and until LOOK_OUT_S after the last.
-
 Bounds  the budget's slice for pods to notify; those of `turn_limit.py`.
 
 Carry out the steps that `event_handlers` derives from changes of objects.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from math import inf
-from typing import Any, Final
+from typing import Final
 
 from asched.core.cluster.changes import (
     ASSIGNED_POD_ADD,
@@ -36,9 +30,7 @@ from asched.core.cycle.turn_limit import Backlog
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.model.vast import is_vast
 from asched.core.queue import event_handlers
-from asched.core.queue.event_handlers import Enqueue, Refresh
 
 #: Budget steps for a change that waiting pods are notified of.
 TELL_STEPS: Final = 5
@@ -171,17 +163,13 @@ def notify_of_freed(
         context.queue.move(change, context.now_s)
 
 
-#: A guess: clients that create vast pods create several.
-LOOK_OUT_S: Final = 60.0
-#: A generator of effects, sent their answers.
-Steps = Generator[Effect, Answer, Any]
 _DONE: Final = object()
+#: Bytes of long keys of pods' classes that are made in a step of the budget.
+KEY_BYTES_PER_STEP: Final = 3_000
 
 
 class Intake:
-    """`saw` receives each change, `answer` each answer, `asked` the effects of orders. `put_off`
-    runs steps that begin with a pause; False if this replica is not active.
-    """
+    """`saw` receives each change, `answer` each answer, `asked` the effects of orders."""
 
     def __init__(
         self,
@@ -189,15 +177,11 @@ class Intake:
         saw: Callable[[ObservedChange], None],
         answer: Callable[[Answer], None],
         asked: Callable[[Iterable[Effect]], None],
-        put_off: Callable[[Steps], bool],
     ) -> None:
         self._context = context
         self._saw = saw
         self._answer = answer
         self._asked = asked
-        self._put_off = put_off
-        #: the number of long keys so far, and until when pods are checked for being vast
-        self._long_keys, self._checks_until_s = 0, -inf
         self._backlog = Backlog(context.cluster)
         #: the steps of a fact that is not done yet
         self._begun: Iterator[None] | None = None
@@ -231,6 +215,7 @@ class Intake:
             self._apply_news()
             if sliced:
                 return has_work
+        classes = self._context.cluster.classes
         for fact, listed in self._backlog.turn():
             if isinstance(fact, Answer):
                 self._answer(fact)
@@ -238,6 +223,9 @@ class Intake:
                     self._apply_news()
             else:
                 self._go_on(self._take_in(fact, listed))
+            if classes.long_bytes:
+                sliced.budget.note(classes.long_bytes / KEY_BYTES_PER_STEP)
+                classes.long_bytes = 0
             if sliced.budget.left <= 0:
                 break
         self._report_unreadable()
@@ -300,13 +288,7 @@ class Intake:
                 is_assumed=context.cluster.is_assumed,
                 announces_arrivals=self._announces_arrivals,
             )
-            may_be_vast = context.late or context.now_s < self._checks_until_s
-            may_be_late = (
-                may_be_vast and isinstance(change.new, Pod) and not change.new.spec.node_name
-            )
             for step in steps:
-                if may_be_late and self._is_late(step):
-                    continue
                 try:
                     label = take_step(context, step)
                 except MISTAKES as raised:  # the object is stored, and its next change is handled
@@ -315,31 +297,4 @@ class Intake:
                     context.contain(raised, "queue", about)
                 if sliced.pieces:
                     yield
-            if context.cluster.classes.long_keys != self._long_keys:
-                self._long_keys = context.cluster.classes.long_keys
-                self._checks_until_s = context.now_s + LOOK_OUT_S
         return label
-
-    def _is_late(self, step: event_handlers.Step) -> bool:
-        """Whether the step's pod is to enter the queue later, in its newest version then."""
-        late = self._context.late
-        if isinstance(step, Enqueue):
-            pod = step.pod
-            if pod.metadata.uid not in late and is_vast(pod) and self._put_off(self._arrival(pod)):
-                late.add(pod.metadata.uid)
-        elif isinstance(step, Refresh):
-            pod = step.new
-        else:
-            return False
-        return pod.metadata.uid in late
-
-    def _arrival(self, pod: Pod) -> Steps:
-        yield Pause()
-        context = self._context
-        context.late.discard(pod.uid)
-        known, queue = context.cluster.pods_seen.get(pod.key), context.queue
-        if known is None or known.uid != pod.uid or known.spec.node_name or not context.owns(known):
-            return
-        if queue.places.get(pod.key) is not None or pod.uid in queue.in_flight:
-            return  # it was queued by a new profile
-        take_step(context, Enqueue(known, context.awaits_pods))

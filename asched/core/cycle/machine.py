@@ -22,7 +22,7 @@ Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
 from asched.core.cycle.foreign_gangs import report_gang
-from asched.core.cycle.intake import Intake, Steps
+from asched.core.cycle.intake import Intake
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
 from asched.core.cycle.turn_limit import (
     OTHERS_SHARE,
@@ -61,6 +61,8 @@ from asched.core.queue.queued import QueuedPod
 #: Requests of bindings at most: eight times what the client sends at a time, so that its lanes are
 #: never empty, and few enough that a pod of high priority does not wait behind thousands.
 BINDINGS_MAX: Final = 512
+#: A generator of effects, sent their answers.
+Steps = Generator[Effect, Answer, Any]
 
 
 class _Task(msgspec.Struct, eq=False):
@@ -107,7 +109,7 @@ class Machine:
         self._parked = ParkedAttempts()  # attempts that have to wait for open cycles
         self._has_more = False
         waits, answer = self._waits, self._take_answer
-        self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
+        self._intake = Intake(context, waits.saw, answer, self._ask)
         self.intake_s = 0.0  # duration of the last turn's intake, without cycles
 
     # --- turns -----------------------------------------------------------------------------------
@@ -196,12 +198,6 @@ class Machine:
     def _ask(self, effects: Iterable[Effect]) -> None:
         self._out.extend(effects)
 
-    def _put_off(self, steps: Steps) -> bool:
-        if self.is_active:
-            self._open_cycles += 1
-            self._advance(_Task(steps, self._cycle_ended), None)
-        return self.is_active
-
     def _take_answer(self, answer: Answer) -> None:
         effect_id = answer.effect_id
         task = self._open.pop(effect_id, None)
@@ -286,15 +282,12 @@ class Machine:
             self._is_quiet = False
             self._open_cycles += 1
             if isinstance(attempt, Attempt):
-                cycle = schedule_one(context, attempt)
-                begun: Steps = _later(cycle) if attempt.info.cls.takes_long else cycle
-                self._advance(_Task(begun, self._cycle_ended), None)
+                self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
             elif self._extensions.units is not None:
                 self._parked.open_units.add(attempt.key)
                 ended = partial(self._unit_ended, attempt.key)
                 steps = self._extensions.units.schedule(attempt)
-                begun = _later(steps) if attempt.takes_long else steps
-                self._advance(_Task(begun, ended, others_share=OTHERS_SHARE_OF_MANY), None)
+                self._advance(_Task(steps, ended, others_share=OTHERS_SHARE_OF_MANY), None)
                 self._follow_on()
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
@@ -306,9 +299,6 @@ class Machine:
             self.limit.begin_slice()
             self._take_answer(Done(effect_id))
             self.limit.end_slice(others_share)
-            self._has_more |= (
-                len(context.queue.places.active) > 0
-            )  # a vast pod may have been queued
 
     def _begin_turns(self) -> None:
         for turn in self._extensions.turns:
@@ -409,9 +399,3 @@ class Machine:
             self.context.queue.activate((pod,), self.context.now_s)
         elif not status.is_success:
             self.context.queue.retry(pod, self.context.now_s)
-
-
-def _later(steps: Steps) -> Steps:
-    """The same steps after a pause."""
-    yield Pause()
-    return (yield from steps)

@@ -39,7 +39,7 @@ def fault_of(context: SchedulerContext, key: str) -> Fault | None:
         known = pod.uid, pod.metadata.resource_version
         in_queue = queued.pod.uid, queued.pod.metadata.resource_version
         return Fault.OUTDATED if in_queue != known else None
-    is_under_way = info is not None or pod.uid in queue.in_flight or pod.uid in context.late
+    is_under_way = info is not None or pod.uid in queue.in_flight
     if is_under_way or pod.is_terminating or not context.owns(pod):
         return None
     return Fault.UNQUEUED

@@ -274,7 +274,6 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
 def _reserve(
     context: SchedulerContext, attempt: Attempt, decision: Decision
 ) -> Generator[Effect, Answer, Next]:
-    attempt.info.cls.charge()
     tell_node(context, attempt, decision)
     reserved = yield from hold(context, attempt, decision)
     if isinstance(reserved, Failure):

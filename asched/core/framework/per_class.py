@@ -18,7 +18,7 @@ RAISED: Final = object()
 
 
 class PerClass(Generic[T]):
-    """`memory(cls)` is `derive(cls)`, cached. Raises OutOfTurn where the pods are large.
+    """`memory(cls)` is `derive(cls)`, cached.
 
     `unreadable`: the result for pods with an amount that cannot be parsed. Plugins that read pods
     on nodes need it, since such a pod must not fail the attempt of another one.
@@ -38,7 +38,6 @@ class PerClass(Generic[T]):
         number, known = cls.number, self._known
         if number in known:  # unknown half of the time if no two pods are equal
             return known[number]
-        cls.charge()
         try:
             made = self._derive(cls)
         except QuantityError:

@@ -15,9 +15,7 @@ import msgspec
 import numpy as np
 
 from asched import names
-from asched.core.cluster.budget import FEW, Budget, Gradual
 from asched.core.cluster.changes import Action, Trigger
-from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
@@ -43,20 +41,12 @@ from asched.core.model.node import Node
 from asched.core.model.pod import NodeAffinity as Affinity
 from asched.core.model.pod import Pod
 from asched.core.model.selector import (
-    NodeSelectorTerm,
     NodeTerm,
     PreferredSchedulingTerm,
     compile_node_selector,
     compile_term,
 )
-from asched.core.plugins.stepwise import Stepwise
-from asched.core.plugins.term_match import (
-    COMPILE_STEPS,
-    match_any,
-    match_labels,
-    match_term,
-    steps_in,
-)
+from asched.core.plugins.term_match import match_any, match_labels, match_term
 
 NOT_ENFORCED: Final = Reason(
     "node(s) didn't match scheduler-enforced node affinity", resolvable=False
@@ -65,9 +55,6 @@ NOT_SELECTED: Final = Reason("node(s) didn't match Pod's node affinity/selector"
 CONFLICT: Final = "pod affinity terms conflict"
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
-
-#: Requirements of one term that are compiled in a step of the budget.
-COMPILED_PER_STEP: Final = 10
 
 Terms = tuple[NodeTerm, ...]
 #: (weight, term) of those preferred terms that can ever count.
@@ -79,15 +66,7 @@ class NodeRequirements:
     list. Also their share key.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_budget",
-        "_preferred",
-        "_required",
-        "_useful",
-        "labels",
-        "node_names",
-    )
+    __slots__ = ("__weakref__", "labels", "node_names", "preferred", "prefers", "required")
 
     def __init__(self, cls: PodClass) -> None:
         spec = cls.example.spec
@@ -98,23 +77,10 @@ class NodeRequirements:
         self.labels = None if selector is None else tuple(sorted(selector.items()))
         #: the only node names that the required terms allow, as far as their fields say
         self.node_names = _node_names(affinity) if affinity else None
-        self._required: Gradual[NodeSelectorTerm, NodeTerm] | None = None
-        if required is not None:
-            written = required.node_selector_terms or ()
-            self._required = Gradual(cls.budget, written, self._compiled, COMPILE_STEPS)
-        self._preferred: Gradual[PreferredSchedulingTerm, tuple[int, NodeTerm]] | None = None
-        if preferred is not None:
-            self._preferred = Gradual(cls.budget, preferred, self._weighed, COMPILE_STEPS)
-        self._useful: Preferred | None = None
-        self._budget = cls.budget
-
-    def _compiled(self, term: NodeSelectorTerm) -> NodeTerm:
-        """Compiling a wide term waits for the next turn."""
-        self._budget.note(len(term.match_expressions or ()) / COMPILED_PER_STEP)
-        return compile_term(term)
-
-    def _weighed(self, preferred: PreferredSchedulingTerm) -> tuple[int, NodeTerm]:
-        return preferred.weight, self._compiled(preferred.preference)
+        self.required = compile_node_selector(required)
+        #: whether there are preferred terms, and those that can ever count
+        self.prefers = preferred is not None
+        self.preferred = _useful(map(_weighed, preferred or ()))
 
     @property
     def is_none(self) -> bool:
@@ -124,22 +90,7 @@ class NodeRequirements:
     @property
     def restricts(self) -> bool:
         """Whether there are required terms."""
-        return self._required is not None
-
-    @property
-    def prefers(self) -> bool:
-        """Whether there are preferred terms."""
-        return self._preferred is not None
-
-    def required(self) -> Sequence[NodeTerm] | None:
-        """The required terms. Raises OutOfTurn before they are compiled."""
-        return None if self._required is None else self._required.all()
-
-    def preferred(self) -> Preferred:
-        """The preferred terms that can ever count. Raises OutOfTurn before they are compiled."""
-        if self._useful is None:
-            self._useful = () if self._preferred is None else _useful(self._preferred.all())
-        return self._useful
+        return self.required is not None
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLargest):
@@ -147,16 +98,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     reasons = (NOT_ENFORCED, NOT_SELECTED)
     depends_on = Aspect.LABELS | Aspect.LIVE
 
-    def __init__(
-        self, args: NodeAffinityArgs | None = None, cluster: Cluster | None = None
-    ) -> None:
-        """Without a cluster, no budget applies."""
-        budget = Budget() if cluster is None else cluster.budget
-        steps_of = steps_in(None if cluster is None else cluster.nodes)
-        self._masks: Stepwise[NodeTerm, Mask] = Stepwise(budget, steps_of)
-        self._sums: Stepwise[tuple[int, NodeTerm], I64] = Stepwise(
-            budget, lambda weighed: steps_of(weighed[1])
-        )
+    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
         added = decode(Affinity, args.added_affinity) if args and args.added_affinity else None
         self._enforced = compile_node_selector(added.required) if added else None
         self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
@@ -194,9 +136,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         codes = np.zeros(nodes.size, dtype=np.int32)
         if needs.labels:
             codes[~match_labels(nodes, needs.labels)] = 2
-        required = needs.required()
-        if required is not None:
-            codes[~self._match_any(pod.cls, nodes, required)] = 2
+        if needs.required is not None:
+            codes[~match_any(nodes, needs.required)] = 2
         if self._enforced is not None:
             codes[~match_any(nodes, self._enforced)] = 1
         return codes
@@ -206,30 +147,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        terms = (*self._added_preferred, *self._requirements_of(pod.cls).preferred())
-        return self._sums.sum(
-            _key_of(pod.cls, nodes),
-            lambda: nodes.table.labels_moved,
-            terms,
-            np.zeros(nodes.size, dtype=np.int64),
-            lambda total, weighed: total + weighed[0] * match_term(nodes, weighed[1]),
-        )
-
-    def _match_any(self, cls: PodClass, nodes: NodeView, terms: Sequence[NodeTerm]) -> Mask:
-        """bool[M]: rows that some term selects. A pod may have thousands of terms."""
-        return self._masks.sum(
-            _key_of(cls, nodes),
-            lambda: nodes.table.labels_moved,
-            terms,
-            np.zeros(nodes.size, dtype=np.bool_),
-            lambda total, term: total | match_term(nodes, term),
-        )
+        total = np.zeros(nodes.size, dtype=np.int64)
+        for weight, term in (*self._added_preferred, *self._requirements_of(pod.cls).preferred):
+            total += weight * match_term(nodes, term)
+        return total
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         if self._enforced is not None and not _matches_any(self._enforced, new):
             return Hint.SKIP
-        if _written(pod) > FEW:  # checking the nodes is cheaper
-            return Hint.QUEUE
         if not _selects(pod, new):
             return Hint.SKIP
         return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
@@ -241,10 +166,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         return Hint.QUEUE if comes else Hint.SKIP
 
 
-def _key_of(cls: PodClass, nodes: NodeView) -> Hashable:
-    return cls.number, None if nodes.rows is None else nodes.rows.tobytes()
-
-
 def _what_matters(cls: PodClass) -> Hashable:
     """Node selector and node affinity as written."""
     spec = cls.example.spec
@@ -252,15 +173,6 @@ def _what_matters(cls: PodClass) -> Hashable:
     if affinity is None and spec.node_selector is None:
         return None
     return _encoder.encode((spec.node_selector, affinity))
-
-
-def _written(pod: Pod) -> int:
-    """Number of requirements in the required terms, plus the number of terms."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    terms = affinity.required.node_selector_terms if affinity and affinity.required else None
-    if terms is None or len(terms) > FEW:
-        return len(terms or ())
-    return sum(1 + len(term.match_expressions or ()) for term in terms)
 
 
 def _node_names(affinity: Affinity) -> frozenset[str] | None:

@@ -6,33 +6,16 @@ verdicts by id. `metadata.name`, the only field there is, is compared by row ins
 Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.nodes import LabelColumn, NodeTable
+from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
-from asched.core.model.selector import NodeTerm, Requirement
+from asched.core.model.selector import NodeTerm, Requirement, integer
 
 Mask = npt.NDArray[np.bool_]
-
-#: Steps of the budget for a term of a pod, and for each of its requirements, over all nodes ...
-TERM_STEPS: Final = 2
-#: ... for a term to compile, and rows per step to build the column of a new label.
-COMPILE_STEPS, ROWS_PER_STEP = 1.0, 20
-
-
-def steps_in(nodes: NodeTable | None) -> Callable[[NodeTerm], float]:
-    """Cost of matching a term on all nodes, in steps of the budget."""
-
-    def steps_of(term: NodeTerm) -> float:
-        new = 0 if nodes is None else sum(not nodes.has_column(r.key) for r in term.expressions)
-        rows = nodes.height if nodes is not None else 0
-        return TERM_STEPS * (1 + len(term.expressions)) + new * rows / ROWS_PER_STEP
-
-    return steps_of
 
 
 def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:
@@ -50,7 +33,7 @@ def match_term(nodes: NodeView, term: NodeTerm) -> Mask:
     matched = np.ones(nodes.size, dtype=np.bool_)
     is_carried = nodes.table.is_carried
     for requirement in term.expressions:
-        if not is_carried(requirement.key):  # a term may have thousands of such keys
+        if not is_carried(requirement.key):
             if requirement.accepts(None):
                 continue
             return np.zeros(nodes.size, dtype=np.bool_)
@@ -81,8 +64,16 @@ def _verdicts(requirement: Requirement, column: LabelColumn) -> Mask:
         named[[values.find(value) for value in requirement.values]] = True
         named[0] = False
         return named if requirement.operator == "In" else ~named
-    accepted = [requirement.accepts(value) for value in values.values[1:]]
-    return np.array([requirement.accepts(None), *accepted], dtype=np.bool_)
+    if requirement.operator in ("Gt", "Lt"):
+        bound = integer(next(iter(requirement.values), ""))
+        numbers, is_number = column.integers()
+        if bound is None:
+            return np.zeros(len(values), dtype=np.bool_)
+        found: Mask = numbers > bound if requirement.operator == "Gt" else numbers < bound
+        return found & is_number
+    accepted = np.full(len(values), requirement.operator == "Exists", dtype=np.bool_)
+    accepted[0] = not accepted[0]
+    return accepted
 
 
 def _match_name(nodes: NodeView, field: Requirement) -> Mask:

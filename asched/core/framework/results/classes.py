@@ -50,7 +50,7 @@ from asched.core.framework.results import feasible
 from asched.core.framework.results.by_row import ALWAYS, COUNTS, PLACEMENTS, Moves
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
+from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter, refused
 from asched.core.framework.results.prepared import (
     OperationCounts,
     Prepared,
@@ -238,7 +238,10 @@ class ClassState:
         self._concerned.clear()
         self._filters = None
         plugins = self.active_plugins.pre_filters
-        self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
+        if pod.cls.refusal:
+            self.outcome = refused(pod.cls.refusal)
+        else:
+            self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
         if self.outcome.rejection is None:
             self._repeats = ~PLACEMENTS
             every = self._prepared.values()
@@ -421,10 +424,12 @@ class ClassCache:
             if found is not None and found.state is not None:
                 self._use_again(found)
                 return found.state
-        share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
+        if pod.cls.refusal:  # longer than other keys: a state of its own also without plugins
+            share_keys: tuple[Hashable, ...] = (pod.cls.refusal,) * (len(self._plugins) + 1)
+        else:
+            share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
         kept = self._by_keys.get(share_keys) or _CacheEntry(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
-        pod.cls.takes_long = pod.cls.is_large
         if kept.state is not None:
             self._use_again(kept)
             return kept.state
@@ -479,7 +484,7 @@ class ClassCache:
 
     def _make(self, kept: _CacheEntry) -> ClassState:
         keys, nodes = kept.keys, self.cluster.nodes
-        idle = [name for name, key in zip(self._names, keys, strict=True) if key is IDLE]
+        idle = [name for name, key in zip(self._names, keys, strict=False) if key is IDLE]
         part = self._taking_part(tuple(idle))
         held = kept.held = list[Entry]()
         verdicts = [self._verdict(f, keys[at], held) for f, at in part.filters]

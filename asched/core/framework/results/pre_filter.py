@@ -10,6 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Iterable, Mapping
 
+from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin
@@ -96,6 +97,11 @@ def pre_filter(
     if narrowing and outcome.rejection is None:
         _narrow(outcome, cluster, narrowing)
     return outcome
+
+
+def refused(refusal: str) -> PreFilterOutcome:
+    """The outcome for pods that exceed a limit: no plugin is asked."""
+    return _rejected(PreFilterOutcome(), unresolvable(refusal), frozenset((names.POD_LIMITS,)))
 
 
 def _rejected(outcome: PreFilterOutcome, status: Status, by: frozenset[str]) -> PreFilterOutcome:

@@ -16,7 +16,6 @@ import numpy as np
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter, Spoken, Tally, TermKind
-from asched.core.cluster.many_terms import Counting
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
@@ -68,10 +67,9 @@ class Attraction:
         terms = cls.terms
         self._cluster = cluster
         self._hard_weight = args.hard_pod_affinity_weight
-        weights = Counting.WEIGHTS
         self._own = (
-            ByKey(namespaces, terms.preferred_affinity, weights),
-            ByKey(namespaces, terms.preferred_anti_affinity, weights, -1),
+            ByKey(namespaces, terms.preferred_affinity),
+            ByKey(namespaces, terms.preferred_anti_affinity, -1),
         )
         #: whether the arguments exclude pods without preferred terms
         self.is_barred = args.ignore_preferred_terms_of_existing_pods and not (
@@ -158,7 +156,7 @@ class Attraction:
         """What one pod with the term adds to its domain."""
         match term.kind:
             case TermKind.REQUIRED_AFFINITY:
-                return self._hard_weight * term.number
+                return self._hard_weight
             case TermKind.PREFERRED_AFFINITY:
                 return term.weight
             case TermKind.PREFERRED_ANTI_AFFINITY:

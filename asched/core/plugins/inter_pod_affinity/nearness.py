@@ -16,7 +16,6 @@ import numpy as np
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter, Spoken, Tally, TermKind
-from asched.core.cluster.many_terms import Counting
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, Mask
@@ -95,7 +94,7 @@ class Nearness:
         wanted = terms.required_affinity
         self._affinity = all_matching(namespaces, wanted) if wanted else None
         self._affinity_keys = tuple(dict.fromkeys(term.topology_key for term in wanted))
-        self._anti = ByKey(namespaces, terms.required_anti_affinity, Counting.ANY)
+        self._anti = ByKey(namespaces, terms.required_anti_affinity)
         self._label_set = cls.label_set
         self._generation = -1
         #: a key of affinity that no node has: then no node fits
@@ -174,7 +173,7 @@ class Nearness:
             self._counters.append(self._cluster.counter(counted.counter_key))
 
     def _choose(self) -> None:
-        """Leave out terms that can refuse no node: a pod may have thousands of terms."""
+        """Leave out terms that can refuse no node."""
         is_carried = self._cluster.nodes.is_carried
         self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
         self._counters, self._counted = [], []

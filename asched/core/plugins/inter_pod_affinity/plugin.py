@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.cluster.affinity_terms import NO_TERMS, AffinityTerms
-from asched.core.cluster.budget import FEW
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
@@ -76,7 +75,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
         self._affinities = PerKey(_what_matters, lambda _: _Affinity())
-        self._terms_of = PerPod(cluster, lambda pod: few_terms(cluster.classes.class_of(pod)))
+        self._terms_of = PerPod(cluster, lambda pod: cluster.classes.class_of(pod).terms)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -155,15 +154,11 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        gone = old if new is None else None
-        own, gone_terms = self._terms(pod), self._terms(gone)
-        if own is None or gone_terms is None:
-            return hints.hint_of_itself(pod, old, new)
-        return hints.hint_of_pod(own, gone_terms, pod, old, new)
+        gone_terms = self._terms(old if new is None else None)
+        return hints.hint_of_pod(self._terms(pod), gone_terms, pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        terms = self._terms(pod)
-        return Hint.SKIP if terms is None else hints.hint_of_node(terms, old, new)
+        return hints.hint_of_node(self._terms(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
@@ -177,8 +172,6 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     def _pod_may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         terms = self._terms(pod)
         gone = self._terms(old) if new is None else NO_TERMS
-        if terms is None or gone is None:
-            return Hint.QUEUE
         if (
             extra_events.names_namespaces(terms)
             if old is None
@@ -189,22 +182,18 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
-        terms = self._terms(pod)
-        return None if terms is None else hints.sought_of_pods(terms, pod)
+        return hints.sought_of_pods(self._terms(pod), pod)
 
     def _offered(self, old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
         gone = self._terms(old) if new is None else NO_TERMS
-        return None if gone is None else hints.offered_by_pods(gone, old, new)
+        return hints.offered_by_pods(gone, old, new)
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
-        terms = self._terms(pod)
-        helps = terms is None or extra_events.namespace_may_help(terms, pod, old, new)
+        helps = extra_events.namespace_may_help(self._terms(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
-    def _terms(self, pod: Pod | None) -> AffinityTerms | None:
-        """None if there are so many terms that checking the nodes is cheaper than evaluating a
-        change. Raises ValueError for an invalid term.
-        """
+    def _terms(self, pod: Pod | None) -> AffinityTerms:
+        """Raises ValueError for an invalid term."""
         if pod is None or pod.spec.affinity is None:
             return NO_TERMS
         return self._terms_of(pod)
@@ -224,15 +213,8 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return known
 
 
-def few_terms(cls: PodClass) -> AffinityTerms | None:
-    """None if there are many. Raises ValueError for an invalid term."""
-    return None if cls.terms_of.count > FEW else cls.terms
-
-
 def _what_matters(cls: PodClass) -> Hashable:
-    """Labels and terms; unparsed, if there are many."""
-    if cls.terms_of.count > FEW:
-        return cls.label_set, cls.terms_of.key
+    """Labels and terms."""
     try:
         return cls.label_set, cls.terms
     except ValueError:  # a class of its own

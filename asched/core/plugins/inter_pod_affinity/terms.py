@@ -11,22 +11,16 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
         staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm)
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from asched.core.cluster.affinity_terms import AffinityTerm
-from asched.core.cluster.budget import FEW
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.counters import AnyCounterKey, CounterKey, PodPredicate, Spoken
-from asched.core.cluster.many_terms import Counting, ManyTerms
+from asched.core.cluster.counters import CounterKey, PodPredicate, Spoken
 from asched.core.cluster.pods import LabelSet, PodClass
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
 
 NO_LABELS: dict[str, str] = {}
-#: Namespaces that a selector is matched against for a step of the budget.
-NAMESPACES_PER_STEP: Final = 20
-
 Terms = tuple[AffinityTerm, ...]
 
 
@@ -77,15 +71,13 @@ class Namespaces:
 class CountedTerm(NamedTuple):
     """Pods of one counter, seen by one topology key; `weight` is for scores."""
 
-    counter_key: AnyCounterKey
+    counter_key: CounterKey
     topology_key: str
     weight: int = 0
 
 
-def all_matching(namespaces: Namespaces, terms: Terms) -> AnyCounterKey | None:
+def all_matching(namespaces: Namespaces, terms: Terms) -> CounterKey | None:
     """The pods that match every term; None if no pod can."""
-    if len(terms) > FEW:
-        return many_terms(namespaces, terms, Counting.ALL)
     predicates = []
     for term in terms:
         predicate = namespaces.predicate(term)
@@ -97,21 +89,13 @@ def all_matching(namespaces: Namespaces, terms: Terms) -> AnyCounterKey | None:
 
 class ByKey:
     """Terms that each count for themselves, by topology key. Their counters are created when a node
-    has the key: a pod may have thousands of terms.
+    has the key.
     """
 
-    __slots__ = ("_counting", "_found", "_namespaces", "_sign", "_terms")
+    __slots__ = ("_found", "_namespaces", "_sign", "_terms")
 
-    def __init__(
-        self,
-        namespaces: Namespaces,
-        terms: Terms,
-        counting: Counting,
-        sign: int = 1,
-    ) -> None:
-        """`counting`: how many terms of one key are combined."""
+    def __init__(self, namespaces: Namespaces, terms: Terms, sign: int = 1) -> None:
         self._namespaces = namespaces
-        self._counting = counting
         self._sign = sign
         self._terms: dict[str, list[AffinityTerm]] = {}
         for term in terms:
@@ -130,30 +114,15 @@ class ByKey:
         found = self._found.get(key)
         if found is None:
             terms, sign = self._terms[key], self._sign
-            if len(terms) > FEW:
-                many = many_terms(self._namespaces, terms, self._counting)
-                found = [CountedTerm(many, key, sign)]
-            else:
-                predicates = [(term, self._namespaces.predicate(term)) for term in terms]
-                found = [
-                    CountedTerm(
-                        CounterKey((predicate,), counts_terminating=True), key, sign * term.weight
-                    )
-                    for term, predicate in predicates
-                    if predicate is not None
-                ]
-            self._found[key] = found
+            predicates = [(term, self._namespaces.predicate(term)) for term in terms]
+            found = self._found[key] = [
+                CountedTerm(
+                    CounterKey((predicate,), counts_terminating=True), key, sign * term.weight
+                )
+                for term, predicate in predicates
+                if predicate is not None
+            ]
         return found
-
-
-def many_terms(
-    namespaces: Namespaces, terms: Sequence[AffinityTerm], counting: Counting
-) -> ManyTerms:
-    """Combine many terms into one counted term."""
-    cluster = namespaces.cluster
-    steps = len(cluster.all(NAMESPACE)) / NAMESPACES_PER_STEP
-    selects = any(term.namespace_selector is not None for term in terms)
-    return ManyTerms(cluster.budget, terms, namespaces.predicate, counting, steps if selects else 0)
 
 
 class Speakers:

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from asched import names
-from asched.core.cluster.budget import FEW, Budget, Gradual
 from asched.core.cluster.counters import CounterKey, PodPredicate
 from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.model.pod import Pod, TopologySpreadConstraint
+from asched.core.model.pod import Pod
 from asched.core.model.selector import (
     Labels,
     Selector,
@@ -58,12 +57,6 @@ class ConstraintFields(Protocol):
     def node_taints_policy(self) -> str | None: ...
 
 
-#: Steps of the budget for a constraint to compile.
-COMPILE_STEPS: Final = 1.0
-#: ... and the number of `matchLabelKeys` per step, where there are many.
-KEYS_PER_STEP: Final = 10
-
-
 class SpreadConstraint(NamedTuple):
     """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
 
@@ -97,24 +90,14 @@ def own_constraints(
     pod: Pod, action: str, gates: Mapping[str, bool] = DEFAULT_GATES
 ) -> Constraints:
     """The pod's own constraints with that action. Raises ValueError for an invalid selector."""
-    return tuple(compiling(pod, action, gates, Budget()).all())
-
-
-def compiling(
-    pod: Pod, action: str, gates: Mapping[str, bool], budget: Budget
-) -> Gradual[TopologySpreadConstraint, SpreadConstraint]:
-    """The same, compiled in slices of the budget: a pod may have thousands of constraints."""
     has_keys = gates["MatchLabelKeysInPodTopologySpread"]
-
-    def compiled(written: TopologySpreadConstraint) -> SpreadConstraint:
-        keys = (written.match_label_keys or ()) if has_keys else ()
-        if len(keys) > FEW:
-            budget.note(len(keys) / KEYS_PER_STEP)
-        selector = compile_selector(written.label_selector, keys, pod.labels)
-        return _compiled(written, selector, gates)
-
-    own = [c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == action]
-    return Gradual(budget, own, compiled, COMPILE_STEPS)
+    found = []
+    for written in pod.spec.topology_spread_constraints or ():
+        if written.when_unsatisfiable == action:
+            keys = (written.match_label_keys or ()) if has_keys else ()
+            selector = compile_selector(written.label_selector, keys, pod.labels)
+            found.append(_compiled(written, selector, gates))
+    return tuple(found)
 
 
 def default_constraints(

@@ -19,24 +19,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.budget import Budget, Gradual
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
-from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import I64, Mask
-from asched.core.model.selector import NodeSelector, NodeTerm, compile_term
+from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.model.taint import Tolerations, without_comparisons
-from asched.core.plugins.stepwise import Stepwise
-from asched.core.plugins.term_match import (
-    COMPILE_STEPS,
-    ROWS_PER_STEP,
-    match_labels,
-    match_term,
-    steps_in,
-)
+from asched.core.plugins.term_match import match_any, match_labels
 
 I32 = npt.NDArray[np.int32]
 
@@ -52,8 +43,8 @@ DOMAINS_BYTES, MASK_BYTES = 5, 1
 OWN_BYTES: Final = 8 << 10
 
 
-#: Steps of the budget to find the nodes with a label key.
-KEY_STEPS: Final = 1
+#: Rows per step of the budget to build the column of a new label.
+ROWS_PER_STEP: Final = 20
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -70,14 +61,10 @@ class Admission:
         labels: tuple[tuple[str, str], ...] | None,
         terms: NodeSelector | None,
         tolerations: Tolerations | None,
-        budget: Budget,
     ) -> None:
         self.labels = labels
         self._written = b"" if terms is None else _encoder.encode(terms)
-        written = () if terms is None else terms.node_selector_terms or ()
-        self.terms = (
-            None if terms is None else Gradual(budget, written, compile_term, COMPILE_STEPS)
-        )
+        self.terms = compile_node_selector(terms)
         self.tolerations = tolerations
         self._hash = hash((labels, self._written, tolerations))
 
@@ -160,9 +147,6 @@ class DomainsMemory:
         self._known: dict[DomainsKey, Domains] = {}
         self._complete: dict[frozenset[str], Mask] = {}
         self._admitted: dict[Admission, Mask] = {}
-        #: masks being computed: of many terms, and of many keys
-        self._selected: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_in(cluster.nodes))
-        self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, weakly(self._steps_of_key))
 
     def layout(self) -> int:
         """A number that changes when labels or taints of a node change, or a node is added
@@ -207,13 +191,8 @@ class DomainsMemory:
             nodes = self._cluster.view()
             mask = nodes.live.copy()
             if all(map(nodes.table.is_carried, keys)):
-                mask = self._carrying.sum(
-                    keys,
-                    lambda: nodes.table.labels_moved,
-                    sorted(keys),
-                    mask,
-                    lambda total, key: total & (nodes.label(key)[0] > 0),
-                )
+                for key in keys:
+                    mask &= nodes.label(key)[0] > 0
             else:
                 mask[:] = False
             self._make_room(self._complete, MASK_BYTES)
@@ -221,21 +200,13 @@ class DomainsMemory:
         return mask
 
     def _admitted_now(self, admission: Admission) -> Mask:
-        """bool[H]: rows to which the pod may go, as far as its policies consider. Raises
-        OutOfTurn.
-        """
+        """bool[H]: rows to which the pod may go, as far as its policies consider."""
         nodes = self._cluster.view()
         admitted = nodes.live.copy()
         if admission.labels is not None:
             admitted &= match_labels(nodes, admission.labels)
         if admission.terms is not None:
-            admitted &= self._selected.sum(
-                admission,
-                lambda: nodes.table.labels_moved,
-                admission.terms.all(),
-                np.zeros(nodes.size, dtype=np.bool_),
-                lambda total, term: total | match_term(nodes, term),
-            )
+            admitted &= match_any(nodes, admission.terms)
         if admission.tolerations is not None:
             open_sets = [
                 all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
@@ -243,10 +214,6 @@ class DomainsMemory:
             ]
             admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
         return admitted
-
-    def _steps_of_key(self, key: str) -> float:
-        nodes = self._cluster.nodes
-        return KEY_STEPS if nodes.has_column(key) else nodes.height / ROWS_PER_STEP
 
     def _make_room(self, memory: dict[Any, Any], row_bytes: int) -> None:
         each = row_bytes * self._cluster.nodes.height + OWN_BYTES
@@ -269,5 +236,4 @@ def admission_of(
         else None,
         affinity.required if honors_affinity and affinity is not None else None,
         Tolerations(tolerations) if honors_taints else None,
-        cls.budget,
     )

@@ -6,7 +6,6 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
-from asched.core.cluster.budget import FEW, Gradual
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodClass, PodInfo
@@ -32,15 +31,13 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
-from asched.core.model.pod import Pod, TopologySpreadConstraint
+from asched.core.model.pod import Pod
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread import balance, hints
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraints,
-    SpreadConstraint,
-    compiling,
     default_constraints,
     defaults_of,
     own_constraints,
@@ -70,14 +67,11 @@ class _SpreadClass:
         "hard",
         "has_defaults",
         "number",
-        "own",
         "soft",
     )
 
     def __init__(self, *, has_defaults: bool) -> None:
         self.has_defaults = has_defaults
-        #: constraints that the pods write themselves, by action, as far as they are compiled
-        self.own: dict[str, Gradual[TopologySpreadConstraint, SpreadConstraint]] = {}
         self.hard: HardSide | str | None = None
         self.soft: balance.SoftSide | str | None = None
         #: a new number whenever a side is replaced; never reused, since a class may go and come
@@ -190,13 +184,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        if _has_many(pod):
-            return Hint.QUEUE
         return hints.hint_of_pod(self._hard_constraints(pod), pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        if _has_many(pod):
-            return Hint.QUEUE
         return hints.hint_of_node(self._hard_constraints(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
@@ -213,14 +203,10 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return found
 
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
-        if _has_many(pod):
-            return Hint.QUEUE
         helps = hints.pod_may_help(self._hard_constraints(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
-        if _has_many(pod):
-            return Hint.QUEUE
         return (
             Hint.QUEUE if hints.node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
         )
@@ -233,8 +219,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
         """Default constraints depend on the namespace alone."""
-        if _has_many(pod):
-            return None
         if not pod.spec.topology_spread_constraints:
             return (pod.metadata.namespace,)
         return hints.sought_of_pods(self._own(pod), pod)
@@ -256,10 +240,10 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def _compiled(self, cls: PodClass, spread: _SpreadClass, action: str) -> Constraints:
         """Constraints that the pods of a class write, else the default ones. Raises ValueError for
-        an invalid selector, OutOfTurn before all are compiled.
+        an invalid selector.
         """
         if not spread.has_defaults:
-            return tuple(spread.own[action].all())
+            return own_constraints(cls.example, action, self._gates)
         return self._default_constraints(cls.example, action)
 
     def _spread_of(self, cls: PodClass) -> _SpreadClass:
@@ -277,9 +261,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return spread
 
     def _renew(self, spread: _SpreadClass, cls: PodClass) -> None:
-        for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY) if not spread.own else ():
-            budget = self._cluster.budget
-            spread.own[action] = compiling(cls.example, action, self._gates, budget)
         hard = self._hard_side(cls, spread)
         soft = self._soft_side(cls, spread)
         if not spread.number or hard is not spread.hard or soft is not spread.soft:
@@ -313,11 +294,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         has_own = bool(cls.example.spec.topology_spread_constraints)
         is_strict = has_own or not self._defaults_are_systems
         return balance.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
-
-
-def _has_many(pod: Pod) -> bool:
-    """Whether checking the nodes is cheaper than evaluating its constraints for a change."""
-    return len(pod.spec.topology_spread_constraints or ()) > FEW
 
 
 def _new_spread(cls: PodClass) -> _SpreadClass:

@@ -27,7 +27,7 @@ from asched.core.model.selector import NodeSelector, Selector, compile_selector
 from asched.core.model.storage import STORAGE, claim_class, volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.provisioning import storage_request
-from asched.core.plugins.volumes.topology import Reach, compiled, is_wide
+from asched.core.plugins.volumes.topology import compiled, reachable
 
 I32 = npt.NDArray[np.int32]
 
@@ -105,7 +105,7 @@ class VolumeCandidates:
         by_affinity: dict[NodeSelector, list[int]] = {}
         for rank, volume in enumerate(fitting):
             required = _required(volume)
-            terms = () if is_wide(required) else compiled(required)
+            terms = compiled(required)
             if required is None or terms is None:
                 everywhere.append(rank)
             elif len(terms) == 1 and _is_one_label(terms[0].expressions):
@@ -139,7 +139,7 @@ class VolumeCandidates:
         self._drop(name, rank)
         self.is_stale = self.is_stale or fits
 
-    def first(self, nodes: NodeView, reach: Reach) -> I32:
+    def first(self, nodes: NodeView) -> I32:
         """int32[M]: the smallest rank that each row can reach; NONE if there is none."""
         best = np.full(nodes.size, self._size, dtype=np.int64)
         if len(self._everywhere):
@@ -149,12 +149,12 @@ class VolumeCandidates:
             np.minimum(best, labelled.firsts(column)[ids], out=best)
         for required, ranks in self._by_affinity.items():
             if len(ranks):
-                mask = reach.of(nodes, required)
+                mask = reachable(nodes, required)
                 best[mask] = np.minimum(best[mask], ranks[0])
         best[best == self._size] = NONE
         return best.astype(np.int32)
 
-    def first_after(self, nodes: NodeView, after: I32, reach: Reach) -> I32:
+    def first_after(self, nodes: NodeView, after: I32) -> I32:
         """int32[M]: the smallest rank above `after` that each row can reach; NONE if none."""
         best = np.full(nodes.size, self._size, dtype=np.int64)
         if len(self._everywhere):
@@ -164,7 +164,7 @@ class VolumeCandidates:
             ids, column = nodes.label(key)
             self._lower(best, labelled.keys(column), ids.astype(np.int64), after)
         for required, ranks in self._by_affinity.items():
-            groups = np.where(reach.of(nodes, required), 0, 1)
+            groups = np.where(reachable(nodes, required), 0, 1)
             self._lower(best, ranks, groups, after)
         best[best == self._size] = NONE
         return best.astype(np.int32)

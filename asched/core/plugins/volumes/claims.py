@@ -72,13 +72,12 @@ def affinity_of(volume: PersistentVolume | None) -> VolumeAffinity:
 
 
 def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask:
-    """bool[M]: rows from which the volume, which exists, can be reached. Raises OutOfTurn."""
-    reach = cluster.singleton(topology.Reach)
-    mask = reach.of(nodes, affinity.required)
+    """bool[M]: rows from which the volume, which exists, can be reached."""
+    mask = topology.reachable(nodes, affinity.required)
     if affinity.plugin:
         moved = cluster.volumes.moved(affinity.plugin)
         if moved is not None:
-            mask = np.where(nodes.gather(moved), reach.of(nodes, affinity.moved), mask)
+            mask = np.where(nodes.gather(moved), topology.reachable(nodes, affinity.moved), mask)
     return mask
 
 

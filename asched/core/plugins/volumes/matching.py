@@ -20,7 +20,7 @@ from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.candidates import NONE, Needs, VolumeCandidates, needs_of
 from asched.core.plugins.volumes.provisioning import storage_request
 from asched.core.plugins.volumes.store import VolumeStore
-from asched.core.plugins.volumes.topology import Reach
+from asched.core.plugins.volumes.topology import reachable
 
 I32 = npt.NDArray[np.int32]
 
@@ -53,10 +53,10 @@ def match_claims(
         reserved = _made_for(claim, needs, store)
         if reserved is not None and reserved.metadata.name not in gone:
             gone.add(reserved.metadata.name)
-            matches.append(Match(claim, [reserved], _reserved_ranks(reserved, store.reach, nodes)))
+            matches.append(Match(claim, [reserved], _reserved_ranks(reserved, nodes)))
             continue
         candidates = store.candidates(needs)
-        ranks = _choose(candidates, matches, nodes, store.reach)
+        ranks = _choose(candidates, matches, nodes)
         matches.append(Match(claim, candidates.volumes, ranks))
     return matches
 
@@ -70,17 +70,15 @@ def _made_for(
     return min(fitting, key=lambda volume: volume.metadata.name, default=None)
 
 
-def _reserved_ranks(volume: PersistentVolume, reach: Reach, nodes: NodeView) -> I32:
+def _reserved_ranks(volume: PersistentVolume, nodes: NodeView) -> I32:
     affinity = volume.spec.node_affinity
-    mask = reach.of(nodes, affinity.required if affinity is not None else None)
+    mask = reachable(nodes, affinity.required if affinity is not None else None)
     return np.where(mask, 0, NONE).astype(np.int32)
 
 
-def _choose(
-    candidates: VolumeCandidates, earlier: Sequence[Match], nodes: NodeView, reach: Reach
-) -> I32:
+def _choose(candidates: VolumeCandidates, earlier: Sequence[Match], nodes: NodeView) -> I32:
     """The smallest rank per row whose volume no earlier claim of the pod takes there."""
-    ranks = candidates.first(nodes, reach)
+    ranks = candidates.first(nodes)
     if not candidates.count:
         return ranks
     taken = [_ranks_among(candidates, match) for match in earlier]
@@ -90,7 +88,7 @@ def _choose(
             clash |= (ranks == taken_ranks) & (ranks != NONE)
         if not clash.any():
             break
-        ranks = np.where(clash, candidates.first_after(nodes, ranks, reach), ranks).astype(np.int32)
+        ranks = np.where(clash, candidates.first_after(nodes, ranks), ranks).astype(np.int32)
     return ranks
 
 

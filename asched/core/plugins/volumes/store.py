@@ -16,7 +16,6 @@ from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.candidates import Needs, VolumeCandidates
-from asched.core.plugins.volumes.topology import Reach
 
 #: Kinds of claims whose candidates are cached. A guess: few classes, sizes and modes wait at the
 #: same time.
@@ -28,7 +27,6 @@ class VolumeStore:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.reach = cluster.singleton(Reach)
         self._changes = Reader(cluster.object_log)
         self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.budget import Budget
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodClass
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod, pending
@@ -61,7 +60,7 @@ def test_a_resize_in_place_is_more_than_a_label(at: int) -> None:
     labels = CLUSTER.classes.label_set_of(a_pod().build())
     pod = a_pod().build()
     key = a_class(a_pod()).key
-    both = [PodClass(1, key, pod, labels, budget=Budget(), has_resize=n == at) for n in (0, 1)]
+    both = [PodClass(1, key, pod, labels, has_resize=n == at) for n in (0, 1)]
     assert not both[0].is_relabelled(both[1])
 
 

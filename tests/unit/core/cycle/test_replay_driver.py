@@ -12,7 +12,7 @@ from asched.core.cycle.machine import Machine
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
-from tests.builders import a_node, a_pod
+from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.ops.recording.recorded import a_machine, ours
 
 
@@ -59,11 +59,30 @@ def test_a_machine_told_the_same_asks_for_the_same() -> None:
     assert any(isinstance(fact, Refused) for turn in history for fact in turn.facts)
 
 
+def repelling(pod: PodBuilder, key: str) -> PodBuilder:
+    """For each of its terms all placed pods are counted."""
+    terms = [
+        {
+            "weight": 1,
+            "podAffinityTerm": {
+                "topologyKey": "zone",
+                "labelSelector": {
+                    "matchExpressions": [{"key": key, "operator": "NotIn", "values": [str(i)]}]
+                },
+            },
+        }
+        for i in range(40)
+    ]
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    return pod.spec(affinity={"podAntiAffinity": {preferred: terms}})
+
+
 def test_attempts_that_pause_go_on_in_the_same_turns() -> None:
     """By the clock of the one that was recorded, others had their share in some of the turns."""
-    nodes: list[Fact] = [Seen(NODE, a_node("n").allocatable(cpu="99", pods="999").build())]
-    labels = {f"l{i}": "v" * 50 for i in range(2000)}
-    large: list[Fact] = [ours(a_pod(f"p{n}").labels(**labels)) for n in range(3)]
+    node = a_node("n").labels(zone="a").allocatable(cpu="99", pods="999")
+    nodes: list[Fact] = [Seen(NODE, node.build())]
+    nodes += [ours(a_pod(f"placed-{i}").labels(app=f"a{i}").on("n")) for i in range(300)]
+    large: list[Fact] = [ours(repelling(a_pod(f"p{n}"), f"key-{n}")) for n in range(3)]
     others: list[list[Fact]] = [[ours(a_pod(f"o{n}").requests(cpu="1m"))] for n in range(60)]
     ticks = count()
     machine = a_machine(counter_s=lambda: next(ticks) / 1000)

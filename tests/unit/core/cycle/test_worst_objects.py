@@ -17,7 +17,7 @@ from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play
 from tests.unit.core.cycle.worst_objects import WORST, Worst, ports
 
-FEW: Final = 150
+FEW: Final = 100
 #: Of twice as many things; what is there for every pod makes it less, rounding up a little more.
 GROWTH_MAX: Final = 2.3
 

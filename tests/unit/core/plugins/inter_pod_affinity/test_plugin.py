@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from asched.core.cluster import topology
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.prepared import OperationCounts, PreparedFilter, PreparedScores
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
-from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
-from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
+from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from tests.conformance.twins import inter_pod_affinity as twin
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 
@@ -62,15 +60,6 @@ ARGS = (
 )
 
 
-@pytest.fixture(params=["few", "many"])
-def _counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terms are counted one by one, or all as one as they are where a pod has many."""
-    if request.param == "many":
-        for room in (terms, plugin_file, topology):
-            monkeypatch.setattr(room, "FEW", 0)
-
-
-@pytest.mark.usefixtures("_counting")
 @pytest.mark.parametrize("seed", range(12))
 def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(4000 + seed)
@@ -92,7 +81,6 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
                 check_scores(world, plugin, points, pod, args)
 
 
-@pytest.mark.usefixtures("_counting")
 @pytest.mark.parametrize("seed", range(12))
 def test_trials_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(5000 + seed)
