@@ -170,7 +170,7 @@ async def _schedule(
     plan: Plan, ending: Ending, parts: Parts, consultants: Consultants, metrics: Metrics
 ) -> int:
     gates = _gates(plan.gates, plan.kubernetes.minor)
-    metrics.tell_build(plan.version, gates)
+    metrics.tell_build(plan.version, gates, plan.kubernetes.minor)
     metrics.follow(plan.configuration.gates)
     if gates["SchedulerAsyncAPICalls"][1]:
         metrics.show_async_calls()

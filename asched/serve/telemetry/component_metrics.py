@@ -269,18 +269,22 @@ class OwnMetrics:
 
 
 def tell_build(
-    families: Families, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]
+    families: Families,
+    version: Callable[[], str],
+    gates: Mapping[str, tuple[str, bool]],
+    rules: str,
 ) -> None:
     """Show versions, and each feature gate's stage and state. Our own version is read when a page
-    is made, because that takes a while.
+    is made, because that takes a while. `rules`: the minor version whose rules are in force.
     """
-    major, minor, _ = KUBERNETES_VERSION.split(".")
+    followed = KUBERNETES_VERSION if KUBERNETES_VERSION.startswith(rules) else f"{rules}.0"
+    major, minor, _ = followed.split(".")
     build = families.gauge(
         "kubernetes_build_info",
         "[BETA] Always 1; the labels name the kube-scheduler version that is followed.",
         ("major", "minor", "git_version"),
     )
-    build.of(major, minor, f"v{KUBERNETES_VERSION}").value = 1
+    build.of(major, minor, f"v{followed}").value = 1
     families.pulled(
         "asched_build_info",
         "gauge",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from asched.core.config.versions import BASE
 from asched.serve.telemetry.client_metrics import AsyncCallMetrics, ClientMetrics
 from asched.serve.telemetry.component_metrics import (
     AccessMetrics,
@@ -46,9 +47,14 @@ class Metrics:
         self._rendered_s = -PAGE_AGE_S
         self._lock = asyncio.Lock()
 
-    def tell_build(self, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]) -> None:
-        """Show the version and the feature gates that are on."""
-        tell_build(self.families, version, gates)
+    def tell_build(
+        self,
+        version: Callable[[], str],
+        gates: Mapping[str, tuple[str, bool]],
+        rules: str = BASE,
+    ) -> None:
+        """Show the versions and the feature gates that are on."""
+        tell_build(self.families, version, gates, rules)
 
     def show_version(self, minor: str, server: Callable[[], str]) -> None:
         """Show whose rules are in force, and the API server's version as last read."""

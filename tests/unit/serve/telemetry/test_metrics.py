@@ -253,3 +253,14 @@ def test_victims_of_groups_by_version(minor: str) -> None:
     assert f"scheduler_preemption_victims_sum {0.0 if is_apart else 3.0}" in lines
     attempts = 'scheduler_workload_preemption_attempts_total{result="%s"} 1.0'
     assert (attempts % "Success" in lines) is (attempts % "Unschedulable" in lines) is is_apart
+
+
+@pytest.mark.parametrize("minor", ["1.36", "1.37"])
+def test_the_build_is_that_of_the_version_that_is_followed(minor: str) -> None:
+    metrics = Metrics()
+    metrics.tell_build(lambda: "0.1", {}, minor)
+    (line,) = [
+        line for line in metrics.render().decode().splitlines() if line.startswith("kubernetes_b")
+    ]
+    assert f'git_version="v{minor}.' in line
+    assert f'minor="{minor.partition(".")[2]}"' in line
