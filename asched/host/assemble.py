@@ -42,12 +42,11 @@ from asched.core.model import pod_limits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
 from asched.core.queue import guarded
-from asched.core.queue.active import MakeQueue
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.guarded import GuardedQueueFactory
-from asched.core.queue.lane import BackoffTimes, PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
+from asched.core.queue.queued import BackoffTimes, MakeQueue, PodHeap
 
 
 class Parts(msgspec.Struct, frozen=True):

@@ -29,10 +29,9 @@ from asched.core.queue.event_handlers import (
     pod_triggers,
     steps,
 )
-from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import BackoffTimes, QueuedPod
 from tests.conformance.registrations import load
 
 PROFILE = "default-scheduler"

@@ -17,8 +17,8 @@ from asched.core.framework.runner import Runner
 from asched.core.model.meta import ObjectReference
 from asched.core.queue.concerned import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import put_behind
 

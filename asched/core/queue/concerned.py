@@ -36,9 +36,7 @@ from asched.core.cluster.changes import Change
 from asched.core.framework.points import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.hints import Worth
-from asched.core.queue.lane import Heap, is_backing_off
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import Heap, QueuedPod, Worth, is_backing_off
 
 if TYPE_CHECKING:
     from asched.core.queue.unschedulable import EquivalenceClass, Order

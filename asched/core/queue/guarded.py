@@ -18,10 +18,8 @@ from typing import Any, TypeVar
 
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.active import ActiveQueue
-from asched.core.queue.lane import Heap
 from asched.core.queue.observer import QueueObserver
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import ActiveQueue, Heap, QueuedPod
 
 SortKey = Callable[[Pod, float], Any]
 

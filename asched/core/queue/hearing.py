@@ -15,10 +15,10 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import WAKE_STEPS, DueReason
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.hints import HintEvaluator, Worth
+from asched.core.queue.hints import HintEvaluator
 from asched.core.queue.looking import DryRunFilter
 from asched.core.queue.places import SubQueues
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import QueuedPod, Worth
 from asched.core.queue.unschedulable import EquivalenceClass
 from asched.core.queue.waking import Waking, Woken
 

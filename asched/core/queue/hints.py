@@ -12,7 +12,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.cluster.budget import OutOfTurn
@@ -35,7 +34,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import QueuedPod, Worth
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
@@ -89,14 +88,6 @@ class Listeners(NamedTuple):
 
     groups: "tuple[tuple[RejectorGroup, TriggerEffect], ...]"
     concerns: "tuple[tuple[Concerns, tuple[ConcernIndexes, ...]], ...] | None"
-
-
-class Worth(IntEnum):
-    """What to do with a pod after a change; the greatest value wins."""
-
-    SKIP = 0
-    AFTER_BACKOFF = 1
-    IMMEDIATELY = 2
 
 
 def registered(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:

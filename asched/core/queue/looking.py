@@ -19,9 +19,8 @@ from typing import NamedTuple, Protocol
 from asched.core.cluster.budget import Sliced
 from asched.core.cluster.changes import POP_FROM_BACKOFF_Q
 from asched.core.queue.concerned import LOOKS_MAX, WAKE_STEPS, DueReason
-from asched.core.queue.hints import Worth
 from asched.core.queue.places import SubQueues
-from asched.core.queue.queued import NO_NAMES, QueuedPod
+from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
 from asched.core.queue.unschedulable import EquivalenceClass
 
 

@@ -8,10 +8,8 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
-from asched.core.queue.active import ActiveQueue, MakeQueue
-from asched.core.queue.lane import PodHeap, sorted_by_steps
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import ActiveQueue, MakeQueue, PodHeap, QueuedPod, sorted_by_steps
 from asched.core.queue.unschedulable import UnschedulablePods
 
 

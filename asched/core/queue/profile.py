@@ -7,8 +7,7 @@ import msgspec
 
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.active import MakeQueue
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.queued import MakeQueue, PodHeap
 
 if TYPE_CHECKING:
     from asched.core.framework.points import PreEnqueuePlugin

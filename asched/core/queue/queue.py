@@ -39,13 +39,19 @@ from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hearing import ChangeDelivery
-from asched.core.queue.hints import HintEvaluator, Interest, Worth
-from asched.core.queue.lane import BackoffTimes, is_backing_off
+from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import NO_NAMES, InFlightPods, QueuedPod
+from asched.core.queue.queued import (
+    NO_NAMES,
+    BackoffTimes,
+    InFlightPods,
+    QueuedPod,
+    Worth,
+    is_backing_off,
+)
 from asched.core.queue.round import unknown_room
 from asched.core.queue.waking import Waking
 

@@ -1,34 +1,50 @@
-"""The queue's record of a pod.
+"""The queue's record of a pod, the heaps that order such records, backoff, and pods in flight.
 
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/types.go
-        (QueuedPodInfo)
+A heap deletes lazily: a removed entry is stale, and dropped when it reaches the head. Entries with
+equal keys keep the order in which they were added. A QueueSort plugin may provide another active
+queue than a heap (`active_queue`), which receives every pod that is added, removed or changes its
+key, for example to share attempts between namespaces; `guarded.py` wraps it.
 
-Pods in flight, and the changes that they missed.
+The backoff after a failed attempt doubles with each failure up to a limit. Consecutive errors are
+counted apart from rejections, so that errors of the API server start with a short pause. Its end
+is cut to the whole second: pods of one second return together, in queue order.
 
-Pods in flight, between pop and return, are not notified of changes. The changes are recorded in one
-list with a marker at the beginning of each attempt, and a pod that returns is checked against all
+Pods in flight, between pop and return, are not notified of changes. Changes are recorded in one
+list with a marker at the beginning of each attempt; a pod that returns is checked against all
 changes behind its marker. Changes that no marker precedes are dropped.
 
-Bounds  CHANGES_MAX changes. Beyond it the oldest are dropped, and pods that missed them are treated
-        as if one of them had helped. Once that holds for all pods in flight, no change is recorded
-        until another attempt begins, because paused attempts may be in flight for seconds.
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/active_queue.go
+Bounds  stale entries outnumber the live ones by STALE_MIN at most. CHANGES_MAX changes: beyond it
+        the oldest are dropped, and pods that missed them are treated as if one had helped; once
+        that holds for all pods in flight, none is recorded until another attempt begins, because
+        paused attempts may be in flight for seconds.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/types.go
+        (QueuedPodInfo), pkg/scheduler/backend/queue/active_queue.go, backoff_queue.go
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from enum import IntEnum
+from heapq import heapify, heappop, heappush, merge
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from math import floor
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from asched.core.cluster.changes import Change
 from asched.core.cluster.pod_groups import group_key
 from asched.core.model.pod import Pod
 
 if TYPE_CHECKING:
-    from asched.core.queue.active import ActiveQueue
     from asched.core.queue.unschedulable import RejectorGroup
 
 NO_NAMES: frozenset[str] = frozenset()
+
+
+class Worth(IntEnum):
+    """What to do with a pod after a change; the greatest value wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
 
 
 class QueuedPod:
@@ -135,6 +151,34 @@ class QueuedPod:
         return f"QueuedPod({self.key}, attempts={self.attempts})"
 
 
+class ActiveQueue(Protocol):
+    """A queue that adds a pod sets `queued.lane` to itself; on removal it sets it to None."""
+
+    def __len__(self) -> int: ...
+
+    def push(self, queued: QueuedPod, key: Any) -> None:
+        """Add a pod that is in no queue; `key` is the queue sort's."""
+
+    def discard(self, queued: QueuedPod) -> None:
+        """Remove a pod of this queue. A pod whose key changed is discarded and pushed again."""
+
+    def head(self) -> QueuedPod | None:
+        """The pod that `pop` would return."""
+
+    def pop(self) -> QueuedPod | None:
+        """Remove and return the next pod."""
+
+    def empty(self) -> list[QueuedPod]:
+        """Remove and return all pods, in the order of `pop`."""
+
+    def in_order(self) -> list[QueuedPod]:
+        """All pods in the order of `pop`, for listings."""
+
+
+#: Makes an empty active queue.
+MakeQueue = Callable[[], ActiveQueue]
+
+
 #: Hundreds of pods may return together, each checked against all changes that it missed. A hint
 #: takes some 5 µs, so a hundred pods take 50 ms at most. A pod that missed more changes is tried
 #: once more, which costs less than the hints.
@@ -225,3 +269,135 @@ class InFlightPods:
         merged: list[tuple[int, QueuedPod | Change]] = [*self._markers.values(), *self._changes]
         for _, entry in sorted(merged, key=lambda item: item[0]):
             yield entry
+
+
+#: Below this many stale entries a rebuild costs more than it saves (a guess; a rebuild is linear).
+STALE_MIN: Final = 64
+#: Entries sorted in one step: 50 µs. A hundred thousand at once would take 100 ms.
+SORTED_AT_ONCE: Final = 32
+
+
+class Waiter(Protocol):
+    """An entry of a heap, with a reference to the heap and its ticket there."""
+
+    lane: Any
+    ticket: int
+
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Waiter)
+
+
+class Heap(Generic[W]):
+    def __init__(self) -> None:
+        self._heap: list[tuple[Any, int, W]] = []
+        self._tickets = count(1)
+        #: number of entries that are not stale
+        self.live = 0
+
+    def __len__(self) -> int:
+        return self.live
+
+    def push(self, queued: W, key: Any) -> None:
+        """Add an entry that is in no lane. Smaller keys go first."""
+        assert queued.lane is None, f"{queued} is in a lane already"
+        queued.lane = self
+        queued.ticket = ticket = next(self._tickets)
+        self.live += 1
+        heappush(self._heap, (key, ticket, queued))
+
+    def discard(self, queued: W) -> None:
+        assert queued.lane is self, f"{queued} is not in this lane"
+        queued.lane = None
+        self.live -= 1
+        if len(self._heap) > 2 * self.live + STALE_MIN:
+            self._heap = [entry for entry in self._heap if self._is_live(entry)]
+            heapify(self._heap)
+
+    def head(self) -> W | None:
+        heap = self._heap
+        while heap:
+            if self._is_live(heap[0]):
+                return heap[0][2]
+            heappop(heap)
+        return None
+
+    def pop(self) -> W | None:
+        queued = self.head()
+        if queued is not None:
+            heappop(self._heap)
+            queued.lane = None
+            self.live -= 1
+        return queued
+
+    def empty(self) -> list[W]:
+        """Remove and return all entries, in the order of `pop`."""
+        removed = self.in_order()
+        self._heap.clear()
+        self.live = 0
+        for queued in removed:
+            queued.lane = None
+        return removed
+
+    def in_order(self) -> list[W]:
+        """All entries in the order of `pop`; for listings, not for the hot path."""
+        return [queued for queued in self.in_order_by_steps() if queued is not None]
+
+    def in_order_by_steps(self) -> Iterator[W | None]:
+        """Yield the same one by one, without entries that are removed meanwhile."""
+        for entry in sorted_by_steps(tuple(self._heap), _order, self._is_live):
+            if entry is None:
+                yield None
+            elif self._is_live(entry):
+                yield entry[2]
+
+    def _is_live(self, entry: tuple[Any, int, W]) -> bool:
+        return entry[2].lane is self and entry[2].ticket == entry[1]
+
+
+class PodHeap(Heap[QueuedPod]):
+    """A heap of pods."""
+
+
+def sorted_by_steps(
+    many: Sequence[T], key: Callable[[T], Any], which: Callable[[T], bool]
+) -> Iterator[T | None]:
+    """Yield the items for which `which` is true, sorted by key; None for a step that only sorts."""
+    parts: list[list[T]] = []
+    for start in range(0, len(many), SORTED_AT_ONCE):
+        parts.append(sorted(filter(which, many[start : start + SORTED_AT_ONCE]), key=key))
+        yield None
+    yield from merge(*parts, key=key)
+
+
+def _order(entry: tuple[Any, int, Any]) -> tuple[Any, int]:
+    return entry[:2]
+
+
+#: podInitialBackoffSeconds and podMaxBackoffSeconds unless configured.
+INITIAL_BACKOFF_S: Final = 1.0
+MAX_BACKOFF_S: Final = 10.0
+#: 2 ** 62 initial pauses exceed any limit; beyond it only floats would overflow.
+DOUBLINGS_MAX: Final = 62
+
+
+class BackoffTimes(NamedTuple):
+    initial_s: float = INITIAL_BACKOFF_S
+    max_s: float = MAX_BACKOFF_S
+
+    def duration_s(self, failures: int) -> float:
+        """The pause after this number of failures. A limit of 0 switches backoff off."""
+        if failures <= 0:
+            return 0.0
+        return min(self.initial_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX), self.max_s)
+
+    def until_s(self, queued: QueuedPod) -> float | None:
+        """The whole second up to which the pod backs off; None without backoff."""
+        pause_s = self.duration_s(queued.consecutive_errors or queued.unschedulable_count)
+        pause_s = max(pause_s, queued.pause_s)
+        return float(floor(queued.timestamp_s + pause_s)) if pause_s > 0 else None
+
+
+def is_backing_off(queued: QueuedPod, now_s: float) -> bool:
+    """Whether the pod backs off, up to the end of the second in which its pause ends."""
+    return queued.backoff_until_s is not None and queued.backoff_until_s >= floor(now_s)

@@ -8,10 +8,9 @@ a hundred thousand pods may wait.
 from collections.abc import Iterator, Mapping
 
 from asched.core.queue.concerned import WAKE_STEPS
-from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import BackoffTimes, QueuedPod
 
 
 def reprofile(

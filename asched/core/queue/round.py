@@ -12,8 +12,8 @@ from asched.core.cluster.budget import Budget
 from asched.core.cluster.changes import Change
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.model.pod import Pod
-from asched.core.queue.hints import Memo, Worth
-from asched.core.queue.queued import NO_NAMES, QueuedPod
+from asched.core.queue.hints import Memo
+from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
 from asched.core.queue.unschedulable import class_of
 
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import ConcernIndexes, Due, DueReason
-from asched.core.queue.lane import Heap, PodHeap, is_backing_off
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import Heap, PodHeap, QueuedPod, is_backing_off
 
 #: The queue sort: smaller goes first.
 Order = Callable[[QueuedPod], Any]

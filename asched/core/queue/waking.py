@@ -46,8 +46,8 @@ from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
 from asched.core.queue.gates import Gates
-from asched.core.queue.hints import HintEvaluator, Worth
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.hints import HintEvaluator
+from asched.core.queue.queued import QueuedPod, Worth
 from asched.core.queue.round import Blame, ClassDryRuns, RoomLeft, Round, is_nominated, unknown_room
 from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup
 

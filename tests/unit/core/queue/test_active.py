@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.testing import given, node, pod
 from tests.builders import a_pod

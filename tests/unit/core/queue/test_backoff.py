@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue.lane import BackoffTimes, is_backing_off
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import BackoffTimes, QueuedPod, is_backing_off
 from tests.unit.core.queue.waiting import a_pod
 
 

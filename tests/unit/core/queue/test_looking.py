@@ -6,9 +6,8 @@ import pytest
 
 from asched.core.framework.points import Registration
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.lane import PodHeap
 from asched.core.queue.looking import DryRunner, DryRunVerdict
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import PodHeap, QueuedPod
 from tests.unit.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
 #: All backoffs are over by then.

@@ -11,10 +11,9 @@ from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
-from asched.core.queue.lane import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import BackoffTimes, QueuedPod
 
 PROFILE = "our-scheduler"
 NODE_LABEL = Trigger("Node", Action.UPDATE_NODE_LABEL)
