@@ -6,6 +6,7 @@ are nodes, chosen nodes of volumes, allocated devices, and the texts of refusals
 ASCHED_E2E_GROUPS enlarges the cluster: three nodes and twenty pods each.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ import pytest
 import yaml
 
 from asched_lab.measure.real import assets
-from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.control_plane import PATIENCE_S, POLL_S, ControlPlane, refusal
 from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
 
@@ -197,31 +198,34 @@ Outcome = dict[str, tuple[str, str]]
 
 
 async def outcome_of(plane: PlaneOf137) -> Outcome:
-    """By pod: its node, or the node that was chosen for its volume; and why it has none."""
-    chosen: dict[str, str] = {}
+    """By pod: its node, or the node that was chosen for its volume; and why it has none. By claim:
+    its device.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            claims = await plane.every(f"/api/v1/{IN_DEFAULT}persistentvolumeclaims")
+            pods = await plane.every(f"/api/v1/{IN_DEFAULT}pods")
+            chosen = {
+                claim["metadata"]["name"]: annotations.get("volume.kubernetes.io/selected-node", "")
+                for claim in claims
+                if (annotations := claim["metadata"].get("annotations", {}))
+            }
+            found = {pod["metadata"]["name"]: (node_of(pod, chosen), refusal(pod)) for pod in pods}
+            if all(map(any, found.values())):
+                break
+            await asyncio.sleep(POLL_S)
+    for claim in await plane.every(f"/apis/resource.k8s.io/v1/{IN_DEFAULT}resourceclaims"):
+        allocation = claim.get("status", {}).get("allocation", {"devices": {"results": []}})
+        devices = [f"{one['pool']}/{one['device']}" for one in allocation["devices"]["results"]]
+        found[claim["metadata"]["name"]] = ", ".join(devices), ""
+    return found
 
-    async def read() -> None:
-        claims = await plane.every(f"/api/v1/{IN_DEFAULT}persistentvolumeclaims")
-        for claim in claims:
-            annotations = claim["metadata"].get("annotations", {})
-            chosen[claim["metadata"]["name"]] = annotations.get(
-                "volume.kubernetes.io/selected-node", ""
-            )
 
-    def node_of(pod: Json) -> str:
-        volumes = pod["spec"].get("volumes") or ()
-        claims = [v["persistentVolumeClaim"]["claimName"] for v in volumes if len(v) == 2]
-        return pod["spec"].get("nodeName") or next(
-            (chosen[name] for name in claims if chosen.get(name)), ""
-        )
-
-    for _ in range(120):
-        await read()
-        pods = await plane.every(f"/api/v1/{IN_DEFAULT}pods")
-        if all(node_of(pod) or refusal(pod) for pod in pods):
-            break
-        await plane.until(lambda _pods: True)
-    return {pod["metadata"]["name"]: (node_of(pod), refusal(pod)) for pod in pods}
+def node_of(pod: Json, chosen: Json) -> str:
+    volumes = pod["spec"].get("volumes") or ()
+    claims = [v["persistentVolumeClaim"]["claimName"] for v in volumes if len(v) == 2]
+    found = [pod["spec"].get("nodeName"), *(chosen.get(name) for name in claims)]
+    return next(filter(None, found), "")
 
 
 @asynccontextmanager
@@ -247,7 +251,7 @@ async def test_both_schedulers_place_and_refuse_alike(tmp_path: Path) -> None:
     gates = f"--feature-gates={GATES}"
     async with a_plane() as plane, kube_scheduler(plane, flags(plane), gates):
         theirs = await outcome_of(plane)
-    assert len(theirs) == 20 * len(GROUPS)
+    assert len(theirs) == (20 + 8) * len(GROUPS)
     for rules in (gates, "--emulated-version=1.37"):
         async with (
             a_plane() as plane,
