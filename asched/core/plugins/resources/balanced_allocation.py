@@ -30,15 +30,18 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
-from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
-from asched.core.plugins.scoring.as_floats import Evenness
-from asched.core.plugins.scoring.balanced_allocation import (
+from asched.core.plugins.resources.scores import (
+    Evenness,
+    Scored,
     balance_of_two,
     balanced_allocation,
     balanced_allocation_one,
+    by_blocks,
+    default_amounts,
     gain_in_balance,
+    node_amounts,
+    scored,
 )
-from asched.core.plugins.scoring.blocks import by_blocks
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

@@ -43,13 +43,21 @@ from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.plugins.resources.placement_points import PlacementPoints
-from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
-from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
-from asched.core.plugins.scoring.as_floats import AsFloats
-from asched.core.plugins.scoring.blocks import by_blocks
-from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
-from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
-from asched.core.plugins.scoring.weighted import mean_of_two
+from asched.core.plugins.resources.scores import (
+    AsFloats,
+    Scored,
+    by_blocks,
+    curve,
+    default_amounts,
+    least_allocated,
+    least_allocated_one,
+    mean_of_two,
+    most_allocated,
+    most_allocated_one,
+    node_amounts,
+    requested_to_capacity_ratio,
+    scored,
+)
 
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
 INSUFFICIENT: Final = "Insufficient "
@@ -311,8 +319,6 @@ def _kernel(strategy: config.ScoringStrategy) -> Kernel:
             ratio = strategy.requested_to_capacity_ratio
             if ratio is None or not ratio.shape:
                 raise ValueError("scoringStrategy.requestedToCapacityRatio.shape must not be empty")
-            points_by_percent = by_ratio.curve(ratio.shape)
-            return partial(
-                by_ratio.requested_to_capacity_ratio, points_by_percent=points_by_percent
-            )
+            points_by_percent = curve(ratio.shape)
+            return partial(requested_to_capacity_ratio, points_by_percent=points_by_percent)
     raise ValueError(f"scoring strategy {strategy.type!r} is unknown")

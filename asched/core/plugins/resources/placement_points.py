@@ -25,8 +25,13 @@ from asched.core.config.args import ResourceSpec
 from asched.core.framework.placements import Assignments, Divisions, RepeatedPlacements
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.model.quantity import INT64_MAX
-from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
-from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
+from asched.core.plugins.resources.scores import (
+    Scored,
+    most_allocated,
+    most_allocated_one,
+    node_amounts,
+    scored,
+)
 
 I64 = npt.NDArray[np.int64]
 

@@ -56,7 +56,7 @@ from asched.core.model.kinds import (
 from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.plugins.latest import Latest
-from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
+from asched.core.plugins.resources.scores import curve
 from asched.core.plugins.volumes import hints as volume_hints
 from asched.core.plugins.volumes import reservation as volume_reservation
 from asched.core.plugins.volumes import scoring as volume_scoring
@@ -102,7 +102,7 @@ class VolumeBinding(
         self._cluster = cluster
         self._timeout_s = args.bind_timeout_s
         self._reports = cluster.singleton(PluginReports)
-        self._points = by_ratio.curve(args.shape) if args.shape else None
+        self._points = curve(args.shape) if args.shape else None
         self.scores_idle = self._points is not None
         self._claims = Latest(cluster, weakly(self._sort))
         self._reserved: dict[str, VolumeReservation] = {}  # uid -> until bound or unreserved

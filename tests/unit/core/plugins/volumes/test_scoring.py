@@ -3,7 +3,7 @@
 from typing import Any
 
 from asched.core.config.args import UtilizationShapePoint
-from asched.core.plugins.scoring.requested_to_capacity_ratio import curve
+from asched.core.plugins.resources.scores import curve
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
 from asched.core.plugins.volumes.scoring import storage_scores
