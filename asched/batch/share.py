@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from asched.batch.backfill.reservations import Reservations
 from asched.batch.provisioning.book import Bookings, times
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import Reservations
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.validate_args import PERCENT_MAX
 from asched.core.cycle.context import SchedulerContext

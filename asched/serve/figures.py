@@ -11,11 +11,11 @@ from asched import names
 from asched.batch.backfill.causes import CAUSES as START_CAUSES
 from asched.batch.backfill.keeping import CHANGES as START_CHANGES
 from asched.batch.backfill.keeping import StartTimes
+from asched.batch.backfill.reservations import Reservations
 from asched.batch.provisioning.book import Bookings
 from asched.batch.provisioning.cycle import ProvisioningRequests
 from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT
 from asched.core.cluster.holds import HeldAmounts
-from asched.core.cluster.reservations import Reservations
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asched.batch.backfill.keeping import REPLAN_S, StartTimes
+from asched.batch.backfill.reservations import Reservations
 from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
-from asched.core.cluster.reservations import Reservations
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

@@ -5,14 +5,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from asched.batch.backfill.keeping import StartTimes, keep
-from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
-from asched.core.cluster.reservations import (
+from asched.batch.backfill.reservations import (
     POD_OWNER,
     NodeNeed,
     Reservation,
     Reservations,
     StartOrder,
 )
+from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from asched.batch.backfill.reservations import POD_OWNER, Reservation, Reservations
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import POD_OWNER, Reservation, Reservations
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.timestamp import rfc3339
 

@@ -15,18 +15,18 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import RESERVATION_MOVED, Change
-from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.ends import Ends
-from asched.core.cluster.gang import gang_of
-from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import (
+from asched.batch.backfill.ends import Ends
+from asched.batch.backfill.reservations import (
     CLONE,
     POD_OWNER,
     Reservation,
     Reservations,
     StartOrder,
 )
+from asched.core.cluster.changes import RESERVATION_MOVED, Change
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import gang_of
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.intake import FreedPlaces

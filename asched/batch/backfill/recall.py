@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from asched.batch.backfill.keeping import WAITING_MAX, StartTimes, owner_of
-from asched.core.cluster.reservations import Reservation, StartOrder
+from asched.batch.backfill.reservations import Reservation, StartOrder
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339

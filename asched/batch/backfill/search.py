@@ -18,7 +18,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from asched.batch.backfill.ends import Ends
 from asched.batch.backfill.keeping import StartTimes
+from asched.batch.backfill.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
 from asched.batch.groups.attempt import GroupAttempt, Result
 from asched.batch.groups.trial import let_go, pause_if_due, released, seen, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without
@@ -35,11 +37,9 @@ from asched.batch.placement.timeline import (
     rows_for,
 )
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.ends import Ends
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
 from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.hypothetical_gang import HypotheticalGang

@@ -33,6 +33,7 @@ from asched.batch.backfill.keeping import (
     owner_of,
 )
 from asched.batch.backfill.recall import start_text
+from asched.batch.backfill.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_share
 from asched.core.cluster.budget import OutOfTurn
@@ -40,7 +41,6 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError

@@ -1,4 +1,5 @@
-"""The in-tree plugins, one file each. To add a plugin, add its line to `PLUGINS`.
+"""The in-tree plugins, one file each; some of them are in `batch`, with their features. To add a
+plugin, add its line to `PLUGINS`.
 
 A plugin class declares its name, its extension points (its base classes), what it reads and what it
 registers for. Its constructor gets the parameters that it names: `args` (a record of
@@ -21,7 +22,7 @@ from asched.core.framework.points import Plugin
 
 Factory = Callable[[Any, Cluster], Plugin]
 
-#: Name (the same as the `name` of the class) -> module in this package.
+#: Name (the same as the `name` of the class) -> module, in this package or by its full name.
 PLUGINS: Final[dict[str, str]] = {
     "PrioritySort": "priority_sort",
     "SchedulingGates": "scheduling_gates",
@@ -43,9 +44,9 @@ PLUGINS: Final[dict[str, str]] = {
     "NodeVolumeLimits": "volumes.limits",
     "VolumeBinding": "volumes.binding",
     "VolumeZone": "volumes.zone",
-    "Backfill": "backfill",
+    "Backfill": "asched.batch.backfill.plugin",
     "CapacityScheduling": "capacity.plugin",
-    "CheckAndHold": "check_and_hold",
+    "CheckAndHold": "asched.batch.provisioning.plugin",
     "GangScheduling": "gang_scheduling",
     "TopologyPlacementGenerator": "topology_placement_generator",
     "PodGroupPodsCount": "pod_group_pods_count",
@@ -57,7 +58,9 @@ PLUGINS: Final[dict[str, str]] = {
 @cache
 def class_of(name: str) -> type[Plugin]:
     """The class of an in-tree plugin."""
-    found: type[Plugin] = getattr(import_module(f"{__name__}.{PLUGINS[name]}"), name)
+    module = PLUGINS[name]
+    path = module if module.startswith("asched.") else f"{__name__}.{module}"
+    found: type[Plugin] = getattr(import_module(path), name)
     assert found.name == name
     return found
 

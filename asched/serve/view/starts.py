@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from asched.batch.backfill.causes import named
-from asched.core.cluster.reservations import POD_OWNER, Reservations
+from asched.batch.backfill.reservations import POD_OWNER, Reservations
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339

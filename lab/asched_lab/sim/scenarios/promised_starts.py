@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from asched.batch.backfill.keeping import CHANGES, StartTimes
-from asched.core.cluster.reservations import Reservations
+from asched.batch.backfill.reservations import Reservations
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import Change
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch

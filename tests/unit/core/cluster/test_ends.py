@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.ends import (
+from asched.batch.backfill.ends import (
     DURATION,
     GRACE_S,
     LATE_S,
@@ -16,6 +15,7 @@ from asched.core.cluster.ends import (
     Ends,
     ExpectedEnd,
 )
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.model.decode import decode

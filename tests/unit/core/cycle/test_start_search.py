@@ -3,11 +3,11 @@
 from collections.abc import Generator
 from typing import Any
 
+from asched.batch.backfill.ends import DURATION, GRACE_S
+from asched.batch.backfill.reservations import NodeNeed, Reservation, StartOrder
 from asched.batch.backfill.search import FoundStart, search
 from asched.core.cluster.audit import recount
-from asched.core.cluster.ends import DURATION, GRACE_S
 from asched.core.cluster.facts import Seen
-from asched.core.cluster.reservations import NodeNeed, Reservation, StartOrder
 from asched.core.cycle.context import Attempt
 from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339

@@ -1,10 +1,10 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
+from asched.batch.backfill.ends import GRACE_S
 from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
+from asched.batch.backfill.reservations import Reservations
 from asched.core.cluster.audit import recount
-from asched.core.cluster.ends import GRACE_S
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cluster.reservations import Reservations
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from tests.plays.batch_stage import LABEL, Batch, lasting, room, two_full_nodes

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from asched.batch.provisioning.plugin import CheckAndHold
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
@@ -13,7 +14,6 @@ from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest
-from asched.core.plugins.check_and_hold import CheckAndHold
 from tests.builders import a_pod
 
 OURS = "check-and-hold.asched.dev"

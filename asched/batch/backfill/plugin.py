@@ -17,12 +17,12 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 from asched import names
+from asched.batch.backfill.ends import DURATION
+from asched.batch.backfill.reservations import Reservations
 from asched.core.cluster.changes import ASSIGNED_POD, RESERVATION_MOVED, Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.ends import DURATION
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.reservations import Reservations
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.framework.order_free import OrderFree

@@ -23,8 +23,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.batch.backfill.ends import Ends
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.ends import Ends
 from asched.core.cluster.nodes import ALL_ASPECTS, START_TIMES
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
