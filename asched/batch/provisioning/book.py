@@ -9,7 +9,7 @@ The node of a slot is in the request's status (`status.py`), so the slot is coun
 another status is written or its time is up. A pod of the request with a place elsewhere does not
 change the slots; once as many pods have places as there are slots, no slot is held any more.
 
-Each slot has an owner of its own in the ledger (`state/holds.py`), so that a pod that takes its
+Each slot has an owner of its own in the ledger (`cluster/holds.py`), so that a pod that takes its
 place costs one slot and not the request. The pod of a slot is derived from the pods that the
 cluster counts, so that a new process comes to the same result.
 

@@ -7,29 +7,16 @@
 Work whose size a tenant controls charges before each part. The caller must cache the result of a
 part, so that the attempt, started again, gets past it without cost; every slice then gets further.
 The first part of a slice is always granted, whatever its size: the longest turn is a slice and one
-such part.
+such part. Outside of the machine's turns there is no limit: tools and tests run to the end.
 
-Outside of the machine's turns there is no limit: tools and tests run to the end.
+`Sliced` is for work that precedes everything else, such as waking thousands of classes or moving
+all pods after a reload. It is a generator that yields after each small part, having noted its cost;
+no fact is processed and nothing is decided between its turns, so that its result is as if it ran at
+once. `ListParts` applies a long list: pods without a node wait until they can be applied in the
+order of their creation, deletions until the last part is known.
 
-Bounds  SLICE_STEPS per turn, SLICES_MAX slices per attempt, which then ends in an error: an
-        expensive pod delays no other.
-
-Work that precedes everything else, in slices: no fact is processed and nothing is decided
-between its turns, so that its result is as if it ran at once.
-
-    do(steps) ─> all of them, or as many as the budget allows ─> go_on() in the next turn, first
-
-Thousands of classes may be affected by one deleted pod, and a reload moves all waiting pods: such
-work is a generator that yields after each small part, having noted its cost.
-
-Outside of the machine's turns there is no limit: tools and tests run to the end.
-
-Lists in parts: which objects are applied at once, and which at the end.
-
-Pods without a node wait, because they are to be applied in the order of their creation; deletions
-wait until the last part is known.
-
-Bounds  a step handles LOOKED_AT_ONCE objects: a hundred thousand take 30 ms.
+Bounds  SLICE_STEPS per turn; SLICES_MAX slices per attempt, which then ends in an error;
+        LOOKED_AT_ONCE objects in a step: a hundred thousand take 30 ms.
 """
 
 import math

@@ -26,7 +26,7 @@ class HostPort(NamedTuple):
 class LabelSet:
     """A namespace with a set of labels: everything that selectors of pods can match.
 
-    `state/topology.py` maintains `counters`: those that count pods with these labels.
+    `topology.py` maintains `counters`: those that count pods with these labels.
     """
 
     __slots__ = ("__weakref__", "counters", "generation", "labels", "namespace", "number")

@@ -1,29 +1,21 @@
-"""Limit how long one turn runs cycles, by a clock or by the number of cycles of a recorded turn,
-and when a paused attempt may go on while other pods are due.
+"""What a turn of the machine does, and what has to wait for a later one.
+
+    Backlog         facts that arrived and are not applied yet: the rest of a long list, and all
+                    facts after it
+    ExclusiveTasks  tasks that paused while their records are incomplete (`Pause(is_alone=True)`):
+                    they go on before facts are taken in or decisions are made, one slice a turn
+    TurnLimit       how long cycles run: by a clock, or by the number of cycles of a recorded turn
+    ParkedAttempts  attempts that wait for open cycles: a pod that needs extenders while another
+                    pod's extender works; a second group, because two groups that reserve places
+                    could block each other; pods that join a group; and a group of thousands of
+                    pods until all of them are taken from the queue
+    PausedTasks     attempts that used up their slice; they go on while other pods are due, too
 
 The end of a turn determines which attempts come before which fact, so a replay has to know it. Two
 values suffice: how often the turn went on, and whether a paused attempt was allowed to go on.
 
-Tasks that paused while their records are incomplete. They go on before facts are taken in or
-decisions are made, one slice a turn, as the queue's own long work does (`state/budget.py`).
-
-    Pause(is_alone=True) ─> the turn ends ─> the next turn begins with it ─> and so on, until the
-                                                                             task ends or asks
-                                                                             for something else
-
-So no other task sees an incomplete state, and the driver can serve its sockets in between.
-
-Attempts that have to wait for open cycles.
-
-A pod that needs extenders waits while another pod's extender works. One group is tried at a time,
-because two groups that reserve places could block each other, and pods that join a group wait for
-its outcome. A group of thousands of pods waits until all of them are taken from the queue.
-
-Bounds  PARKED_MAX attempts; then no further pod is popped.
-
-Facts that arrived and are not applied yet: the rest of a long list, and all facts after it.
-
-Bounds  LISTED_PER_TURN objects of lists a turn.
+Bounds  LISTED_PER_TURN objects of lists a turn; PARKED_MAX parked attempts, beyond which no pod is
+        popped.
 """
 
 import math

@@ -114,7 +114,7 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
 
 
 class QueueSortPlugin(Plugin):
-    active_queue: Callable[[], Any] | None = None  # its own queue (`queue/active.py`)
+    active_queue: Callable[[], Any] | None = None  # its own queue (`queue/queued.py`)
 
     @abstractmethod
     def sort_key(self, pod: Pod, timestamp_s: float) -> Any:  # a comparable value

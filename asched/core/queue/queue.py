@@ -11,7 +11,7 @@
 A pod is in one of the first five by its key (namespace/name), in flight by its uid. Times are
 seconds; nothing blocks, and equal inputs give equal states.
 
-Bounds  one record per pod; those of `queued.py` and `lane.py`. Changes for thousands of classes
+Bounds  one record per pod; those of `queued.py`. Changes for thousands of classes
         or pods are `sliced`: the machine goes on with them in later turns, before other facts and
         attempts; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go

@@ -22,7 +22,7 @@ would cost milliseconds. An extra event costs the filters of an attempt, and sav
 upstream's hints would not have caused either.
 
 Bounds  LOOKS_MAX dry runs for round_ change. One change may concern a hundred thousand classes; the
-        caller may stop after each of them (`state/budget.py`).
+        caller may stop after each of them (`cluster/budget.py`).
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """

@@ -2,7 +2,7 @@
 
 A rule selects calls and names an action; `count` ends it after so many hits, `rate` lets it hit a
 seeded share of the calls. A rule by name (`NAMES`, `asched apiserver --fault NAME=RATE`, and PUT of
-`PATH`) is one of these with its method, status and seconds; `lab/sim/faults.py` has the same faults
+`PATH`) is one of these with its method, status and seconds; `sim/faults.py` has the same faults
 in virtual time, with the same answers.
 
 Faults of a request, before or instead of its handling:

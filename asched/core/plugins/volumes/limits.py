@@ -5,7 +5,7 @@ Rejects   a node on which the driver's volumes there and the pod's new ones exce
 Retry     a CSINode appears or allows more; a pod with volumes leaves its node; a claim of the pod
           appears; an attachment is deleted.
 Cost      per driver of the pod one comparison of columns; volumes in use are counted as they come
-          and go (`state/volumes.py`).
+          and go (`cluster/volumes.py`).
 Quirk     a volume that is attached, but used by no pod there, counts twice if this pod wants it.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """
