@@ -9,8 +9,9 @@ is counted in the same columns as placed and assumed pods, so that every decisio
 not a pod, so that it cannot be evicted. A held place is either amounts (`HeldAmounts`) or a future
 pod (a `PodInfo`), which then also counts in volumes, topology and the usage of its namespace.
 
-The book of requests (`batch/provisioning/book.py`) decides about holds. This class only marks owners to
-be checked (`touched`): their node was deleted, or other pods use their room. Holds do not expire.
+The book of requests (`batch/provisioning/book.py`) decides about holds. This class only marks
+owners to be checked (`touched`): their node was deleted, or other pods use their room. Holds do not
+expire.
 
 Bounds  one hold per owner, one place per owner, node and pod or set of amounts.
 

@@ -15,9 +15,9 @@ its users, a terminating pod counts). "As a fact" is for all other questions: it
 the fact would.
 
 The block must not let other work run: facts that arrive must find the real state.
-(`batch/groups/preemption.py` is cut into slices between which no fact is processed and nothing is decided,
-and `Cluster.is_supposed` is set for readers.) A place that is reserved while other work runs, as a
-gang's, is not a supposition but an assumed pod.
+(`batch/groups/preemption.py` is cut into slices between which no fact is processed and nothing is
+decided, and `Cluster.is_supposed` is set for readers.) A place that is reserved while other work
+runs, as a gang's, is not a supposition but an assumed pod.
 """
 
 from collections.abc import Callable, Iterable
