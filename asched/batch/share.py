@@ -12,8 +12,7 @@ from asched.batch.backfill.reservations import Reservations
 from asched.batch.provisioning.book import Bookings, times
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
-from asched.core.config.args import CheckAndHoldArgs
-from asched.core.config.validate_args import PERCENT_MAX
+from asched.core.config.args import PERCENT_MAX, CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import PODS, written
 

@@ -12,7 +12,7 @@ start before its own end fits all the time.
 It restricts later pods: those of lower and of the same priority, except the classes it is made for.
 Expected ends change with time, so `tick` must be called once a turn.
 
-Bounds  RESERVATIONS_MAX of `validate_args.py`; one entry per node of each.
+Bounds  RESERVATIONS_MAX of `args.py`; one entry per node of each.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -17,8 +17,7 @@ from asched.batch.provisioning import status as request_status
 from asched.batch.provisioning.book import PODS_MAX, Bookings
 from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
-from asched.core.config.args import CheckAndHoldArgs
-from asched.core.config.validate_args import HOLD_S_MAX, PERCENT_MAX
+from asched.core.config.args import HOLD_S_MAX, PERCENT_MAX, CheckAndHoldArgs
 from asched.core.model.provisioning import ProvisioningRequest
 
 LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")

@@ -1,16 +1,28 @@
 """Args of the in-tree plugins: one frozen record for each `<Plugin>Args` kind of the v1 API.
 
-Rules   a record's own defaults are kube-scheduler 1.36's, with its default feature gates;
-        a range is checked in `validate.py`, never here; durations are whole nanoseconds.
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go
+Rules   a record's own defaults are kube-scheduler 1.36's, with its default feature gates; what a
+        field declares is said in `fields.py`; checks that a range cannot express are in
+        `validate_args.py`; durations are whole nanoseconds.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go,
+        k8s.io/api/core/v1
 """
 
+import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
-import msgspec
-
-from asched import names
+from asched.core.config.fields import (
+    ConfigDocument,
+    ConfigRecord,
+    FieldMark,
+    Int32,
+    Int64,
+    MapOf,
+    OptionalDuration,
+    Scalar,
+    ValueRange,
+)
+from asched.core.model.timestamp import NS_PER_SECOND
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -18,35 +30,49 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
 
+PERCENT_MAX: Final = 100
+#: A day.
+HOLD_S_MAX: Final = 86_400
+#: Each reservation costs one pass over its nodes for every attempt that it affects.
+RESERVATIONS_MAX: Final = 64
+HORIZON_S_MAX: Final = 31 * 86_400
+SHAPE_SCORE_MAX: Final = 10
+_PERCENT: Final = ValueRange(0, PERCENT_MAX)
+_SHARE: Final = ValueRange(1, PERCENT_MAX)
+_NOT_NEGATIVE: Final = ValueRange(0, math.inf, "must not be negative")
 
-class ResourceSpec(msgspec.Struct, frozen=True):
+
+class ResourceSpec(ConfigRecord, frozen=True):
     """A resource that counts in a score, and its weight."""
 
     name: str = ""
-    weight: int = 1
+    weight: Annotated[Int64, FieldMark.ZERO_IS_ABSENT] = 1
 
 
-class UtilizationShapePoint(msgspec.Struct, frozen=True):
+class UtilizationShapePoint(ConfigRecord, frozen=True):
     """One corner of a piecewise linear function: utilization 0..100 in per cent, score 0..10."""
 
-    utilization: int = 0
-    score: int = 0
+    utilization: Annotated[Int32, _PERCENT] = 0
+    score: Annotated[Int32, ValueRange(0, SHAPE_SCORE_MAX)] = 0
 
 
 CPU_AND_MEMORY: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+_Resources = Annotated[tuple[ResourceSpec, ...], FieldMark.ZERO_IS_ABSENT]
 
 
-class RequestedToCapacityRatio(msgspec.Struct, frozen=True):
+class RequestedToCapacityRatio(ConfigRecord, frozen=True):
     """The function used by the strategy of that name."""
+
+    go_name: ClassVar[str] = "RequestedToCapacityRatioParam"
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
-class ScoringStrategy(msgspec.Struct, frozen=True):
-    """How NodeResourcesFit scores."""
+class ScoringStrategy(ConfigRecord, frozen=True):
+    """How NodeResourcesFit scores; a strategy without a type is rejected."""
 
-    type: str = LEAST_ALLOCATED
-    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    type: Annotated[str, Scalar.STRATEGY_TYPE, FieldMark.OMIT_EMPTY] = ""
+    resources: _Resources = CPU_AND_MEMORY
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
@@ -54,114 +80,104 @@ class ScoringStrategy(msgspec.Struct, frozen=True):
 NO_STRATEGY: Final = ScoringStrategy("", ())
 
 
-class NodeResourcesFitArgs(msgspec.Struct, frozen=True):
-    """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
+class AddedRequirement(ConfigRecord, frozen=True):
+    """One expression of a node selector term."""
 
-    ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
-    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    go_name: ClassVar[str] = "NodeSelectorRequirement"
 
-
-class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
-    """The resources whose utilization should be balanced; every weight must be 1."""
-
-    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    key: str = ""
+    operator: Annotated[str, Scalar.NODE_OPERATOR] = ""
+    values: tuple[str, ...] = ()
 
 
-class NodeAffinityArgs(msgspec.Struct, frozen=True):
-    """`added_affinity` is the v1.NodeAffinity as written, validated, or None."""
+class AddedTerm(ConfigRecord, frozen=True):
+    """Expressions that must all match."""
 
-    added_affinity: Mapping[str, Any] | None = None
+    go_name: ClassVar[str] = "NodeSelectorTerm"
+
+    match_expressions: tuple[AddedRequirement, ...] = ()
+    match_fields: tuple[AddedRequirement, ...] = ()
 
 
-class DefaultSpreadConstraint(msgspec.Struct, frozen=True):
+class AddedSelector(ConfigRecord, frozen=True):
+    """Terms, one of which must match."""
+
+    go_name: ClassVar[str] = "NodeSelector"
+
+    node_selector_terms: Annotated[tuple[AddedTerm, ...] | None, FieldMark.PRINTED] = None
+
+
+class AddedPreference(ConfigRecord, frozen=True):
+    """A term that adds its weight to a node's score."""
+
+    go_name: ClassVar[str] = "PreferredSchedulingTerm"
+
+    weight: Int32 = 0
+    preference: AddedTerm = AddedTerm()
+
+
+class AddedAffinity(ConfigRecord, frozen=True):
+    """The node affinity of a pod."""
+
+    go_name: ClassVar[str] = "NodeAffinity"
+
+    required_during_scheduling_ignored_during_execution: AddedSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[AddedPreference, ...] = ()
+
+
+class ConstraintRequirement(ConfigRecord, frozen=True):
+    """One expression of a label selector."""
+
+    go_name: ClassVar[str] = "LabelSelectorRequirement"
+
+    key: str = ""
+    operator: Annotated[str, Scalar.LABEL_OPERATOR] = ""
+    values: tuple[str, ...] = ()
+
+
+class ConstraintSelector(ConfigRecord, frozen=True):
+    """A label selector."""
+
+    go_name: ClassVar[str] = "LabelSelector"
+
+    match_labels: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
+    match_expressions: tuple[ConstraintRequirement, ...] = ()
+
+
+class DefaultSpreadConstraint(ConfigRecord, frozen=True):
     """A default constraint; `label_selector` must stay None, it is derived for each pod."""
 
-    max_skew: int = 0
+    go_name: ClassVar[str] = "TopologySpreadConstraint"
+
+    max_skew: Int32 = 0
     topology_key: str = ""
-    when_unsatisfiable: str = ""
-    label_selector: Mapping[str, Any] | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str | None = None
-    node_taints_policy: str | None = None
+    when_unsatisfiable: Annotated[str, Scalar.SPREAD_ACTION] = ""
+    label_selector: Annotated[Mapping[str, Any] | None, ConstraintSelector, FieldMark.RAW] = None
+    min_domains: Annotated[int | None, Scalar.INT32] = None
+    node_affinity_policy: Annotated[str | None, Scalar.INCLUSION_POLICY] = None
+    node_taints_policy: Annotated[str | None, Scalar.INCLUSION_POLICY] = None
     match_label_keys: tuple[str, ...] = ()
 
 
-class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
-    """`System` means upstream's two built-in constraints, `List` those in `default_constraints`."""
-
-    default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
-    defaulting_type: str = SYSTEM_DEFAULTING
+class PluginArgs(ConfigDocument, frozen=True):
+    """Args of an in-tree plugin; the kind is called `<plugin>Args`."""
 
 
-class InterPodAffinityArgs(msgspec.Struct, frozen=True):
-    """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
-
-    hard_pod_affinity_weight: int = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-
-class VolumeBindingArgs(msgspec.Struct, frozen=True):
-    """`shape` None: not set; it needs the gate StorageCapacityScoring."""
-
-    bind_timeout_s: int = 600
-    shape: tuple[UtilizationShapePoint, ...] | None = None
-
-
-class DynamicResourcesArgs(msgspec.Struct, frozen=True):
-    """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
-
-    filter_timeout_ns: int | None = 10_000_000_000
-    binding_timeout_ns: int | None = 600_000_000_000
-
-
-class DefaultPreemptionArgs(msgspec.Struct, frozen=True):
-    """How many candidate nodes a dry run covers: the larger of a share and a number."""
-
-    min_candidate_nodes_percentage: int = 10
-    min_candidate_nodes_absolute: int = 100
-
-
-class CoschedulingArgs(msgspec.Struct, frozen=True):
-    """The args of kubernetes-sigs/scheduler-plugins, and one of our own: whether asched writes the
-    status of PodGroups. `pod_group_reject_percentage` has no effect: no pod waits at Permit.
-    """
-
-    permit_waiting_time_s: int = 60
-    pod_group_backoff_s: int = 0
-    pod_group_reject_percentage: int = 10
-    status_controller: bool = True
-
-
-class CheckAndHoldArgs(msgspec.Struct, frozen=True):
-    """Our own: the ProvisioningClass to serve, how long the places of an accepted request are
-    reserved at most, which share of the cluster the requests of a namespace may reserve, and the
-    priority of reserved places: pods above it may preempt them. `keep_nodes`: autoscalers are kept
-    from removing nodes with such places.
-    """
-
-    provisioning_class_name: str = "check-and-hold.asched.dev"
-    hold_s: int = 600
-    max_namespace_percentage: int = 10
-    priority: int = 0
-    keep_nodes: bool = False
-
-
-class BackfillArgs(msgspec.Struct, frozen=True):
+class BackfillArgs(PluginArgs, frozen=True):
     """Our own: how many waiting gangs and pods get a reserved start, how far ahead it may be, which
     share of the cluster a namespace may reserve, whether a start may rely on ends that are not
     enforced, and on the duration of equal pods. The largest number of reservations of all profiles
     counts.
     """
 
-    reservations: int = 1
-    horizon_s: int = 86_400
-    max_namespace_percentage: int = 10
+    reservations: Annotated[Int32, ValueRange(1, RESERVATIONS_MAX)] = 1
+    horizon_s: Annotated[Int64, ValueRange(1, HORIZON_S_MAX)] = 86_400
+    max_namespace_percentage: Annotated[Int64, _SHARE] = 10
     soft_ends: bool = False
     learn_durations: bool = False
 
 
-class CapacitySchedulingArgs(msgspec.Struct, frozen=True):
+class CapacitySchedulingArgs(PluginArgs, frozen=True):
     """Our own: whether a namespace within its min is admitted although other namespaces have
     borrowed the rest, and whether asched writes the status of ElasticQuotas. scheduler-plugins has
     no such args: it rejects such a pod, and has a controller of its own for the status.
@@ -171,54 +187,112 @@ class CapacitySchedulingArgs(msgspec.Struct, frozen=True):
     status_controller: bool = True
 
 
-PluginArgs = (
-    NodeResourcesFitArgs
-    | NodeResourcesBalancedAllocationArgs
-    | NodeAffinityArgs
-    | PodTopologySpreadArgs
-    | InterPodAffinityArgs
-    | VolumeBindingArgs
-    | DynamicResourcesArgs
-    | DefaultPreemptionArgs
-    | CoschedulingArgs
-    | CheckAndHoldArgs
-    | CapacitySchedulingArgs
-    | BackfillArgs
-)
+class CheckAndHoldArgs(PluginArgs, frozen=True):
+    """Our own: the ProvisioningClass to serve, how long the places of an accepted request are
+    reserved at most, which share of the cluster the requests of a namespace may reserve, and the
+    priority of reserved places: pods above it may preempt them. `keep_nodes`: autoscalers are kept
+    from removing nodes with such places.
+    """
 
-#: The in-tree plugins that have args; each kind is called `<plugin>Args`.
-ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
-    names.BACKFILL: BackfillArgs,
-    names.CAPACITY_SCHEDULING: CapacitySchedulingArgs,
-    names.CHECK_AND_HOLD: CheckAndHoldArgs,
-    names.COSCHEDULING: CoschedulingArgs,
-    names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
-    names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
-    names.INTER_POD_AFFINITY: InterPodAffinityArgs,
-    names.NODE_AFFINITY: NodeAffinityArgs,
-    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs,
-    names.NODE_RESOURCES_FIT: NodeResourcesFitArgs,
-    names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs,
-    names.VOLUME_BINDING: VolumeBindingArgs,
-}
+    provisioning_class_name: str = "check-and-hold.asched.dev"
+    hold_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 600
+    max_namespace_percentage: Annotated[Int32, _SHARE] = 10
+    priority: Int32 = 0
+    keep_nodes: bool = False
 
-#: Args of the internal version: Go's zero values, since no defaults are applied.
-BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
-    names.BACKFILL: BackfillArgs(),
-    names.CAPACITY_SCHEDULING: CapacitySchedulingArgs(),
-    names.CHECK_AND_HOLD: CheckAndHoldArgs(),
-    names.COSCHEDULING: CoschedulingArgs(0, 0, 0),
-    names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
-    names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),
-    names.INTER_POD_AFFINITY: InterPodAffinityArgs(0),
-    names.NODE_AFFINITY: NodeAffinityArgs(),
-    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs(()),
-    names.NODE_RESOURCES_FIT: NodeResourcesFitArgs(scoring_strategy=NO_STRATEGY),
-    names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs(defaulting_type=""),
-    names.VOLUME_BINDING: VolumeBindingArgs(0),
-}
+
+class CoschedulingArgs(PluginArgs, frozen=True):
+    """The args of kubernetes-sigs/scheduler-plugins, and one of our own: whether asched writes the
+    status of PodGroups. `pod_group_reject_percentage` has no effect: no pod waits at Permit.
+    """
+
+    permit_waiting_time_s: Annotated[Int64, _NOT_NEGATIVE] = 60
+    pod_group_backoff_s: Annotated[Int64, _NOT_NEGATIVE] = 0
+    pod_group_reject_percentage: Annotated[Int32, _PERCENT] = 10
+    status_controller: bool = True
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """How many candidate nodes a dry run covers: the larger of a share and a number."""
+
+    min_candidate_nodes_percentage: Annotated[Int32, _PERCENT] = 10
+    min_candidate_nodes_absolute: Annotated[Int32, ValueRange(0, math.inf)] = 100
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True):
+    """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
+
+    filter_timeout_ns: Annotated[OptionalDuration, FieldMark.PRINTED] = 10 * NS_PER_SECOND
+    binding_timeout_ns: OptionalDuration = 600 * NS_PER_SECOND
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
+
+    hard_pod_affinity_weight: Annotated[Int32, _PERCENT] = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(PluginArgs, frozen=True):
+    """`added_affinity` is the v1.NodeAffinity as written, validated, or None."""
+
+    added_affinity: Annotated[Mapping[str, Any] | None, AddedAffinity, FieldMark.RAW] = None
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
+    """The resources whose utilization should be balanced; every weight must be 1."""
+
+    resources: _Resources = CPU_AND_MEMORY
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
+    """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED)
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
+    """`System` means upstream's two built-in constraints, `List` those in `default_constraints`."""
+
+    default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
+    defaulting_type: Annotated[
+        str, Scalar.DEFAULTING_TYPE, FieldMark.ZERO_IS_ABSENT, FieldMark.OMIT_EMPTY
+    ] = SYSTEM_DEFAULTING
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True):
+    """`shape` None: not set; it needs the gate StorageCapacityScoring."""
+
+    bind_timeout_s: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
 def kind_of_args(plugin: str) -> str:
     """The kind of an args document of this plugin."""
     return f"{plugin}Args"
+
+
+#: The in-tree plugins that have args, with the args of the internal version: Go's zero values,
+#: since no defaults are applied.
+BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    type(args).__name__.removesuffix("Args"): args
+    for args in (
+        BackfillArgs(),
+        CapacitySchedulingArgs(),
+        CheckAndHoldArgs(),
+        CoschedulingArgs(0, 0, 0),
+        DefaultPreemptionArgs(0, 0),
+        DynamicResourcesArgs(None, None),
+        InterPodAffinityArgs(0),
+        NodeAffinityArgs(),
+        NodeResourcesBalancedAllocationArgs(()),
+        NodeResourcesFitArgs(scoring_strategy=NO_STRATEGY),
+        PodTopologySpreadArgs(defaulting_type=""),
+        VolumeBindingArgs(0),
+    )
+}
+ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    plugin: type(args) for plugin, args in BARE_ARGS.items()
+}

@@ -16,10 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.fields import (
+    INT_LIMITS,
+    TYPE_META,
+    ConfigRecord,
+    DeclaredField,
+    ListOf,
+    Scalar,
+    Type,
+    allowed_fields,
+    record_name,
+    type_name,
+)
 from asched.core.config.legacy import VERSIONS, is_legacy
 from asched.core.config.problem import (
     Path,
@@ -32,19 +43,7 @@ from asched.core.config.problem import (
     quoted,
 )
 from asched.core.config.scalars import single, value_of
-from asched.core.config.schema import (
-    INT_LIMITS,
-    KINDS,
-    REMOVED_FIELDS,
-    TYPE_META,
-    ListOf,
-    MapOf,
-    Scalar,
-    Struct,
-    Type,
-    type_name,
-)
-from asched.core.config.v1 import API_GROUP, API_VERSION, KIND
+from asched.core.config.v1 import API_GROUP, API_VERSION, KIND, KINDS, REMOVED_FIELDS
 
 INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
 #: Location of upstream's scheme; its message has the file and line of upstream's source.
@@ -165,7 +164,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
             return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
         # The internal version has no file format: all other fields are unknown.
-        _struct(document, replace(KINDS[KIND], fields=TYPE_META), (), "", faults)
+        _record(document, KINDS[KIND], TYPE_META, (), "", faults)
         return {}, faults.found
     if version != API_VERSION or kind not in KINDS:
         hint = "" if kind in KINDS else did_you_mean(kind, [KIND])
@@ -175,7 +174,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
             hint = f"write it as {API_VERSION}; {', '.join(VERSIONS)} are read, too"
         faults.add(unregistered(version, kind), ("apiVersion",), Severity.ABORT, hint)
         return {}, faults.found
-    checked = _struct(document, KINDS[kind], (), "", faults)
+    checked = _record(document, KINDS[kind], allowed_fields(KINDS[kind]), (), "", faults)
     problems = faults.found
     if kind == KIND:
         problems += _nested(checked)
@@ -232,8 +231,8 @@ def decode_args(
         faults.add(unregistered(version, kind), ("kind",), Severity.ABORT, hint)
         return {}, faults.found
     is_internal = version == INTERNAL_VERSION
-    declared = replace(KINDS[kind], fields=TYPE_META) if is_internal else KINDS[kind]
-    checked = _struct(given or {}, declared, (), "", faults)
+    allowed = TYPE_META if is_internal else allowed_fields(KINDS[kind])
+    checked = _record(given or {}, KINDS[kind], allowed, (), "", faults)
     if kind != expected and not any(p.severity for p in faults.found):
         text = (
             f"{where}args for plugin {plugin} were not of type {expected}.{API_GROUP}, "
@@ -248,29 +247,33 @@ def decode_args(
     return BareArgs(checked) if is_internal else checked, faults.found
 
 
-def _struct(
-    value: Mapping[str, Any], declared: Struct, path: Path, dotted: str, faults: _Faults
+def _record(
+    value: Mapping[str, Any],
+    record: type[ConfigRecord],
+    allowed: Mapping[str, DeclaredField],
+    path: Path,
+    dotted: str,
+    faults: _Faults,
 ) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     seen: set[str] = set()
     for key, item in _pairs(value):
         item_path = (*path, key)
-        if key in seen and key in declared.fields:
+        field = allowed.get(key)
+        if key in seen and field:
             text = f"duplicate field {quoted(path_text(item_path))}"
             faults.add(text, item_path, Severity.STRICT)
         seen.add(key)
-        if key not in declared.fields:
-            hint = REMOVED_FIELDS.get(key) or did_you_mean(key, list(declared.fields))
-            faults.add(
-                f"unknown field {quoted(path_text(item_path))}", item_path, Severity.STRICT, hint
-            )
+        if field is None:
+            hint = REMOVED_FIELDS.get(key) or did_you_mean(key, allowed)
+            text = f"unknown field {quoted(path_text(item_path))}"
+            faults.add(text, item_path, Severity.STRICT, hint)
             continue
-        kind = declared.fields[key]
-        if item is None and kind is not Scalar.DURATION:
+        if item is None and field.type is not Scalar.DURATION:
             continue
-        name = f"{declared.embedded[key]}.{key}" if key in declared.embedded else key
-        inner = f"{dotted}.{name}" if dotted else name
-        checked[key] = _value(item, kind, item_path, (declared.name, inner), faults)
+        inner = ".".join(part for part in (dotted, field.embedded, key) if part)
+        at = (record_name(record), inner)
+        checked[key] = _value(item, field.type, item_path, at, faults)
     return checked
 
 
@@ -285,11 +288,11 @@ def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: 
             else _value("" if item is None else item, declared.item, (*path, i), at, faults)
             for i, item in enumerate(value)
         ]
-    if isinstance(declared, Struct | MapOf):
+    if not isinstance(declared, Scalar):
         if not isinstance(value, Mapping):
             return _mismatch(value, declared, path, at, faults, {})
-        if isinstance(declared, Struct):
-            return _struct(value, declared, path, at[1], faults)
+        if isinstance(declared, type):
+            return _record(value, declared, allowed_fields(declared), path, at[1], faults)
         return {
             key: _value("" if item is None else item, declared.item, (*path, key), at, faults)
             for key, item in value.items()

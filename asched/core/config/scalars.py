@@ -91,13 +91,19 @@ def key_of(text: str) -> str:
 
 def _short(value: float) -> str:
     """A float as a key: the shortest digits that identify a 32-bit float."""
-    if not math.isfinite(value):
-        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if math.isnan(value):
+        return ".nan"
     nearest = single(value)
     if not math.isfinite(nearest):
         return ".inf" if value > 0 else "-.inf"
+    return short_float(shortest_single(nearest))
+
+
+def shortest_single(value: float) -> float:
+    """The number of the fewest digits that is the same 32-bit float."""
+    nearest = single(value)
     shown = (float(f"{nearest:.{digits}g}") for digits in range(1, FLOAT32_DIGITS_MAX + 1))
-    return short_float(next(number for number in shown if single(number) == nearest))
+    return next(number for number in shown if single(number) == nearest)
 
 
 def short_float(value: float) -> str:

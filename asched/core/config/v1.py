@@ -2,20 +2,31 @@
 
 Rules   a record's own defaults are kube-scheduler 1.36's defaults, so that
         `SchedulerConfiguration()` with one default profile is a minimal file
-        (`core.config.defaults.default_profile`); durations are whole nanoseconds (`_ns`), as in Go,
-        so that no text is ever rounded; args of a plugin that is not in tree are the mapping that
-        the user wrote.
-Bounds  none: a document is read once, its size is the file's.
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go
+        (`core.config.defaults.default_profile`); what a field declares is said in `fields.py`;
+        durations are whole nanoseconds (`_ns`), as in Go, so that no text is ever rounded; args of
+        a plugin that is not in tree are the mapping that the user wrote.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go,
+        k8s.io/component-base/config/v1alpha1
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, cast
 
 import msgspec
 
 from asched import names
-from asched.core.config.args import PluginArgs
+from asched.core.config.args import ARGS_TYPES, PluginArgs, kind_of_args
+from asched.core.config.fields import (
+    ConfigDocument,
+    ConfigRecord,
+    Duration,
+    EmbeddedIn,
+    FieldMark,
+    Float32,
+    Int32,
+    Int64,
+    Scalar,
+)
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.timestamp import NS_PER_SECOND
 
@@ -36,15 +47,23 @@ POD_GROUP_POST_FILTER: Final = "podGroupPostFilter"
 #: Those of newer minor versions: point -> the rule that brings it (`versions.py`).
 LATER_POINTS: Final = {POD_GROUP_POST_FILTER: "pod-group-post-filter-is-configured"}
 
+_Text = Annotated[str, FieldMark.OMIT_EMPTY]
+_Bool = Annotated[bool, FieldMark.OMIT_EMPTY]
+_Bytes = Annotated[bytes, Scalar.BYTES, FieldMark.OMIT_EMPTY]
+_TextOrDefault = Annotated[str, FieldMark.ZERO_IS_ABSENT]
+_DEBUGGING: Final = EmbeddedIn("DebuggingConfiguration")
 
-class PluginEntry(msgspec.Struct, frozen=True):
+
+class PluginEntry(ConfigRecord, frozen=True):
     """One entry of an `enabled` or `disabled` list; weight 0 is "not set"."""
 
+    go_name: ClassVar[str] = "Plugin"
+
     name: str = ""
-    weight: int = 0
+    weight: Int32 = 0
 
 
-class PluginSet(msgspec.Struct, frozen=True):
+class PluginSet(ConfigRecord, frozen=True):
     """What one extension point (or multiPoint) enables and disables, in the order written."""
 
     enabled: tuple[PluginEntry, ...] = ()
@@ -52,16 +71,26 @@ class PluginSet(msgspec.Struct, frozen=True):
 
 
 NO_PLUGINS: Final = PluginSet()
+#: The sets of a profile as a record: one field for each point.
+Plugins: Final = cast(
+    "type[ConfigRecord]",
+    msgspec.defstruct(
+        "Plugins",
+        [(point, PluginSet, NO_PLUGINS) for point in (*POINTS, *LATER_POINTS, MULTI_POINT)],
+        bases=(ConfigRecord,),
+        frozen=True,
+    ),
+)
 
 
-class PluginConfig(msgspec.Struct, frozen=True):
+class PluginConfig(ConfigRecord, frozen=True):
     """Args of one plugin: a record of `core.config.args`, a raw mapping, or None."""
 
     name: str = ""
-    args: PluginArgs | Mapping[str, Any] | None = None
+    args: Annotated[PluginArgs | Mapping[str, Any] | None, FieldMark.PRINTED] = None
 
 
-class KubeSchedulerProfile(msgspec.Struct, frozen=True):
+class KubeSchedulerProfile(ConfigRecord, frozen=True):
     """A scheduler name and the plugins that schedule its pods.
 
     `plugins` maps each of POINTS and multiPoint to its set, with defaults merged; an absent point
@@ -70,11 +99,11 @@ class KubeSchedulerProfile(msgspec.Struct, frozen=True):
 
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
     #: 0..100; 0 is adaptive; None uses the configuration's own value.
-    percentage_of_nodes_to_score: int | None = None
-    plugins: Mapping[str, PluginSet] = msgspec.field(default_factory=dict)
-    plugin_configs: tuple[PluginConfig, ...] = ()
+    percentage_of_nodes_to_score: Annotated[int | None, Scalar.INT32] = None
+    plugins: Annotated[Mapping[str, PluginSet], Plugins] = msgspec.field(default_factory=dict)
+    plugin_configs: Annotated[tuple[PluginConfig, ...], "pluginConfig"] = ()
     #: Legacy Policy's alwaysCheckAllPredicates: the remaining filters run on a rejected node, too.
-    always_check_all_filters: bool = False
+    always_check_all_filters: Annotated[bool, FieldMark.OWN] = False
 
     @property
     def plugin_config(self) -> dict[str, PluginArgs | Mapping[str, Any] | None]:
@@ -85,16 +114,19 @@ class KubeSchedulerProfile(msgspec.Struct, frozen=True):
         return self.plugins.get(point, NO_PLUGINS)
 
 
-class LeaderElection(msgspec.Struct, frozen=True):
+class LeaderElection(ConfigRecord, frozen=True):
     """Timing of leader election, and its Lease."""
 
+    go_name: ClassVar[str] = "LeaderElectionConfiguration"
+    package: ClassVar[str] = "v1alpha1"
+
     leader_elect: bool = True
-    lease_duration_ns: int = 15 * NS_PER_SECOND
-    renew_deadline_ns: int = 10 * NS_PER_SECOND
-    retry_period_ns: int = 2 * NS_PER_SECOND
-    resource_lock: str = "leases"
-    resource_name: str = "kube-scheduler"
-    resource_namespace: str = "kube-system"
+    lease_duration_ns: Duration = 15 * NS_PER_SECOND
+    renew_deadline_ns: Duration = 10 * NS_PER_SECOND
+    retry_period_ns: Duration = 2 * NS_PER_SECOND
+    resource_lock: _TextOrDefault = "leases"
+    resource_name: _TextOrDefault = "kube-scheduler"
+    resource_namespace: _TextOrDefault = "kube-system"
 
     @property
     def lease_duration_s(self) -> float:
@@ -109,73 +141,92 @@ class LeaderElection(msgspec.Struct, frozen=True):
         return self.retry_period_ns / NS_PER_SECOND
 
 
-class ClientConnection(msgspec.Struct, frozen=True):
+class ClientConnection(ConfigRecord, frozen=True):
     """The connection to the API server."""
+
+    go_name: ClassVar[str] = "ClientConnectionConfiguration"
+    package: ClassVar[str] = "v1alpha1"
 
     kubeconfig: str = ""
     accept_content_types: str = ""
-    content_type: str = "application/vnd.kubernetes.protobuf"
+    content_type: _TextOrDefault = "application/vnd.kubernetes.protobuf"
     #: Requests per second; negative is unlimited.
-    qps: float = 50
-    burst: int = 100
+    qps: Annotated[Float32, FieldMark.ZERO_IS_ABSENT] = 50
+    burst: Annotated[Int32, FieldMark.ZERO_IS_ABSENT] = 100
 
 
-class ExtenderTLSConfig(msgspec.Struct, frozen=True):
+class ExtenderTLSConfig(ConfigRecord, frozen=True):
     """TLS of one extender; `*_data` are the decoded bytes and take precedence over the files."""
 
-    insecure: bool = False
-    server_name: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    ca_file: str = ""
-    cert_data: bytes = b""
-    key_data: bytes = b""
-    ca_data: bytes = b""
+    insecure: _Bool = False
+    server_name: _Text = ""
+    cert_file: _Text = ""
+    key_file: _Text = ""
+    ca_file: _Text = ""
+    cert_data: _Bytes = b""
+    key_data: _Bytes = b""
+    ca_data: _Bytes = b""
 
 
-class ExtenderManagedResource(msgspec.Struct, frozen=True):
+class ExtenderManagedResource(ConfigRecord, frozen=True):
     """An extended resource that an extender manages."""
 
     name: str = ""
-    ignored_by_scheduler: bool = False
+    ignored_by_scheduler: _Bool = False
 
 
-class Extender(msgspec.Struct, frozen=True):
+class Extender(ConfigRecord, frozen=True):
     """An HTTP extender; an empty verb disables that capability."""
 
     url_prefix: str = ""
-    filter_verb: str = ""
-    preempt_verb: str = ""
-    prioritize_verb: str = ""
-    bind_verb: str = ""
-    weight: int = 0
-    enable_https: bool = False
+    filter_verb: _Text = ""
+    preempt_verb: _Text = ""
+    prioritize_verb: _Text = ""
+    weight: Annotated[Int64, FieldMark.OMIT_EMPTY] = 0
+    bind_verb: _Text = ""
+    enable_https: Annotated[_Bool, "enableHTTPS"] = False
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout_ns: int = 5 * NS_PER_SECOND
-    node_cache_capable: bool = False
+    http_timeout_ns: Duration = 5 * NS_PER_SECOND
+    node_cache_capable: _Bool = False
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
-    ignorable: bool = False
+    ignorable: _Bool = False
 
     @property
     def http_timeout_s(self) -> float:
         return self.http_timeout_ns / NS_PER_SECOND
 
 
-class SchedulerConfiguration(msgspec.Struct, frozen=True):
+class SchedulerConfiguration(ConfigDocument, frozen=True):
     """The whole document; `core.config.validate` checks it."""
 
+    go_name: ClassVar[str] = KIND
+
     #: Goroutines in upstream; in asched the maximum number of concurrent calls.
-    parallelism: int = 16
+    parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
-    enable_profiling: bool = True
-    enable_contention_profiling: bool = True
+    enable_profiling: Annotated[bool, _DEBUGGING] = True
+    enable_contention_profiling: Annotated[bool, _DEBUGGING] = True
     #: 0..100; 0 is adaptive.
-    percentage_of_nodes_to_score: int = 0
-    pod_initial_backoff_s: int = 1
-    pod_max_backoff_s: int = 10
-    delay_cache_until_active: bool = False
+    percentage_of_nodes_to_score: Int32 = 0
+    pod_initial_backoff_s: Int64 = 1
+    pod_max_backoff_s: Int64 = 10
+    delay_cache_until_active: _Bool = False
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
-    #: The feature gates that apply; not part of the document.
-    gates: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)
+    #: The feature gates that apply.
+    gates: Annotated[Mapping[str, bool], FieldMark.OWN] = msgspec.field(
+        default_factory=lambda: DEFAULT_GATES
+    )
+
+
+#: Every kind of the group, version v1.
+KINDS: Final[Mapping[str, type[ConfigDocument]]] = {
+    KIND: SchedulerConfiguration,
+    **{kind_of_args(plugin): record for plugin, record in ARGS_TYPES.items()},
+}
+#: Fields of other versions, and their replacement.
+REMOVED_FIELDS: Final[Mapping[str, str]] = {
+    "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
+    " starts, and no room is held afterwards",
+}

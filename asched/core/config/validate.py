@@ -6,12 +6,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validat
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.config import duration, internal_text, qualified
+from asched.core.config import duration, qualified
 from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import (
@@ -27,6 +27,7 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.replaced import ADVICE
+from asched.core.config.text import internal
 from asched.core.config.v1 import (
     API_VERSION,
     LATER_POINTS,
@@ -34,7 +35,6 @@ from asched.core.config.v1 import (
     Extender,
     KubeSchedulerProfile,
     LeaderElection,
-    PluginSet,
     SchedulerConfiguration,
 )
 from asched.core.config.validate_args import CHECKS
@@ -185,15 +185,6 @@ def _plugin_config(
     return faults
 
 
-def _shown(plugins: PluginSet) -> dict[str, Any]:
-    """A set in upstream's internal form, where an empty list is null."""
-
-    def listed(entries: Sequence[Any]) -> list[dict[str, Any]] | None:
-        return [{"Name": entry.name, "Weight": entry.weight} for entry in entries] or None
-
-    return {"Enabled": listed(plugins.enabled), "Disabled": listed(plugins.disabled)}
-
-
 def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
     faults = []
     first = profiles[0].plugin_set(QUEUE_SORT)
@@ -207,11 +198,11 @@ def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
         own = profile.plugin_set(QUEUE_SORT)
         if own != first:
             path = ("profiles", i, "plugins", QUEUE_SORT)
-            faults.append(invalid(path, _shown(own), "must be the same for all profiles"))
+            faults.append(invalid(path, internal(own), "must be the same for all profiles"))
         faults += [
             invalid(
                 ("profiles", i, "pluginConfig", "args"),
-                internal_text.internal_args(entry.args),
+                internal(entry.args),
                 "queueSort must be the same for all profiles",
             )
             for entry in profile.plugin_configs

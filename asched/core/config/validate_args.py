@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config import args as plugin_args
-from asched.core.config import duration, internal_text, qualified
+from asched.core.config import duration, qualified
+from asched.core.config.fields import ConfigRecord, fields_of
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import (
     Key,
     Path,
@@ -24,11 +26,10 @@ from asched.core.config.problem import (
     not_supported,
     required,
 )
+from asched.core.config.text import internal
 from asched.core.model.timestamp import NS_PER_SECOND
 
-PERCENT_MAX: Final = 100
 RESOURCE_WEIGHT_MAX: Final = 100
-SHAPE_SCORE_MAX: Final = 10
 STRATEGIES: Final = (
     plugin_args.LEAST_ALLOCATED,
     plugin_args.MOST_ALLOCATED,
@@ -41,41 +42,31 @@ FIELD_OPERATORS: Final = ("In", "NotIn")
 #: Name of a ProvisioningClass, as the API accepts it (without upper case).
 CLASS_NAME: Final = re.compile(names.SUBDOMAIN_PATTERN)
 CLASS_NAME_MAX: Final = 253
-#: A day.
-HOLD_S_MAX: Final = 86_400
-#: Each reservation costs one pass over its nodes for every attempt that it affects.
-RESERVATIONS_MAX: Final = 64
-HORIZON_S_MAX: Final = 31 * 86_400
 _INT64: Final = range(-(2**63), 2**63)
 
 Gates = Mapping[str, bool]
 
 
+def ranges(record: ConfigRecord, path: Path, _: Gates = DEFAULT_GATES) -> list[Problem]:
+    """Numbers outside of the range that their fields declare."""
+    found = []
+    for name, field in fields_of(type(record)).items():
+        value = getattr(record, field.attribute)
+        if field.range and not field.range.least <= value <= field.range.most:
+            found.append(invalid((*path, name), value, field.range.message))
+    return found
+
+
 def default_preemption(
     args: plugin_args.DefaultPreemptionArgs, path: Path, _: Gates
 ) -> list[Problem]:
-    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    percentage_path = (*path, "minCandidateNodesPercentage")
-    absolute_path = (*path, "minCandidateNodesAbsolute")
-    faults = []
-    if not 0 <= percentage <= PERCENT_MAX:
-        faults.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
-    if absolute < 0:
-        faults.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
-    if percentage == 0 and absolute == 0:
-        both = "cannot be zero at the same time as"
-        faults.append(invalid(percentage_path, 0, f"{both} minCandidateNodesAbsolute"))
-        faults.append(invalid(absolute_path, 0, f"{both} minCandidateNodesPercentage"))
+    faults = ranges(args, path)
+    both = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
+    if args.min_candidate_nodes_percentage == args.min_candidate_nodes_absolute == 0:
+        for name, other in (both, both[::-1]):
+            text = f"cannot be zero at the same time as {other}"
+            faults.append(invalid((*path, name), 0, text))
     return faults
-
-
-def inter_pod_affinity(
-    args: plugin_args.InterPodAffinityArgs, path: Path, _: Gates
-) -> list[Problem]:
-    weight = args.hard_pod_affinity_weight
-    if 0 <= weight <= PERCENT_MAX:
-        return []
-    return [invalid((*path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
 
 
 def balanced_allocation(
@@ -93,34 +84,8 @@ def balanced_allocation(
     return faults
 
 
-def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> list[Problem]:
-    seconds = {
-        "permitWaitingTimeSeconds": args.permit_waiting_time_s,
-        "podGroupBackoffSeconds": args.pod_group_backoff_s,
-    }
-    faults = [
-        invalid((*path, field), value, "must not be negative")
-        for field, value in seconds.items()
-        if value < 0
-    ]
-    share = args.pod_group_reject_percentage
-    if not 0 <= share <= PERCENT_MAX:
-        item_path = (*path, "podGroupRejectPercentage")
-        faults.append(invalid(item_path, share, "not in valid range [0, 100]"))
-    return faults
-
-
 def backfill(args: plugin_args.BackfillArgs, path: Path, _: Gates) -> list[Problem]:
-    ranges = {
-        "reservations": (args.reservations, RESERVATIONS_MAX),
-        "horizonSeconds": (args.horizon_s, HORIZON_S_MAX),
-        "maxNamespacePercentage": (args.max_namespace_percentage, PERCENT_MAX),
-    }
-    faults = [
-        invalid((*path, field), value, f"not in valid range [1, {most}]")
-        for field, (value, most) in ranges.items()
-        if not 1 <= value <= most
-    ]
+    faults = ranges(args, path)
     if args.learn_durations and not args.soft_ends:
         item_path, why = (*path, "learnDurations"), "has no effect without softEnds: true"
         faults.append(invalid(item_path, args.learn_durations, why))
@@ -132,14 +97,7 @@ def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> 
     name = args.provisioning_class_name
     if not CLASS_NAME.fullmatch(name) or len(name) > CLASS_NAME_MAX:
         faults.append(invalid((*path, "provisioningClassName"), name, "must be a DNS subdomain"))
-    if not 1 <= args.hold_s <= HOLD_S_MAX:
-        item_path = (*path, "holdSeconds")
-        faults.append(invalid(item_path, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
-    share = args.max_namespace_percentage
-    if not 1 <= share <= PERCENT_MAX:
-        item_path = (*path, "maxNamespacePercentage")
-        faults.append(invalid(item_path, share, f"not in valid range [1, {PERCENT_MAX}]"))
-    return faults
+    return faults + ranges(args, path)
 
 
 def pod_topology_spread(
@@ -194,7 +152,7 @@ def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates
         text = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )
-        faults.append(invalid((*path, "shape"), internal_text.shape_points(args.shape), text))
+        faults.append(invalid((*path, "shape"), internal(args.shape), text))
     return faults
 
 
@@ -269,13 +227,7 @@ def _shape(points: Sequence[plugin_args.UtilizationShapePoint], path: Path) -> l
             item_path, value = (*path, i, "utilization"), points[i].utilization
             faults.append(invalid(item_path, value, "values must be sorted in increasing order"))
             break
-    for i, point in enumerate(points):
-        if not 0 <= point.utilization <= PERCENT_MAX:
-            item_path = (*path, i, "utilization")
-            faults.append(invalid(item_path, point.utilization, "not in valid range [0, 100]"))
-        if not 0 <= point.score <= SHAPE_SCORE_MAX:
-            faults.append(invalid((*path, i, "score"), point.score, "not in valid range [0, 10]"))
-    return faults
+    return faults + [fault for i, point in enumerate(points) for fault in ranges(point, (*path, i))]
 
 
 def node_affinity(args: plugin_args.NodeAffinityArgs, path: Path, _: Gates) -> list[Problem]:
@@ -348,14 +300,13 @@ def _is_int64(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and int(text) in _INT64
 
 
-#: Checks before construction; plugins that are not listed have none.
+#: Checks before construction; args without a rule of their own have the ranges of their fields.
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
+    **dict.fromkeys(plugin_args.ARGS_TYPES.keys() - {names.NODE_RESOURCES_FIT}, ranges),
     names.DEFAULT_PREEMPTION: default_preemption,
     names.DYNAMIC_RESOURCES: dynamic_resources,
     names.BACKFILL: backfill,
     names.CHECK_AND_HOLD: check_and_hold,
-    names.COSCHEDULING: coscheduling,
-    names.INTER_POD_AFFINITY: inter_pod_affinity,
     names.NODE_AFFINITY: node_affinity,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: balanced_allocation,
     names.POD_TOPOLOGY_SPREAD: pod_topology_spread,

@@ -3,29 +3,28 @@
 import dataclasses
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.flag_table import ALL, REMOVED
-from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.args import ARGS_TYPES
 from asched.core.config.defaults import default_configuration
+from asched.core.config.fields import (
+    ConfigRecord,
+    FieldMark,
+    ListOf,
+    Scalar,
+    Type,
+    fields_of,
+    type_name,
+)
 from asched.core.config.gate_table import GATES
 from asched.core.config.gates import HONOURED, table_of
 from asched.core.config.in_tree import DEFAULT_MULTI_POINT
-from asched.core.config.schema import (
-    CONFIGURATION,
-    EXTENDER,
-    KINDS,
-    PROFILE,
-    TYPE_META,
-    ListOf,
-    Scalar,
-    Struct,
-    type_name,
-)
-from asched.core.config.text import args_fields, effective
+from asched.core.config.text import effective, printed
+from asched.core.config.v1 import Extender, KubeSchedulerProfile, SchedulerConfiguration
 from asched.core.config.versions import MINORS
 from asched.core.framework.point_table import POINTS, points_of
 from asched.core.plugins import PLUGINS, class_of
@@ -126,34 +125,33 @@ def _removed() -> Iterator[tuple[str, str]]:
 
 def _fields() -> Iterator[tuple[str, str, str, str]]:
     defaults = effective(default_configuration("asched"))
-    top = {
-        name: kind
-        for name, kind in CONFIGURATION.fields.items()
-        if name not in (*TYPE_META, "profiles", "extenders")
-    }
-    yield from _walk(top, defaults, "")
-    profile = {name: kind for name, kind in PROFILE.fields.items() if name != "plugins"}
-    yield from _walk(profile, {}, "profiles[].")
+    yield from _walk(SchedulerConfiguration, defaults, "", without=("profiles", "extenders"))
+    yield from _walk(KubeSchedulerProfile, {}, "profiles[].", without=("plugins",))
     for name in ("enabled", "disabled"):
         path = f"profiles[].plugins.<point>.{name}"
         yield code(path), "[]Plugin", "", FIELDS[path]
-    yield from _walk(EXTENDER.fields, {"httpTimeout": "5s"}, "extenders[].")
+    yield from _walk(Extender, {"httpTimeout": "5s"}, "extenders[].")
 
 
 def _walk(
-    fields: Mapping[str, Any], defaults: Mapping[str, Any], prefix: str
+    record: type[ConfigRecord],
+    defaults: Mapping[str, Any],
+    prefix: str,
+    without: Sequence[str] = (),
 ) -> Iterator[tuple[str, str, str, str]]:
-    for name, kind in fields.items():
-        path = prefix + name
-        if isinstance(kind, Struct):
-            yield from _walk(kind.fields, defaults.get(name) or {}, f"{path}.")
-        elif isinstance(kind, ListOf) and isinstance(kind.item, Struct) and path not in FIELDS:
-            yield from _walk(kind.item.fields, {}, f"{path}[].")
+    for name, field in fields_of(record).items():
+        path, kind = prefix + name, field.type
+        if name in without:
+            continue
+        if isinstance(kind, type):
+            yield from _walk(kind, defaults.get(name) or {}, f"{path}.")
+        elif isinstance(kind, ListOf) and isinstance(kind.item, type) and path not in FIELDS:
+            yield from _walk(kind.item, {}, f"{path}[].")
         else:
             yield code(path), _type(kind), _shown(defaults.get(name)), FIELDS[path]
 
 
-def _type(kind: Any) -> str:
+def _type(kind: Type) -> str:
     if kind is Scalar.ANY:
         return "object"
     return type_name(kind).replace("v1.", "").replace("*", "")
@@ -212,18 +210,15 @@ def _points(cls: Any) -> str:
 
 def _arguments() -> Iterator[tuple[str, str, str, str]]:
     for plugin, record in ARGS_TYPES.items():
-        defaults = args_fields(record())
-        fields = KINDS[kind_of_args(plugin)].fields
-        own = {name: kind for name, kind in fields.items() if name not in TYPE_META}
-        for name, kind in own.items():
-            if isinstance(kind, Struct) and plugin == "NodeResourcesFit":
-                inner = defaults.get(name, {})
-                for part, part_kind in kind.fields.items():
-                    path = f"{plugin}.{name}.{part}"
-                    yield code(path), _type(part_kind), _shown(inner.get(part)), ARGUMENTS[path]
-            else:
-                path = f"{plugin}.{name}"
-                yield code(path), _type(kind), _shown(defaults.get(name)), ARGUMENTS[path]
+        defaults = printed(record())
+        for name, field in fields_of(record).items():
+            path = f"{plugin}.{name}"
+            parts = {path: field}
+            if isinstance(field.type, type) and FieldMark.RAW not in field.marks:
+                parts = {f"{path}.{own}": part for own, part in fields_of(field.type).items()}
+            for own, part in parts.items():
+                default = defaults if own == path else defaults[name]
+                yield code(own), _type(part.type), _shown(default.get(part.name)), ARGUMENTS[own]
 
 
 def _optional_arguments() -> Iterator[tuple[str, str]]:

@@ -1,20 +1,11 @@
-import base64
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import msgspec
-import pytest
-
 from asched import names
-from asched.core.config import args, schema, v1
+from asched.core.config import args
 from asched.core.config.defaults import (
     configuration,
     default_configuration,
     default_profile,
 )
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.schema import Scalar
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
 #: Plugins in no default profile.
@@ -101,96 +92,3 @@ def test_gates_decide_about_timeouts_and_shape() -> None:
     points = (args.UtilizationShapePoint(0, 10), args.UtilizationShapePoint(100, 0))
     assert shaped == args.VolumeBindingArgs(shape=points)
     assert one(names.VOLUME_BINDING, {"shape": []}) == args.VolumeBindingArgs(shape=())
-
-
-# --- every field ----------------------------------------------------------------------------------
-
-
-#: Makes a document of the mapping that holds a field.
-Wrap = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-@dataclass
-class Field:
-    plugin: str
-    name: str
-    declared: schema.Type
-    wrap: Wrap
-
-    def leaves(self, *given: Any) -> dict[str, Any]:
-        """What a document with this field only comes to, or one without it, as a flat table."""
-        document = self.wrap({self.name: given[0]} if given else {})
-        built = one(self.plugin, document) if self.plugin else configuration(document)
-        return dict(flat("", msgspec.to_builtins(built)))
-
-    def moved(self, value: Any) -> dict[str, Any]:
-        """What is another once it is given."""
-        before, now = self.leaves(), self.leaves(value)
-        if self.name == "enableProfiling":  # the other one follows it
-            now.pop("/enable_contention_profiling")
-        return {path: now[path] for path in now if now[path] != before.get(path)}
-
-    def is_told_by(self, path: str) -> bool:
-        """Whether an attribute has its name; units may differ at the end."""
-        attribute = [part for part in path.split("/") if not part.isdigit() and part != "mapped"][
-            -1
-        ]
-        mine = attribute.removesuffix("_ns").replace("_", "").lower()
-        return self.name.lower().startswith(mine)
-
-
-def fields_of(plugin: str, struct: schema.Struct, wrap: Wrap) -> Iterator[Field]:
-    for name, declared in struct.fields.items():
-        inner = declared.item if isinstance(declared, schema.ListOf) else declared
-        if isinstance(inner, schema.Struct) and inner not in (schema.PLUGINS, schema.PLUGIN_CONFIG):
-            many = inner is not declared
-
-            def within(held: dict[str, Any], name: str = name, many: bool = many) -> dict[str, Any]:
-                return wrap({name: [held] if many else held})
-
-            yield from fields_of(plugin, inner, within)
-        elif not isinstance(inner, schema.Struct) and name not in schema.TYPE_META:
-            yield Field(plugin, name, declared, wrap)
-
-
-def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict | list | tuple):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from flat(f"{path}/{key}", item)
-    else:
-        yield path, value
-
-
-def values_of(declared: schema.Type) -> Any:
-    """Something that is no field's default, a list of it, or a mapping."""
-    match declared:
-        case schema.ListOf():
-            return ["one", "two"]
-        case schema.MapOf():
-            return {"mapped": "one"}
-        case Scalar.FLOAT32:
-            return 7.5
-        case Scalar.BYTES:
-            return base64.b64encode(b"given").decode()
-    assert isinstance(declared, Scalar)
-    return "given" if declared.is_text else 7_000_000_001
-
-
-FIELDS = [
-    field
-    for kind, struct in schema.KINDS.items()
-    for field in fields_of(kind.removesuffix("Args") if kind != v1.KIND else "", struct, dict)
-]
-
-
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: f"{field.plugin}.{field.name}")
-def test_a_field_moves_what_has_its_name_and_nothing_else(field: Field) -> None:
-    if field.declared is Scalar.BOOL:
-        (moved,) = [moved for value in (False, True) if (moved := field.moved(value))]
-        assert list(moved.values()) == [not field.leaves().get(next(iter(moved)), False)]
-    else:
-        value = values_of(field.declared)
-        moved = field.moved(value)
-        assert list(moved.values()) == [item for _, item in flat("", value)]
-    assert all(map(field.is_told_by, moved)), moved
-    assert set(field.moved(None).values()) <= {None}

@@ -1,0 +1,235 @@
+"""Declarations of the configuration's fields, and records made of decoded mappings.
+
+Rules   a field's JSON name is its own in camel case, `_s` becomes `Seconds`, and `_ns`, a duration,
+        is left out; the annotation gives the rest: Go's type (`Int32`), another name, marks, a
+        range; the record has the defaults of absent fields. Decoding (`decode.py`), defaults
+        (`build`), validation (`validate_args.py`), printing (`text.py`) and the reference page
+        follow from the declaration.
+"""
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, get_args, get_origin
+
+import msgspec
+
+
+class Scalar(Enum):
+    """Go's name of a scalar type."""
+
+    STRING = "string"
+    BOOL = "bool"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    DURATION = "v1.Duration"
+    OPTIONAL_DURATION = "*v1.Duration"
+    BYTES = "[]uint8"
+    ANY = "runtime.RawExtension"
+    #: Named string types, which messages show.
+    NODE_OPERATOR = "v1.NodeSelectorOperator"
+    LABEL_OPERATOR = "v1.LabelSelectorOperator"
+    SPREAD_ACTION = "v1.UnsatisfiableConstraintAction"
+    INCLUSION_POLICY = "v1.NodeInclusionPolicy"
+    DEFAULTING_TYPE = "v1.PodTopologySpreadConstraintsDefaulting"
+    STRATEGY_TYPE = "v1.ScoringStrategyType"
+
+    @property
+    def is_text(self) -> bool:
+        return self not in _NOT_TEXTS
+
+
+_NOT_TEXTS: Final = frozenset(
+    {
+        Scalar.BOOL,
+        Scalar.INT32,
+        Scalar.INT64,
+        Scalar.FLOAT32,
+        Scalar.DURATION,
+        Scalar.OPTIONAL_DURATION,
+        Scalar.BYTES,
+        Scalar.ANY,
+    }
+)
+INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
+
+
+class FieldMark(Enum):
+    """What a field has beside its type."""
+
+    #: Zero and empty mean that the field is not given.
+    ZERO_IS_ABSENT = 1
+    #: Not printed while it is zero or empty, as lists and None are not.
+    OMIT_EMPTY = 2
+    #: Printed even if it is None or an empty list.
+    PRINTED = 3
+    #: Stored as written; its record says what it may contain.
+    RAW = 4
+    #: Not part of the document.
+    OWN = 5
+
+
+class ValueRange(NamedTuple):
+    """The values that a number may have; `text` is the message about any other."""
+
+    least: float
+    most: float
+    text: str = ""
+
+    @property
+    def message(self) -> str:
+        end = "inf)" if self.most == math.inf else f"{self.most}]"
+        return self.text or f"not in valid range [{self.least}, {end}"
+
+
+class EmbeddedIn(NamedTuple):
+    """The struct of Go that a field is in; messages show it."""
+
+    name: str
+
+
+class ListOf(msgspec.Struct, frozen=True):
+    """A JSON array of one type."""
+
+    item: "Type"
+
+
+class MapOf(msgspec.Struct, frozen=True):
+    """A JSON object with free keys."""
+
+    item: "Type"
+
+
+class ConfigRecord(msgspec.Struct, frozen=True):
+    """A JSON object with known fields."""
+
+    #: Its name in Go's messages, if it is another.
+    go_name: ClassVar[str] = ""
+    package: ClassVar[str] = "v1"
+
+
+class ConfigDocument(ConfigRecord, frozen=True):
+    """A JSON object that has a kind and a version."""
+
+
+Type = Scalar | ListOf | MapOf | type[ConfigRecord]
+
+_R = TypeVar("_R", bound=ConfigRecord)
+
+
+class DeclaredField(NamedTuple):
+    """A field of a record; `attribute` is the record's name for it, `name` JSON's."""
+
+    attribute: str
+    name: str
+    type: Type
+    marks: frozenset[FieldMark] = frozenset()
+    range: ValueRange | None = None
+    embedded: str = ""
+    is_nullable: bool = False
+
+
+TYPE_META: Final[Mapping[str, DeclaredField]] = {
+    name: DeclaredField(name, name, Scalar.STRING) for name in ("apiVersion", "kind")
+}
+
+Int32 = Annotated[int, Scalar.INT32]
+Int64 = Annotated[int, Scalar.INT64]
+Float32 = Annotated[float, Scalar.FLOAT32]
+#: Nanoseconds. Go has a value, whose null is an error and whose zero is an absent field.
+Duration = Annotated[int, Scalar.DURATION, FieldMark.ZERO_IS_ABSENT]
+#: Nanoseconds behind a pointer.
+OptionalDuration = Annotated[int | None, Scalar.OPTIONAL_DURATION]
+
+
+@cache
+def fields_of(record: type[ConfigRecord]) -> Mapping[str, DeclaredField]:
+    """The fields of a document's part by their JSON names, in the order declared."""
+    found = (_field(name, record.__annotations__[name]) for name in record.__struct_fields__)
+    return {field.name: field for field in found if FieldMark.OWN not in field.marks}
+
+
+def allowed_fields(record: type[ConfigRecord]) -> Mapping[str, DeclaredField]:
+    """The fields that a file may set: also kind and version of a document."""
+    is_document = issubclass(record, ConfigDocument)
+    return {**TYPE_META, **fields_of(record)} if is_document else fields_of(record)
+
+
+def _field(attribute: str, annotation: Any) -> DeclaredField:
+    notes: Sequence[Any] = ()
+    if get_origin(annotation) is Annotated:
+        annotation, *notes = get_args(annotation)
+    is_nullable = NoneType in get_args(annotation)
+    if is_nullable and len(get_args(annotation)) == 2:
+        (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
+    types = [note for note in notes if isinstance(note, Scalar | MapOf | type)]
+    names = [note for note in notes if isinstance(note, str)]
+    return DeclaredField(
+        attribute,
+        names[0] if names else _json_name(attribute),
+        types[0] if types else _type_of(annotation),
+        frozenset(note for note in notes if isinstance(note, FieldMark)),
+        next((note for note in notes if isinstance(note, ValueRange)), None),
+        "".join(note.name for note in notes if isinstance(note, EmbeddedIn)),
+        is_nullable,
+    )
+
+
+def _type_of(annotation: Any) -> Type:
+    if get_origin(annotation) is tuple:
+        return ListOf(_type_of(get_args(annotation)[0]))
+    if get_origin(annotation) is Annotated:
+        return next(note for note in get_args(annotation) if isinstance(note, Scalar))
+    if isinstance(annotation, type) and issubclass(annotation, ConfigRecord):
+        return annotation
+    return {str: Scalar.STRING, bool: Scalar.BOOL}.get(annotation, Scalar.ANY)
+
+
+def _json_name(attribute: str) -> str:
+    head, *rest = attribute.removesuffix("_ns").split("_")
+    return head + "".join("Seconds" if word == "s" else word.capitalize() for word in rest)
+
+
+def type_name(declared: Type) -> str:
+    """The type as Go's messages print it."""
+    if isinstance(declared, Scalar):
+        return declared.value.lstrip("*")
+    if isinstance(declared, ListOf):
+        return f"[]{type_name(declared.item)}"
+    if isinstance(declared, MapOf):
+        return f"map[string]{type_name(declared.item)}"
+    return f"{declared.package}.{record_name(declared)}"
+
+
+def record_name(record: type[ConfigRecord]) -> str:
+    """The name of a record in Go's messages."""
+    return record.go_name or record.__name__
+
+
+def build(record: type[_R], given: Mapping[str, Any] | None, **known: Any) -> _R:
+    """The record of a decoded mapping; absent fields have their defaults. `known` are attributes
+    that are built already.
+    """
+    values: dict[str, Any] = {}
+    for name, field in fields_of(record).items():
+        value = (given or {}).get(name)
+        if value is None or field.attribute in known:
+            continue
+        if value or FieldMark.ZERO_IS_ABSENT not in field.marks:
+            is_raw = FieldMark.RAW in field.marks
+            values[field.attribute] = value if is_raw else _built(value, field.type)
+    return record(**values, **known)
+
+
+def _built(value: Any, declared: Type) -> Any:
+    if isinstance(declared, ListOf):
+        return tuple(_built(item, declared.item) for item in value)
+    if declared is Scalar.BYTES:
+        return base64.b64decode(value)
+    if isinstance(declared, type) and not isinstance(value, declared):
+        return build(declared, value)
+    return value
