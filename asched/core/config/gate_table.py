@@ -9,248 +9,103 @@ Source  the help text of kube-scheduler 1.36.2 (alpha and beta gates) and its st
 
 from typing import Final, NamedTuple
 
-#: gate -> (stage, default)
-GATES: Final[dict[str, tuple[str, bool]]] = {
-    "APIResponseCompression": ("BETA", True),
-    "APIServerIdentity": ("BETA", True),
-    "APIServerTracing": ("GA", True),
-    "APIServingWithRoutine": ("ALPHA", False),
-    "AllAlpha": ("ALPHA", False),
-    "AllBeta": ("BETA", False),
-    "AllowParsingUserUIDFromCertAuth": ("BETA", True),
-    "AllowUnsafeMalformedObjectDeletion": ("ALPHA", False),
-    "AnonymousAuthConfigurableEndpoints": ("GA", True),
-    "AnyVolumeDataSource": ("GA", True),
-    "AtomicFIFO": ("BETA", True),
-    "AuthorizeNodeWithSelectors": ("GA", True),
-    "AuthorizePodWebsocketUpgradeCreatePermission": ("BETA", True),
-    "AuthorizeWithSelectors": ("GA", True),
-    "CBORServingAndStorage": ("ALPHA", False),
-    "CPUManagerPolicyAlphaOptions": ("ALPHA", False),
-    "CPUManagerPolicyBetaOptions": ("BETA", True),
-    "CPUManagerPolicyOptions": ("GA", True),
-    "CRDObservedGenerationTracking": ("BETA", True),
-    "CRIListStreaming": ("ALPHA", False),
-    "CSIVolumeHealth": ("ALPHA", False),
-    "ClearingNominatedNodeNameAfterBinding": ("BETA", True),
-    "ClientsAllowCARotation": ("BETA", True),
-    "ClientsAllowCBOR": ("ALPHA", False),
-    "ClientsAllowTLSCacheGC": ("BETA", True),
-    "ClientsPreferCBOR": ("ALPHA", False),
-    "CloudControllerManagerWatchBasedRoutesReconciliation": ("ALPHA", False),
-    "CloudControllerManagerWebhook": ("ALPHA", False),
-    "ClusterTrustBundle": ("BETA", False),
-    "ClusterTrustBundleProjection": ("BETA", False),
-    "ComponentFlagz": ("BETA", True),
-    "ComponentStatusz": ("BETA", True),
-    "ConcurrentWatchObjectDecode": ("BETA", False),
-    "ConsistentListFromCache": ("GA", True),
-    "ConstrainedImpersonation": ("BETA", True),
-    "ContainerCheckpoint": ("BETA", True),
-    "ContainerRestartRules": ("BETA", True),
-    "ContainerStopSignals": ("ALPHA", False),
-    "ContextualLogging": ("BETA", True),
-    "CoordinatedLeaderElection": ("BETA", False),
-    "CrossNamespaceVolumeDataSource": ("ALPHA", False),
-    "DRAAdminAccess": ("GA", True),
-    "DRAConsumableCapacity": ("BETA", True),
-    "DRADeviceBindingConditions": ("BETA", True),
-    "DRADeviceTaintRules": ("BETA", False),
-    "DRADeviceTaints": ("BETA", True),
-    "DRAExtendedResource": ("BETA", True),
-    "DRAListTypeAttributes": ("ALPHA", False),
-    "DRANodeAllocatableResources": ("ALPHA", False),
-    "DRAPartitionableDevices": ("BETA", True),
-    "DRAPrioritizedList": ("GA", True),
-    "DRAResourceClaimDeviceStatus": ("BETA", True),
-    "DRAResourceClaimGranularStatusAuthorization": ("BETA", True),
-    "DRAResourcePoolStatus": ("ALPHA", False),
-    "DRASchedulerFilterTimeout": ("BETA", True),
-    "DRAWorkloadResourceClaims": ("ALPHA", False),
-    "DeclarativeValidation": ("GA", True),
-    "DeclarativeValidationBeta": ("BETA", True),
-    "DeclarativeValidationTakeover": ("GA", True),
-    "DeploymentReplicaSetTerminatingReplicas": ("BETA", True),
-    "DetectCacheInconsistency": ("BETA", True),
-    "DisableAllocatorDualWrite": ("GA", True),
-    "DisableCPUQuotaWithExclusiveCPUs": ("GA", True),
-    "DynamicResourceAllocation": ("GA", True),
-    "EnvFiles": ("BETA", True),
-    "EventedPLEG": ("ALPHA", False),
-    "ExecProbeTimeout": ("GA", True),
-    "ExtendWebSocketsToKubelet": ("BETA", True),
-    "GangScheduling": ("ALPHA", False),
-    "GenericWorkload": ("ALPHA", False),
-    "GracefulNodeShutdown": ("BETA", True),
-    "GracefulNodeShutdownBasedOnPodPriority": ("BETA", True),
-    "HPAConfigurableTolerance": ("BETA", True),
-    "HPAScaleToZero": ("ALPHA", False),
-    "HostnameOverride": ("BETA", True),
-    "ImageVolume": ("GA", True),
-    "ImageVolumeWithDigest": ("ALPHA", False),
-    "InOrderInformers": ("GA", True),
-    "InOrderInformersBatchProcess": ("BETA", True),
-    "InPlacePodLevelResourcesVerticalScaling": ("BETA", True),
-    "InPlacePodVerticalScaling": ("GA", True),
-    "InPlacePodVerticalScalingExclusiveCPUs": ("ALPHA", False),
-    "InPlacePodVerticalScalingExclusiveMemory": ("ALPHA", False),
-    "InPlacePodVerticalScalingInitContainers": ("BETA", True),
-    "InformerResourceVersion": ("GA", True),
-    "JobManagedBy": ("GA", True),
-    "KubeletCrashLoopBackOffMax": ("BETA", True),
-    "KubeletEnsureSecretPulledImages": ("BETA", True),
-    "KubeletFineGrainedAuthz": ("GA", True),
-    "KubeletInUserNamespace": ("ALPHA", False),
-    "KubeletSeparateDiskGC": ("BETA", True),
-    "KubeletServiceAccountTokenForCredentialProviders": ("BETA", True),
-    "KubeletTracing": ("GA", True),
-    "ListFromCacheSnapshot": ("BETA", True),
-    "LocalStorageCapacityIsolationFSQuotaMonitoring": ("BETA", False),
-    "LogarithmicScaleDown": ("GA", True),
-    "LoggingAlphaOptions": ("ALPHA", False),
-    "LoggingBetaOptions": ("BETA", True),
-    "ManifestBasedAdmissionControlConfig": ("ALPHA", False),
-    "MatchLabelKeysInPodAffinity": ("GA", True),
-    "MatchLabelKeysInPodTopologySpread": ("BETA", True),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("BETA", True),
-    "MaxUnavailableStatefulSet": ("BETA", False),
-    "MemoryQoS": ("ALPHA", False),
-    "MultiCIDRServiceAllocator": ("GA", True),
-    "MutableCSINodeAllocatableCount": ("GA", True),
-    "MutablePVNodeAffinity": ("ALPHA", False),
-    "MutablePodResourcesForSuspendedJobs": ("BETA", True),
-    "MutableSchedulingDirectivesForSuspendedJobs": ("BETA", True),
-    "NativeHistograms": ("ALPHA", False),
-    "NodeDeclaredFeatures": ("BETA", True),
-    "NodeInclusionPolicyInPodTopologySpread": ("GA", True),
-    "NodeLogQuery": ("GA", True),
-    "NodeSwap": ("GA", True),
-    "NominatedNodeNameForExpectation": ("BETA", True),
-    "OpenAPIEnums": ("BETA", True),
-    "OpportunisticBatching": ("BETA", True),
-    "PLEGOnDemandRelist": ("BETA", True),
-    "PersistentVolumeClaimUnusedSinceTime": ("ALPHA", False),
-    "PodAndContainerStatsFromCRI": ("ALPHA", False),
-    "PodCertificateRequest": ("BETA", False),
-    "PodDeletionCost": ("BETA", True),
-    "PodLevelResourceManagers": ("ALPHA", False),
-    "PodLevelResources": ("BETA", True),
-    "PodLifecycleSleepAction": ("GA", True),
-    "PodLogsQuerySplitStreams": ("ALPHA", False),
-    "PodObservedGenerationTracking": ("GA", True),
-    "PodReadyToStartContainersCondition": ("BETA", True),
-    "PodSchedulingReadiness": ("GA", True),
-    "PodTopologyLabelsAdmission": ("BETA", True),
-    "PodsAPI": ("ALPHA", False),
-    "PortForwardWebsockets": ("BETA", True),
-    "PreventStaticPodAPIReferences": ("BETA", True),
-    "ProcMountType": ("GA", True),
-    "QOSReserved": ("ALPHA", False),
-    "RecoverVolumeExpansionFailure": ("GA", True),
-    "ReduceDefaultCrashLoopBackOffDecay": ("ALPHA", False),
-    "RelaxedServiceNameValidation": ("BETA", True),
-    "ReloadKubeletClientCAFile": ("BETA", True),
-    "ReloadKubeletServerCertificateFile": ("BETA", True),
-    "RemoteRequestHeaderUID": ("BETA", True),
-    "ResourceHealthStatus": ("BETA", True),
-    "ResourceHealthStatusMessage": ("BETA", True),
-    "RestartAllContainersOnContainerExits": ("BETA", True),
-    "RotateKubeletServerCertificate": ("BETA", True),
-    "RuntimeClassInImageCriApi": ("ALPHA", False),
-    "SELinuxMount": ("BETA", False),
-    "SELinuxMountReadWriteOncePod": ("GA", True),
-    "SchedulerAsyncAPICalls": ("BETA", False),
-    "SchedulerAsyncPreemption": ("BETA", True),
-    "SchedulerPopFromBackoffQ": ("BETA", True),
-    "SchedulerQueueingHints": ("GA", True),
-    "ServiceAccountNodeAudienceRestriction": ("BETA", True),
-    "ServiceAccountTokenNodeBinding": ("GA", True),
-    "ServiceAccountTokenNodeBindingValidation": ("GA", True),
-    "ShardedListAndWatch": ("ALPHA", False),
-    "SidecarContainers": ("GA", True),
-    "SizeBasedListCostEstimate": ("BETA", True),
-    "StaleControllerConsistencyDaemonSet": ("BETA", True),
-    "StaleControllerConsistencyJob": ("BETA", True),
-    "StaleControllerConsistencyReplicaSet": ("BETA", True),
-    "StaleControllerConsistencyStatefulSet": ("BETA", True),
-    "StatefulSetSemanticRevisionComparison": ("BETA", True),
-    "StorageCapacityScoring": ("ALPHA", False),
-    "StorageVersionAPI": ("ALPHA", False),
-    "StorageVersionHash": ("BETA", True),
-    "StorageVersionMigrator": ("BETA", False),
-    "StrictIPCIDRValidation": ("BETA", True),
-    "StructuredAuthenticationConfiguration": ("GA", True),
-    "StructuredAuthenticationConfigurationEgressSelector": ("BETA", True),
-    "StructuredAuthenticationConfigurationJWKSMetrics": ("BETA", True),
-    "SystemdWatchdog": ("GA", True),
-    "TaintTolerationComparisonOperators": ("ALPHA", False),
-    "TokenRequestServiceAccountUIDValidation": ("BETA", True),
-    "TopologyAwareWorkloadScheduling": ("ALPHA", False),
-    "TopologyManagerPolicyAlphaOptions": ("ALPHA", False),
-    "TopologyManagerPolicyBetaOptions": ("BETA", True),
-    "TopologyManagerPolicyOptions": ("GA", True),
-    "TranslateStreamCloseWebsocketRequests": ("BETA", True),
-    "UnauthenticatedHTTP2DOSMitigation": ("BETA", True),
-    "UnknownVersionInteroperabilityProxy": ("BETA", True),
-    "UnlockWhileProcessingFIFO": ("BETA", True),
-    "UserNamespacesHostNetworkSupport": ("ALPHA", False),
-    "UserNamespacesSupport": ("GA", True),
-    "VolumeAttributesClass": ("GA", True),
-    "VolumeLimitScaling": ("ALPHA", False),
-    "WatchCacheInitializationPostStartHook": ("BETA", True),
-    "WatchList": ("BETA", True),
-    "WatchListClient": ("BETA", True),
-    "WinOverlay": ("GA", True),
-    "WindowsCPUAndMemoryAffinity": ("ALPHA", False),
-    "WindowsGracefulNodeShutdown": ("BETA", True),
-    "WorkloadAwarePreemption": ("ALPHA", False),
-    "WorkloadWithJob": ("ALPHA", False),
-}
+_ALPHA: Final = ("ALPHA", False)
+_ON: Final = ("BETA", True)
+_OFF: Final = ("BETA", False)
+_GA: Final = ("GA", True)
 
+
+def _gates(by_stage: dict[tuple[str, bool], str]) -> dict[str, tuple[str, bool]]:
+    """Gates with their (stage, default), sorted by name."""
+    found = {gate: stage for stage, gates in by_stage.items() for gate in gates.split()}
+    return dict(sorted(found.items()))
+
+
+_LOCKED: Final = """
+    APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource
+    AuthorizeNodeWithSelectors AuthorizeWithSelectors CPUManagerPolicyOptions
+    ConsistentListFromCache DRAAdminAccess DeclarativeValidation DisableAllocatorDualWrite
+    DynamicResourceAllocation ExecProbeTimeout ImageVolume InOrderInformers
+    InPlacePodVerticalScaling JobManagedBy KubeletFineGrainedAuthz KubeletTracing
+    LogarithmicScaleDown MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator
+    MutableCSINodeAllocatableCount NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
+    PodLifecycleSleepAction PodObservedGenerationTracking PodSchedulingReadiness ProcMountType
+    RecoverVolumeExpansionFailure SELinuxMountReadWriteOncePod SchedulerQueueingHints
+    ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation SidecarContainers
+    StructuredAuthenticationConfiguration SystemdWatchdog TopologyManagerPolicyOptions
+    UserNamespacesSupport VolumeAttributesClass WinOverlay
+"""
 #: GA gates that can no longer be switched.
-LOCKED: Final = frozenset(
+LOCKED: Final = frozenset(_LOCKED.split())
+#: gate -> (stage, default)
+GATES: Final = _gates(
     {
-        "APIServerTracing",
-        "AnonymousAuthConfigurableEndpoints",
-        "AnyVolumeDataSource",
-        "AuthorizeNodeWithSelectors",
-        "AuthorizeWithSelectors",
-        "CPUManagerPolicyOptions",
-        "ConsistentListFromCache",
-        "DRAAdminAccess",
-        "DeclarativeValidation",
-        "DisableAllocatorDualWrite",
-        "DynamicResourceAllocation",
-        "ExecProbeTimeout",
-        "ImageVolume",
-        "InOrderInformers",
-        "InPlacePodVerticalScaling",
-        "JobManagedBy",
-        "KubeletFineGrainedAuthz",
-        "KubeletTracing",
-        "LogarithmicScaleDown",
-        "MatchLabelKeysInPodAffinity",
-        "MultiCIDRServiceAllocator",
-        "MutableCSINodeAllocatableCount",
-        "NodeInclusionPolicyInPodTopologySpread",
-        "NodeLogQuery",
-        "NodeSwap",
-        "PodLifecycleSleepAction",
-        "PodObservedGenerationTracking",
-        "PodSchedulingReadiness",
-        "ProcMountType",
-        "RecoverVolumeExpansionFailure",
-        "SELinuxMountReadWriteOncePod",
-        "SchedulerQueueingHints",
-        "ServiceAccountTokenNodeBinding",
-        "ServiceAccountTokenNodeBindingValidation",
-        "SidecarContainers",
-        "StructuredAuthenticationConfiguration",
-        "SystemdWatchdog",
-        "TopologyManagerPolicyOptions",
-        "UserNamespacesSupport",
-        "VolumeAttributesClass",
-        "WinOverlay",
+        _ALPHA: """
+            APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
+            CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR
+            ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
+            CloudControllerManagerWebhook ContainerStopSignals CrossNamespaceVolumeDataSource
+            DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
+            DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero
+            ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs
+            InPlacePodVerticalScalingExclusiveMemory KubeletInUserNamespace LoggingAlphaOptions
+            ManifestBasedAdmissionControlConfig MemoryQoS MutablePVNodeAffinity NativeHistograms
+            PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
+            PodLevelResourceManagers PodLogsQuerySplitStreams PodsAPI QOSReserved
+            ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi ShardedListAndWatch
+            StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
+            TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions
+            UserNamespacesHostNetworkSupport VolumeLimitScaling WindowsCPUAndMemoryAffinity
+            WorkloadAwarePreemption WorkloadWithJob
+        """,
+        _ON: """
+            APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
+            AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions
+            CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding
+            ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz
+            ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
+            DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+            DRAPartitionableDevices DRAResourceClaimDeviceStatus
+            DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
+            DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas
+            DetectCacheInconsistency EnvFiles ExtendWebSocketsToKubelet GracefulNodeShutdown
+            GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance HostnameOverride
+            InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
+            InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax
+            KubeletEnsureSecretPulledImages KubeletSeparateDiskGC
+            KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
+            LoggingBetaOptions MatchLabelKeysInPodTopologySpread
+            MatchLabelKeysInPodTopologySpreadSelectorMerge MutablePodResourcesForSuspendedJobs
+            MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+            NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching PLEGOnDemandRelist
+            PodDeletionCost PodLevelResources PodReadyToStartContainersCondition
+            PodTopologyLabelsAdmission PortForwardWebsockets PreventStaticPodAPIReferences
+            RelaxedServiceNameValidation ReloadKubeletClientCAFile
+            ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
+            ResourceHealthStatusMessage RestartAllContainersOnContainerExits
+            RotateKubeletServerCertificate SchedulerAsyncPreemption SchedulerPopFromBackoffQ
+            ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate
+            StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+            StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+            StatefulSetSemanticRevisionComparison StorageVersionHash StrictIPCIDRValidation
+            StructuredAuthenticationConfigurationEgressSelector
+            StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
+            TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests
+            UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy
+            UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook WatchList
+            WatchListClient WindowsGracefulNodeShutdown
+        """,
+        _OFF: """
+            AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
+            CoordinatedLeaderElection DRADeviceTaintRules
+            LocalStorageCapacityIsolationFSQuotaMonitoring MaxUnavailableStatefulSet
+            PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
+        """,
+        _GA: _LOCKED
+        + """
+            DRAPrioritizedList DeclarativeValidationTakeover DisableCPUQuotaWithExclusiveCPUs
+            InformerResourceVersion
+        """,
     }
 )
 
@@ -296,53 +151,37 @@ class GateChanges(NamedTuple):
     removed: dict[str, str]
 
 
-_ALPHA: Final = ("ALPHA", False)
-_ON: Final = ("BETA", True)
-_OFF: Final = ("BETA", False)
-_GA: Final = ("GA", True)
-
 CHANGES: Final[dict[str, GateChanges]] = {
     "1.37": GateChanges(
-        moved={
-            "AllowUnsafeMalformedObjectDeletion": _ON,
-            "ClusterTrustBundle": _GA,
-            "ClusterTrustBundleProjection": _GA,
-            "CompositePodGroup": _ALPHA,
-            "ConcurrentWatchObjectDecode": _ON,
-            "DRADerivedAttributes": _ALPHA,
-            "DRADeviceCompatibilityGroups": _ALPHA,
-            "DRADeviceTaintRules": _GA,
-            "DRADeviceTaints": _GA,
-            "DRAExtendedResource": _GA,
-            "DRAFractionalCapacityRange": _ON,
-            "DRAOptionalNodeOperations": _ALPHA,
-            "DRAResourceClaimDeviceStatus": _GA,
-            "DRAWorkloadResourceClaims": _OFF,
-            "EtcdRangeStream": _ON,
-            "ExcludeAdmissionWebhookVirtualResources": _ON,
-            "GenericWorkload": _OFF,
-            "HPAConfigurableTolerance": _GA,
-            "HPAOptimizedSelectorStore": _ON,
-            "HostnameOverride": _GA,
-            "InPlacePodVerticalScalingInitContainers": _GA,
-            "InPlacePodVerticalScalingSchedulerPreemption": _ALPHA,
-            "InterPodAffinityHostnameFastPath": _ALPHA,
-            "ManifestBasedAdmissionControlConfig": _ON,
-            "NativeHistograms": _ON,
-            "NodeDeclaredFeatures": _GA,
-            "PLEGOnDemandRelist": _GA,
-            "PersistentVolumeClaimUnusedSinceTime": _ON,
-            "PodAndContainerStatsFromCRI": _OFF,
-            "PodCertificateRequest": _GA,
-            "PodGroupPreemptionPolicy": _ALPHA,
-            "PodLevelResourceManagers": _OFF,
-            "RelaxedServiceNameValidation": _GA,
-            "SELinuxMount": _GA,
-            "SchedulerPreQueueingHints": _ALPHA,
-            "StorageCapacityScoring": _ON,
-            "VolumeLimitScaling": _ON,
-            "WatchListCompression": _ON,
-        },
+        moved=_gates(
+            {
+                _ALPHA: """
+                    CompositePodGroup DRADerivedAttributes DRADeviceCompatibilityGroups
+                    DRAOptionalNodeOperations InPlacePodVerticalScalingSchedulerPreemption
+                    InterPodAffinityHostnameFastPath PodGroupPreemptionPolicy
+                    SchedulerPreQueueingHints
+                """,
+                _ON: """
+                    AllowUnsafeMalformedObjectDeletion ConcurrentWatchObjectDecode
+                    DRAFractionalCapacityRange EtcdRangeStream
+                    ExcludeAdmissionWebhookVirtualResources HPAOptimizedSelectorStore
+                    ManifestBasedAdmissionControlConfig NativeHistograms
+                    PersistentVolumeClaimUnusedSinceTime StorageCapacityScoring VolumeLimitScaling
+                    WatchListCompression
+                """,
+                _OFF: """
+                    DRAWorkloadResourceClaims GenericWorkload PodAndContainerStatsFromCRI
+                    PodLevelResourceManagers
+                """,
+                _GA: """
+                    ClusterTrustBundle ClusterTrustBundleProjection DRADeviceTaintRules
+                    DRADeviceTaints DRAExtendedResource DRAResourceClaimDeviceStatus
+                    HPAConfigurableTolerance HostnameOverride
+                    InPlacePodVerticalScalingInitContainers NodeDeclaredFeatures PLEGOnDemandRelist
+                    PodCertificateRequest RelaxedServiceNameValidation SELinuxMount
+                """,
+            }
+        ),
         locked=frozenset(
             {
                 "DRAExtendedResource",
