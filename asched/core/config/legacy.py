@@ -23,11 +23,13 @@ from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.policy import is_policy, translate_policy
 from asched.core.config.problem import Path, quoted
 from asched.core.config.replaced import ADVICE, SUCCESSORS
-from asched.core.config.translation import Draft, Translation, named
+from asched.core.config.translation import Translation, named
 from asched.core.config.v1 import ALL_PLUGINS, API_GROUP, API_VERSION, KIND, MULTI_POINT
 
 #: Versions that can be imported, oldest first.
 VERSIONS: Final = ("v1beta1", "v1beta2", "v1beta3")
+#: Versions without multiPoint, and the points that they do not have.
+WITHOUT_MULTI_POINT: Final = dict.fromkeys(VERSIONS[:2], (MULTI_POINT, "preEnqueue"))
 #: Score weights before v1beta3 that differ from v1.
 OLD_WEIGHTS: Final = {
     names.TAINT_TOLERATION: 1,
@@ -79,207 +81,197 @@ def translate(document: Mapping[str, Any], known: KnownPlugins) -> Translation:
     if is_policy(document):
         return translate_policy(document, known)
     version = version_of(document)
-    draft = Draft(f"{KIND} {version}")
-    result: dict[str, Any] = {**document, "apiVersion": API_VERSION}
-    draft.changed(("apiVersion",), f"{API_GROUP}/{version} became {API_VERSION}")
-    _addresses(result, version, draft)
-    _election(result, draft)
-    profiles = []
-    given = result.get("profiles")
-    if isinstance(given, list):
-        for index, entry in enumerate(given):
-            usable = isinstance(entry, Mapping)
-            profiles.append(_profile(dict(entry), index, version, draft) if usable else entry)
-    elif given is None:
-        profiles.append(_profile({}, 0, version, draft))
-    if profiles:
-        result["profiles"] = profiles
-    draft.document = result
+    made = Translation(f"{KIND} {version}", {**document, "apiVersion": API_VERSION})
+    made.changed(("apiVersion",), f"{API_GROUP}/{version} became {API_VERSION}")
+    if version in WITHOUT_MULTI_POINT:
+        _addresses(version, made)
+    _election(made)
+    given = document.get("profiles")
+    profiles = [{}] if given is None else given
+    if isinstance(profiles, list) and profiles:
+        made.document["profiles"] = [
+            _OldProfile(entry, index, version, made).translated()
+            if isinstance(entry, Mapping)
+            else entry
+            for index, entry in enumerate(profiles)
+        ]
     moved = {"apiVersion", "kind", "profiles", *OLD_ADDRESSES}
     for key in document:
-        if key not in moved and not any(note.path[:1] == (key,) for note in draft.notes):
-            draft.kept((key,))
-    return draft.finish()
+        if key not in moved and not any(note.path[:1] == (key,) for note in made.notes):
+            made.kept((key,))
+    return made
 
 
-def _addresses(result: dict[str, Any], version: str, draft: Draft) -> None:
-    if version == VERSIONS[-1]:
-        return
+def _addresses(version: str, made: Translation) -> None:
     for name in OLD_ADDRESSES:
-        value = result.pop(name, None)
+        value = made.document.pop(name, None)
         if not value:
             continue
         port = str(value).rpartition(":")[2]
         if version == "v1beta2" and port != "0":
             wrong = "must be empty or with an explicit 0 port"
             text = f"{name}: Invalid value: {quoted(str(value))}: {wrong}"
-            draft.refuse((name,), text, "serving is set with --bind-address and --secure-port")
+            made.refuse((name,), text, "serving is set with --bind-address and --secure-port")
         else:
-            draft.unsupported((name,), "served over TLS only: --bind-address and --secure-port")
+            made.unsupported((name,), "served over TLS only: --bind-address and --secure-port")
 
 
-def _election(result: dict[str, Any], draft: Draft) -> None:
-    election = result.get("leaderElection")
-    if isinstance(election, Mapping) and election.get("resourceLock") in LOCKS_WITHOUT_LEASES:
-        lock = election["resourceLock"]
-        result["leaderElection"] = {**election, "resourceLock": "leases"}
+def _election(made: Translation) -> None:
+    election = made.document.get("leaderElection")
+    lock = election.get("resourceLock") if isinstance(election, Mapping) else None
+    if isinstance(lock, str) and lock in LOCKS_WITHOUT_LEASES:
+        made.document["leaderElection"] = {**election, "resourceLock": "leases"}
         text = f"{lock} became leases; an old replica that runs beside this one is not seen"
-        draft.changed(("leaderElection", "resourceLock"), text)
+        made.changed(("leaderElection", "resourceLock"), text)
 
 
-def _profile(profile: dict[str, Any], index: int, version: str, draft: Draft) -> dict[str, Any]:
-    path: Path = ("profiles", index)
-    plugins = profile.get("plugins")
-    points = dict(plugins) if isinstance(plugins, Mapping) else {}
-    if version != VERSIONS[-1]:
-        for point in (MULTI_POINT, "preEnqueue"):
-            if point in points:
-                where = f"profiles[{index}].plugins.{point}"
-                draft.refuse((*path, "plugins", point), f"unknown field {quoted(where)}")
-    configs = [entry for _, entry in named(profile.get("pluginConfig"))]
-    configs = _configs(configs, path, draft)
-    if version == VERSIONS[0]:
-        _strategies(points, configs, path, draft)
-    for point, given in points.items():
-        if isinstance(given, Mapping):
-            points[point] = _point(dict(given), (*path, "plugins", point), draft)
-    if version != VERSIONS[-1]:
-        _weights(points, path, draft)
-    result = dict(profile)
-    if points:
-        result["plugins"] = points
-    if configs:
-        result["pluginConfig"] = configs
-    else:
-        result.pop("pluginConfig", None)
-    return result
+def _listed(given: Any, key: str) -> list[dict[str, Any]]:
+    return [entry for _, entry in named(given.get(key) if isinstance(given, Mapping) else None)]
 
 
-def _configs(entries: list[dict[str, Any]], path: Path, draft: Draft) -> list[dict[str, Any]]:
-    """Args with the current version; those of removed plugins are left out."""
-    kept = []
-    for place, entry in enumerate(entries):
-        entry_path = (*path, "pluginConfig", place)
-        name = entry.get("name")
-        args = entry.get("args")
-        if isinstance(args, Mapping):
-            entry["args"] = _args(str(name), args, (*entry_path, "args"), draft)
-        if name in ADVICE and name not in STRATEGY_PLUGINS:
-            draft.unsupported(entry_path, f"args of {name}: {ADVICE[str(name)]}")
-            continue
-        kept.append(entry)
-        if name not in STRATEGY_PLUGINS:
-            draft.kept(entry_path, f"args of {name}")
-    return kept
+def _names(given: Any, key: str) -> list[str]:
+    return [str(entry.get("name")) for entry in _listed(given, key)]
 
 
-def _args(plugin: str, args: Mapping[str, Any], path: Path, draft: Draft) -> dict[str, Any]:
-    kept = dict(args)
-    for field, text in OLD_ARGS.get(plugin, {}).items():
-        if field in kept:
-            draft.unsupported((*path, field), text)
-            del kept[field]
-    if str(kept.get("apiVersion", "")).startswith(API_GROUP):
-        kept["apiVersion"] = API_VERSION
-    return kept
-
-
-def _point(given: dict[str, Any], path: Path, draft: Draft) -> dict[str, Any]:
-    enabled: list[dict[str, Any]] = []
-    for place, entry in named(given.get("enabled")):
-        entry_path = (*path, "enabled", place)
-        name = str(entry.get("name"))
-        if name in SUCCESSORS:
-            # The successor is on by default, with constraints that imitate the old rule.
-            draft.changed(entry_path, f"{name} left out: {SUCCESSORS[name]} does its work")
-        elif name in ADVICE:
-            draft.refuse(entry_path, f"plugin {quoted(name)} does not exist in v1", ADVICE[name])
-        else:
-            enabled.append(entry)
-            draft.kept(entry_path, name)
-    disabled: list[dict[str, Any]] = []
-    for place, entry in named(given.get("disabled")):
-        entry_path = (*path, "disabled", place)
-        name = str(entry.get("name"))
-        if name in ADVICE:
-            draft.changed(entry_path, f"{name} is gone, so there is nothing to disable")
-        else:
-            disabled.append(entry)
-            draft.kept(entry_path, name)
-    lists = {"enabled": enabled, "disabled": disabled}
-    # A value that is not a list is left for decoding to report.
+def _point_of(given: Mapping[str, Any], **lists: list[dict[str, Any]]) -> dict[str, Any]:
+    """A point with these lists; a value that is not a list is left for decoding to report."""
     odd = {key: value for key, value in given.items() if not isinstance(value, list)}
     return {**{name: entries for name, entries in lists.items() if entries}, **odd}
 
 
-def _names(given: Any, key: str) -> list[str]:
-    entries = given.get(key) if isinstance(given, Mapping) else None
-    return [str(entry.get("name")) for _, entry in named(entries)]
+class _OldProfile:
+    """One profile; its notes and problems go to the translation of the document."""
 
+    def __init__(
+        self, profile: Mapping[str, Any], index: int, version: str, made: Translation
+    ) -> None:
+        plugins = profile.get("plugins")
+        self.profile = profile
+        self.points = dict(plugins) if isinstance(plugins, Mapping) else {}
+        self.version = version
+        self.made = made
+        self.path: Path = ("profiles", index)
 
-def _weights(points: dict[str, Any], path: Path, draft: Draft) -> None:
-    """Add the old weights of defaults that weigh more in v1."""
-    score = points.get("score", {})
-    if not isinstance(score, Mapping):
-        return
-    disabled = _names(score, "disabled")
-    if ALL_PLUGINS in disabled:
-        return
-    mentioned = {*disabled, *_names(score, "enabled")}
-    old = [(name, weight) for name, weight in OLD_WEIGHTS.items() if name not in mentioned]
-    if old:
-        enabled = [*(score.get("enabled") or ()), *({"name": n, "weight": w} for n, w in old)]
-        points["score"] = {**score, "enabled": enabled}
-        listed = ", ".join(f"{name} {weight}" for name, weight in old)
-        draft.changed(
-            (*path, "plugins", "score"), f"default weights of then written down: {listed}"
-        )
+    def translated(self) -> dict[str, Any]:
+        for point in WITHOUT_MULTI_POINT.get(self.version, ()):
+            if point in self.points:
+                where = f"profiles[{self.path[1]}].plugins.{point}"
+                self.made.refuse((*self.path, "plugins", point), f"unknown field {quoted(where)}")
+        configs = self._configs()
+        if self.version == VERSIONS[0]:
+            self._strategies(configs)
+        for point, given in self.points.items():
+            if isinstance(given, Mapping):
+                self.points[point] = self._point(given, (*self.path, "plugins", point))
+        if self.version in WITHOUT_MULTI_POINT:
+            self._weights()
+        made = {"plugins": self.points, "pluginConfig": configs}
+        rest = {key: value for key, value in self.profile.items() if key != "pluginConfig"}
+        return {**rest, **{key: value for key, value in made.items() if value}}
 
+    def _configs(self) -> list[dict[str, Any]]:
+        """Args with the current version; those of removed plugins are left out."""
+        kept = []
+        for place, entry in named(self.profile.get("pluginConfig")):
+            path, name = (*self.path, "pluginConfig", place), str(entry.get("name"))
+            if isinstance(entry.get("args"), Mapping):
+                entry["args"] = self._args(name, entry["args"], (*path, "args"))
+            if name in STRATEGY_PLUGINS:
+                kept.append(entry)
+            elif name in ADVICE:
+                self.made.unsupported(path, f"args of {name}: {ADVICE[name]}")
+            else:
+                kept.append(entry)
+                self.made.kept(path, f"args of {entry.get('name')}")
+        return kept
 
-def _strategies(
-    points: dict[str, Any], configs: list[dict[str, Any]], path: Path, draft: Draft
-) -> None:
-    """v1beta1's three score plugins to the one strategy of NodeResourcesFit."""
-    score = points.get("score") or {}
-    if not isinstance(score, Mapping):
-        return  # reported by decoding
-    entry_path = (*path, "plugins", "score")
-    disabled = _names(score, "disabled")
-    chosen = {
-        str(entry["name"]): entry.get("weight") or 1
-        for _, entry in named(score.get("enabled"))
-        if entry.get("name") in STRATEGY_PLUGINS
-    }
-    if not {ALL_PLUGINS, DEFAULT_STRATEGY_PLUGIN} & set(disabled):
-        chosen.setdefault(DEFAULT_STRATEGY_PLUGIN, 1)
-    own = {str(c.get("name")): c for c in configs if c.get("name") in STRATEGY_PLUGINS}
-    configs[:] = [c for c in configs if c.get("name") not in STRATEGY_PLUGINS]
-    if len(chosen) > 1:
-        text = (
-            f"{' and '.join(sorted(chosen))} score together, v1 has one strategy for each profile"
+    def _args(self, plugin: str, args: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        old = OLD_ARGS.get(plugin, {})
+        for field in filter(args.__contains__, old):
+            self.made.unsupported((*path, field), old[field])
+        kept = {field: value for field, value in args.items() if field not in old}
+        if str(kept.get("apiVersion", "")).startswith(API_GROUP):
+            kept["apiVersion"] = API_VERSION
+        return kept
+
+    def _point(self, given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        lists: dict[str, list[dict[str, Any]]] = {"enabled": [], "disabled": []}
+        for key, kept in lists.items():
+            for place, entry in named(given.get(key)):
+                name, entry_path = str(entry.get("name")), (*path, key, place)
+                if name not in ADVICE:
+                    kept.append(entry)
+                    self.made.kept(entry_path, name)
+                elif key == "disabled":
+                    text = f"{name} is gone, so there is nothing to disable"
+                    self.made.changed(entry_path, text)
+                elif name in SUCCESSORS:
+                    # The successor is on by default, with constraints that imitate the old rule.
+                    text = f"{name} left out: {SUCCESSORS[name]} does its work"
+                    self.made.changed(entry_path, text)
+                else:
+                    text = f"plugin {quoted(name)} does not exist in v1"
+                    self.made.refuse(entry_path, text, ADVICE[name])
+        return _point_of(given, **lists)
+
+    def _weights(self) -> None:
+        """Add the old weights of defaults that weigh more in v1."""
+        score = self.points.get("score", {})
+        disabled = _names(score, "disabled")
+        if not isinstance(score, Mapping) or ALL_PLUGINS in disabled:
+            return
+        mentioned = {*disabled, *_names(score, "enabled")}
+        old = [(name, weight) for name, weight in OLD_WEIGHTS.items() if name not in mentioned]
+        if old:
+            enabled = [*(score.get("enabled") or ()), *({"name": n, "weight": w} for n, w in old)]
+            self.points["score"] = {**score, "enabled": enabled}
+            listed = ", ".join(f"{name} {weight}" for name, weight in old)
+            self.made.changed(
+                (*self.path, "plugins", "score"), f"default weights of then written down: {listed}"
+            )
+
+    def _strategies(self, configs: list[dict[str, Any]]) -> None:
+        """v1beta1's three score plugins to the one strategy of NodeResourcesFit."""
+        score = self.points.get("score") or {}
+        if not isinstance(score, Mapping):
+            return  # reported by decoding
+        path = (*self.path, "plugins", "score")
+        disabled = _names(score, "disabled")
+        chosen = {
+            str(entry["name"]): entry.get("weight") or 1
+            for entry in _listed(score, "enabled")
+            if str(entry.get("name")) in STRATEGY_PLUGINS
+        }
+        if not {ALL_PLUGINS, DEFAULT_STRATEGY_PLUGIN} & set(disabled):
+            chosen.setdefault(DEFAULT_STRATEGY_PLUGIN, 1)
+        own = {str(c["name"]): c for c in configs if str(c.get("name")) in STRATEGY_PLUGINS}
+        configs[:] = [c for c in configs if str(c.get("name")) not in STRATEGY_PLUGINS]
+        if len(chosen) > 1:
+            together = " and ".join(sorted(chosen))
+            self.made.refuse(
+                path,
+                f"{together} score together, v1 has one strategy for each profile",
+                f"disable all but one of them ({DEFAULT_STRATEGY_PLUGIN} by default)",
+            )
+            return
+        enabled, off = (
+            [e for e in _listed(score, key) if str(e.get("name")) not in STRATEGY_PLUGINS]
+            for key in ("enabled", "disabled")
         )
-        draft.refuse(
-            entry_path, text, f"disable all but one of them ({DEFAULT_STRATEGY_PLUGIN} by default)"
-        )
-        return
-    enabled = [e for _, e in named(score.get("enabled")) if e.get("name") not in STRATEGY_PLUGINS]
-    off = [e for _, e in named(score.get("disabled")) if e.get("name") not in STRATEGY_PLUGINS]
-    for name, weight in chosen.items():
-        if name != DEFAULT_STRATEGY_PLUGIN or weight != 1 or name in own:
-            enabled.append({"name": names.NODE_RESOURCES_FIT, "weight": weight})
-            _set_strategy(configs, name, own.get(name, {}).get("args") or {})
-            text = f"{name} became {names.NODE_RESOURCES_FIT}, {STRATEGY_PLUGINS[name]}"
-            draft.changed(entry_path, text)
-        elif name in _names(score, "enabled"):
-            draft.kept(entry_path, f"{name} is what {names.NODE_RESOURCES_FIT} does by default")
-    if not chosen and ALL_PLUGINS not in disabled:
-        off.append({"name": names.NODE_RESOURCES_FIT})
-        draft.changed(
-            entry_path, f"{DEFAULT_STRATEGY_PLUGIN} was off, so {names.NODE_RESOURCES_FIT} is"
-        )
-    lists = {"enabled": enabled, "disabled": off}
-    odd = {key: value for key, value in score.items() if not isinstance(value, list)}
-    points["score"] = {**{name: entries for name, entries in lists.items() if entries}, **odd}
+        for name, weight in chosen.items():
+            if name != DEFAULT_STRATEGY_PLUGIN or weight != 1 or name in own:
+                enabled.append({"name": names.NODE_RESOURCES_FIT, "weight": weight})
+                _set_strategy(configs, name, own.get(name, {}).get("args") or {})
+                text = f"{name} became {names.NODE_RESOURCES_FIT}, {STRATEGY_PLUGINS[name]}"
+                self.made.changed(path, text)
+            elif name in _names(score, "enabled"):
+                text = f"{name} is what {names.NODE_RESOURCES_FIT} does by default"
+                self.made.kept(path, text)
+        if not chosen and ALL_PLUGINS not in disabled:
+            off.append({"name": names.NODE_RESOURCES_FIT})
+            text = f"{DEFAULT_STRATEGY_PLUGIN} was off, so {names.NODE_RESOURCES_FIT} is"
+            self.made.changed(path, text)
+        self.points["score"] = _point_of(score, enabled=enabled, disabled=off)
 
 
 def _set_strategy(configs: list[dict[str, Any]], plugin: str, args: Mapping[str, Any]) -> None:

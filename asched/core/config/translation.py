@@ -35,34 +35,14 @@ class Note(msgspec.Struct, frozen=True):
         return f"{path_text(self.path)}: {self.text}" if self.path else self.text
 
 
-class Translation(msgspec.Struct, frozen=True):
+class Translation(msgspec.Struct):
     """The v1 document equivalent to an old form; unusable if there are problems."""
-
-    form: str
-    document: dict[str, Any]
-    notes: tuple[Note, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    always_check_all_filters: bool = False
-
-    @property
-    def notes_for_run(self) -> tuple[str, ...]:
-        """Messages that a process with the old form logs once."""
-        head = f"{self.form} is read as v1; `asched config migrate` writes it down"
-        lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
-        return (head, *(f"unsupported: {note}" for note in lost))
-
-    def mark(self, profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
-        """The profile with the flags for which v1 has no field."""
-        return replace(profile, always_check_all_filters=self.always_check_all_filters)
-
-
-class Draft(msgspec.Struct):
-    """A translation under construction."""
 
     form: str
     document: dict[str, Any] = msgspec.field(default_factory=dict)
     notes: list[Note] = msgspec.field(default_factory=list)
     problems: list[Problem] = msgspec.field(default_factory=list)
+    always_check_all_filters: bool = False
 
     def kept(self, path: Path, text: str = "as it was") -> None:
         self.notes.append(Note(Fate.KEPT, path, text))
@@ -74,17 +54,18 @@ class Draft(msgspec.Struct):
         self.notes.append(Note(Fate.UNSUPPORTED, path, text))
 
     def refuse(self, path: Path, text: str, hint: str = "") -> None:
-        problem = Problem(StartStage.LOAD, text, path, hint, Severity.ABORT)
-        self.problems.append(problem)
+        self.problems.append(Problem(StartStage.LOAD, text, path, hint, Severity.ABORT))
 
-    def finish(self, *, always_check_all_filters: bool = False) -> Translation:
-        return Translation(
-            self.form,
-            self.document,
-            tuple(self.notes),
-            tuple(self.problems),
-            always_check_all_filters,
-        )
+    @property
+    def notes_for_run(self) -> tuple[str, ...]:
+        """Messages that a process with the old form logs once."""
+        head = f"{self.form} is read as v1; `asched config migrate` writes it down"
+        lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
+        return (head, *(f"unsupported: {note}" for note in lost))
+
+    def mark(self, profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
+        """The profile with the flags for which v1 has no field."""
+        return replace(profile, always_check_all_filters=self.always_check_all_filters)
 
 
 def named(entries: Any) -> Sequence[tuple[int, dict[str, Any]]]:
