@@ -40,6 +40,9 @@ SHAPE_SCORE_MAX: Final = 10
 _PERCENT: Final = ValueRange(0, PERCENT_MAX)
 _SHARE: Final = ValueRange(1, PERCENT_MAX)
 _NOT_NEGATIVE: Final = ValueRange(0, math.inf, "must not be negative")
+_BIND_TIMEOUT: Final = ValueRange(
+    0, math.inf, "invalid BindTimeoutSeconds, should not be a negative value"
+)
 
 
 class ResourceSpec(ConfigRecord, frozen=True):
@@ -149,7 +152,7 @@ class DefaultSpreadConstraint(ConfigRecord, frozen=True):
 
     go_name: ClassVar[str] = "TopologySpreadConstraint"
 
-    max_skew: Int32 = 0
+    max_skew: Annotated[Int32, ValueRange(1, math.inf, "not in valid range (0, inf)")] = 0
     topology_key: str = ""
     when_unsatisfiable: Annotated[str, Scalar.SPREAD_ACTION] = ""
     label_selector: Annotated[Mapping[str, Any] | None, ConstraintSelector, FieldMark.RAW] = None
@@ -265,7 +268,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 class VolumeBindingArgs(PluginArgs, frozen=True):
     """`shape` None: not set; it needs the gate StorageCapacityScoring."""
 
-    bind_timeout_s: Int64 = 600
+    bind_timeout_s: Annotated[Int64, _BIND_TIMEOUT] = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 

@@ -124,6 +124,18 @@ def version_and_kind(document: Any) -> tuple[str, str]:
     return found["apiVersion"], found["kind"]
 
 
+def _head(document: Any, faults: _Faults) -> tuple[str, str]:
+    """ApiVersion and kind; what is wrong with them is added to the faults."""
+    try:
+        version, kind = version_and_kind(document)
+    except ValueError as error:
+        faults.add(str(error), (), Severity.ABORT)
+        return "", ""
+    if version.count("/") > 1:
+        faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
+    return version, kind
+
+
 def _group_and_version(text: str) -> tuple[str, str]:
     """Group and version of an apiVersion; either may be missing: `v1`, `example.com/`."""
     group, _, version = text.rpartition("/")
@@ -150,18 +162,12 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
     The returned mapping is usable only if there are no problems.
     """
     faults = _Faults()
-    try:
-        version, kind = version_and_kind(document)
-    except ValueError as error:
-        faults.add(str(error), (), Severity.ABORT)
-        return {}, faults.found
-    if version.count("/") > 1:
-        faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
-        return {}, faults.found
+    version, kind = _head(document, faults)
     for name, value in (("Kind", kind), ("apiVersion", _group_and_version(version)[1])):
-        if not value:
+        if not value and not faults.found:
             faults.add(missing(name, source), (), Severity.ABORT)
-            return {}, faults.found
+    if faults.found:
+        return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
         # The internal version has no file format: all other fields are unknown.
         _record(document, KINDS[KIND], TYPE_META, (), "", faults)
@@ -211,13 +217,8 @@ def decode_args(
         nested=True,
     )
     expected = kind_of_args(plugin)
-    try:
-        version, kind = version_and_kind(given)
-    except ValueError as error:
-        faults.add(str(error), (), Severity.ABORT)
-        return {}, faults.found
-    if version.count("/") > 1:
-        faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
+    version, kind = _head(given, faults)
+    if faults.found:
         return {}, faults.found
     kind = kind or expected
     group, number = _group_and_version(version)

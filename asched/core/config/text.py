@@ -87,10 +87,11 @@ def _printed(value: Any, field: DeclaredField) -> Any:
     if field.type is Scalar.FLOAT32:
         short = shortest_single(value)
         return int(short) if short.is_integer() else short
-    return _duration(value, field)
+    return shown(value, field)
 
 
-def _duration(value: Any, field: DeclaredField) -> Any:
+def shown(value: Any, field: DeclaredField) -> Any:
+    """A value in messages: durations as Go writes them."""
     is_duration = field.type in (Scalar.DURATION, Scalar.OPTIONAL_DURATION)
     return duration.render(value) if is_duration and value is not None else value
 
@@ -107,7 +108,7 @@ def internal(value: Any) -> Any:
         return value
     found: dict[str, Any] = {}
     for name, field in fields_of(type(value)).items():
-        own = _duration(getattr(value, field.attribute), field)
+        own = shown(getattr(value, field.attribute), field)
         is_missing = own == () and not field.is_nullable
         found[f"{name[0].upper()}{name[1:]}"] = None if is_missing else internal(own)
     return found

@@ -9,13 +9,14 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/
         k8s.io/component-base/config/v1alpha1
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, cast
 
 import msgspec
 
 from asched import names
-from asched.core.config.args import ARGS_TYPES, PluginArgs, kind_of_args
+from asched.core.config.args import ARGS_TYPES, PERCENT_MAX, PluginArgs, kind_of_args
 from asched.core.config.fields import (
     ConfigDocument,
     ConfigRecord,
@@ -26,6 +27,7 @@ from asched.core.config.fields import (
     Int32,
     Int64,
     Scalar,
+    ValueRange,
 )
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.timestamp import NS_PER_SECOND
@@ -51,6 +53,11 @@ _Text = Annotated[str, FieldMark.OMIT_EMPTY]
 _Bool = Annotated[bool, FieldMark.OMIT_EMPTY]
 _Bytes = Annotated[bytes, Scalar.BYTES, FieldMark.OMIT_EMPTY]
 _TextOrDefault = Annotated[str, FieldMark.ZERO_IS_ABSENT]
+_PERCENT: Final = ValueRange(0, PERCENT_MAX, "not in valid range [0-100]")
+_POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
+_WORKERS: Final = ValueRange(1, math.inf, "should be an integer value greater than zero")
+_BACKOFF: Final = ValueRange(1, math.inf, "must be greater than 0")
+_BURST: Final = ValueRange(0, math.inf, "must be non-negative")
 _DEBUGGING: Final = EmbeddedIn("DebuggingConfiguration")
 
 
@@ -99,7 +106,7 @@ class KubeSchedulerProfile(ConfigRecord, frozen=True):
 
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
     #: 0..100; 0 is adaptive; None uses the configuration's own value.
-    percentage_of_nodes_to_score: Annotated[int | None, Scalar.INT32] = None
+    percentage_of_nodes_to_score: Annotated[int | None, Scalar.INT32, _PERCENT] = None
     plugins: Annotated[Mapping[str, PluginSet], Plugins] = msgspec.field(default_factory=dict)
     plugin_configs: Annotated[tuple[PluginConfig, ...], "pluginConfig"] = ()
     #: Legacy Policy's alwaysCheckAllPredicates: the remaining filters run on a rejected node, too.
@@ -121,9 +128,9 @@ class LeaderElection(ConfigRecord, frozen=True):
     package: ClassVar[str] = "v1alpha1"
 
     leader_elect: bool = True
-    lease_duration_ns: Duration = 15 * NS_PER_SECOND
-    renew_deadline_ns: Duration = 10 * NS_PER_SECOND
-    retry_period_ns: Duration = 2 * NS_PER_SECOND
+    lease_duration_ns: Annotated[Duration, _POSITIVE] = 15 * NS_PER_SECOND
+    renew_deadline_ns: Annotated[Duration, _POSITIVE] = 10 * NS_PER_SECOND
+    retry_period_ns: Annotated[Duration, _POSITIVE] = 2 * NS_PER_SECOND
     resource_lock: _TextOrDefault = "leases"
     resource_name: _TextOrDefault = "kube-scheduler"
     resource_namespace: _TextOrDefault = "kube-system"
@@ -152,7 +159,7 @@ class ClientConnection(ConfigRecord, frozen=True):
     content_type: _TextOrDefault = "application/vnd.kubernetes.protobuf"
     #: Requests per second; negative is unlimited.
     qps: Annotated[Float32, FieldMark.ZERO_IS_ABSENT] = 50
-    burst: Annotated[Int32, FieldMark.ZERO_IS_ABSENT] = 100
+    burst: Annotated[Int32, FieldMark.ZERO_IS_ABSENT, _BURST] = 100
 
 
 class ExtenderTLSConfig(ConfigRecord, frozen=True):
@@ -202,14 +209,14 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
     go_name: ClassVar[str] = KIND
 
     #: Goroutines in upstream; in asched the maximum number of concurrent calls.
-    parallelism: Int32 = 16
+    parallelism: Annotated[Int32, _WORKERS] = 16
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: Annotated[bool, _DEBUGGING] = True
     enable_contention_profiling: Annotated[bool, _DEBUGGING] = True
     #: 0..100; 0 is adaptive.
-    percentage_of_nodes_to_score: Int32 = 0
-    pod_initial_backoff_s: Int64 = 1
+    percentage_of_nodes_to_score: Annotated[Int32, _PERCENT] = 0
+    pod_initial_backoff_s: Annotated[Int64, _BACKOFF] = 1
     pod_max_backoff_s: Int64 = 10
     delay_cache_until_active: _Bool = False
     profiles: tuple[KubeSchedulerProfile, ...] = ()

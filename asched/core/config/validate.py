@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.config import duration, qualified
 from asched.core.config.args import kind_of_args
+from asched.core.config.fields import fields_of
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import (
     NamedString,
@@ -37,11 +38,10 @@ from asched.core.config.v1 import (
     LeaderElection,
     SchedulerConfiguration,
 )
-from asched.core.config.validate_args import CHECKS
+from asched.core.config.validate_args import CHECKS, ranges
 from asched.core.config.versions import RULES
 from asched.core.model.requests import is_extended
 
-PERCENT_MAX: Final = 100
 #: In-tree plugins of older versions that v1 rejects by name, except inside multiPoint.
 REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 QUEUE_SORT: Final = "queueSort"
@@ -54,76 +54,48 @@ def validate(
     configuration: SchedulerConfiguration, gates: Mapping[str, bool] = DEFAULT_GATES
 ) -> list[Problem]:
     """Every fault of an effective configuration, in upstream's order."""
-    faults = []
-    if configuration.client_connection.burst < 0:
-        path: Path = ("clientConnection", "burst")
-        burst = configuration.client_connection.burst
-        faults.append(invalid(path, burst, "must be non-negative"))
-    faults += _leader_election(configuration.leader_election)
-    if configuration.parallelism <= 0:
-        text = "should be an integer value greater than zero"
-        faults.append(invalid(("parallelism",), configuration.parallelism, text))
-    if configuration.profiles:
-        faults += _profiles(configuration.profiles, gates)
-    else:
-        faults.append(required(("profiles",)))
-    percentage = configuration.percentage_of_nodes_to_score
-    faults += _percentage(("percentageOfNodesToScore",), percentage)
-    initial, maximum = configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s
-    if initial <= 0:
-        faults.append(invalid(("podInitialBackoffSeconds",), initial, "must be greater than 0"))
-    if maximum < initial:
+    own = ranges(configuration, ())
+    before = [fault for fault in own if fault.path == ("parallelism",)]
+    faults = ranges(configuration.client_connection, ("clientConnection",))
+    faults += _leader_election(configuration.leader_election) + before
+    faults += _profiles(configuration.profiles, gates) + own[len(before) :]
+    if configuration.pod_max_backoff_s < configuration.pod_initial_backoff_s:
         text = "must be greater than or equal to PodInitialBackoffSeconds"
-        faults.append(invalid(("podMaxBackoffSeconds",), maximum, text))
+        faults.append(invalid(("podMaxBackoffSeconds",), configuration.pod_max_backoff_s, text))
     return faults + _extenders(configuration.extenders)
 
 
 def _leader_election(election: LeaderElection) -> list[Problem]:
     if not election.leader_elect:
         return []
-    base: Path = ("leaderElection",)
-    faults = []
-    for name, value in (
-        ("leaseDuration", election.lease_duration_ns),
-        ("renewDeadline", election.renew_deadline_ns),
-        ("retryPeriod", election.retry_period_ns),
-    ):
-        if value <= 0:
-            shown = duration.render(value)
-            faults.append(invalid((*base, name), shown, "must be greater than zero"))
+    path: Path = ("leaderElection",)
+    faults = ranges(election, path)
     if election.lease_duration_ns <= election.renew_deadline_ns:
         # Reported on the lease, with the value of the deadline, as upstream.
-        shown = duration.render(election.renew_deadline_ns)
+        deadline = duration.render(election.renew_deadline_ns)
         text = "must be greater than `RenewDeadline`"
-        faults.append(invalid((*base, "leaseDuration"), shown, text))
-    for name, text_value in (
-        ("resourceLock", election.resource_lock),
-        ("resourceName", election.resource_name),
-        ("resourceNamespace", election.resource_namespace),
-    ):
-        if not text_value:
-            faults.append(required((*base, name), f"{name} is required"))
+        faults.append(invalid((*path, "leaseDuration"), deadline, text))
+    faults += [
+        required((*path, name), f"{name} is required")
+        for name in ("resourceLock", "resourceName", "resourceNamespace")
+        if not getattr(election, fields_of(LeaderElection)[name].attribute)
+    ]
     if election.resource_lock != "leases":
         text = 'resourceLock value must be "leases"'
-        faults.append(invalid((*base, "resourceLock"), election.resource_lock, text))
+        faults.append(invalid((*path, "resourceLock"), election.resource_lock, text))
     return faults
 
 
-def _percentage(path: Path, value: int | None) -> list[Problem]:
-    if value is None or 0 <= value <= PERCENT_MAX:
-        return []
-    return [invalid(path, value, "not in valid range [0-100]")]
-
-
 def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool]) -> list[Problem]:
+    if not profiles:
+        return [required(("profiles",))]
     faults = []
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
         path: Path = ("profiles", i)
         if not profile.scheduler_name:
             faults.append(required((*path, "schedulerName")))
-        own = profile.percentage_of_nodes_to_score
-        faults += _percentage((*path, "percentageOfNodesToScore"), own)
+        faults += ranges(profile, path)
         faults += _later_points(profile, (*path, "plugins"), gates)
         faults += _removed_plugins(profile, (*path, "plugins"))
         faults += _plugin_config(profile, (*path, "pluginConfig"), gates)

@@ -26,7 +26,7 @@ from asched.core.config.problem import (
     not_supported,
     required,
 )
-from asched.core.config.text import internal
+from asched.core.config.text import internal, shown
 from asched.core.model.timestamp import NS_PER_SECOND
 
 RESOURCE_WEIGHT_MAX: Final = 100
@@ -52,8 +52,8 @@ def ranges(record: ConfigRecord, path: Path, _: Gates = DEFAULT_GATES) -> list[P
     found = []
     for name, field in fields_of(type(record)).items():
         value = getattr(record, field.attribute)
-        if field.range and not field.range.least <= value <= field.range.most:
-            found.append(invalid((*path, name), value, field.range.message))
+        if field.range and value is not None and not field.range.least <= value <= field.range.most:
+            found.append(invalid((*path, name), shown(value, field), field.range.message))
     return found
 
 
@@ -121,10 +121,7 @@ def pod_topology_spread(
 
 
 def _constraint(constraint: plugin_args.DefaultSpreadConstraint, item_path: Path) -> list[Problem]:
-    faults = []
-    if constraint.max_skew <= 0:
-        path = (*item_path, "maxSkew")
-        faults.append(invalid(path, constraint.max_skew, "not in valid range (0, inf)"))
+    faults = ranges(constraint, item_path)
     key, key_path = constraint.topology_key, (*item_path, "topologyKey")
     if not key:
         faults.append(required(key_path, "can not be empty"))
@@ -142,10 +139,7 @@ def _constraint(constraint: plugin_args.DefaultSpreadConstraint, item_path: Path
 
 
 def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates) -> list[Problem]:
-    faults = []
-    if args.bind_timeout_s < 0:
-        text = "invalid BindTimeoutSeconds, should not be a negative value"
-        faults.append(invalid((*path, "bindTimeoutSeconds"), args.bind_timeout_s, text))
+    faults = ranges(args, path)
     if gates["StorageCapacityScoring"]:
         faults += _shape(args.shape or (), (*path, "shape"))
     elif args.shape is not None:
