@@ -18,6 +18,7 @@ from asched.core.config.fields import (
     Int32,
     Int64,
     MapOf,
+    NeededGates,
     OptionalDuration,
     Scalar,
     ValueRange,
@@ -40,6 +41,7 @@ SHAPE_SCORE_MAX: Final = 10
 _PERCENT: Final = ValueRange(0, PERCENT_MAX)
 _SHARE: Final = ValueRange(1, PERCENT_MAX)
 _NOT_NEGATIVE: Final = ValueRange(0, math.inf, "must not be negative")
+_BINDING_GATES: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 _BIND_TIMEOUT: Final = ValueRange(
     0, math.inf, "invalid BindTimeoutSeconds, should not be a negative value"
 )
@@ -225,8 +227,17 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 class DynamicResourcesArgs(PluginArgs, frozen=True):
     """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
 
-    filter_timeout_ns: Annotated[OptionalDuration, FieldMark.PRINTED] = 10 * NS_PER_SECOND
-    binding_timeout_ns: OptionalDuration = 600 * NS_PER_SECOND
+    filter_timeout_ns: Annotated[
+        OptionalDuration,
+        FieldMark.PRINTED,
+        NeededGates(("DRASchedulerFilterTimeout",), "DRASchedulingFilterTimeout"),
+        ValueRange(0, math.inf, "must be zero or positive"),
+    ] = 10 * NS_PER_SECOND
+    binding_timeout_ns: Annotated[
+        OptionalDuration,
+        NeededGates(_BINDING_GATES, " or ".join(_BINDING_GATES)),
+        ValueRange(NS_PER_SECOND, math.inf, "must be at least 1 second"),
+    ] = 600 * NS_PER_SECOND
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):

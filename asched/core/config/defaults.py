@@ -12,7 +12,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config.args import ARGS_TYPES, BARE_ARGS, PluginArgs
 from asched.core.config.decode import BareArgs
-from asched.core.config.fields import build
+from asched.core.config.fields import build, fields_of
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import merge_defaults, needed_plugins
 from asched.core.config.v1 import (
@@ -105,16 +105,12 @@ def _args(plugin: str, given: Any, gates: Mapping[str, bool]) -> PluginArgs | An
         return given
     if isinstance(given, BareArgs):
         return BARE_ARGS[plugin]
-    known: dict[str, Any] = {}
     given = given or {}
-    if plugin == names.DYNAMIC_RESOURCES:
-        has_conditions = (
-            gates["DRADeviceBindingConditions"] and gates["DRAResourceClaimDeviceStatus"]
-        )
-        if given.get("filterTimeout") is None and not gates["DRASchedulerFilterTimeout"]:
-            known["filter_timeout_ns"] = None
-        if given.get("bindingTimeout") is None and not has_conditions:
-            known["binding_timeout_ns"] = None
+    known: dict[str, Any] = {
+        field.attribute: None
+        for name, field in fields_of(ARGS_TYPES[plugin]).items()
+        if field.gates and given.get(name) is None and not field.gates.are_on(gates)
+    }
     if (
         plugin == names.VOLUME_BINDING
         and not given.get("shape")

@@ -86,6 +86,18 @@ class ValueRange(NamedTuple):
         return self.text or f"not in valid range [{self.least}, {end}"
 
 
+class NeededGates(NamedTuple):
+    """The feature gates without which a field has no default and must not be set; `text` names them
+    as upstream's message does.
+    """
+
+    names: tuple[str, ...]
+    text: str
+
+    def are_on(self, gates: Mapping[str, bool]) -> bool:
+        return all(gates[name] for name in self.names)
+
+
 class EmbeddedIn(NamedTuple):
     """The struct of Go that a field is in; messages show it."""
 
@@ -129,6 +141,7 @@ class DeclaredField(NamedTuple):
     type: Type
     marks: frozenset[FieldMark] = frozenset()
     range: ValueRange | None = None
+    gates: NeededGates | None = None
     embedded: str = ""
     is_nullable: bool = False
 
@@ -174,6 +187,7 @@ def _field(attribute: str, annotation: Any) -> DeclaredField:
         types[0] if types else _type_of(annotation),
         frozenset(note for note in notes if isinstance(note, FieldMark)),
         next((note for note in notes if isinstance(note, ValueRange)), None),
+        next((note for note in notes if isinstance(note, NeededGates)), None),
         "".join(note.name for note in notes if isinstance(note, EmbeddedIn)),
         is_nullable,
     )

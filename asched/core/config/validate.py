@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.config import duration, qualified
+from asched.core.config import duration
 from asched.core.config.args import kind_of_args
 from asched.core.config.fields import fields_of
 from asched.core.config.gates import DEFAULT_GATES
@@ -38,7 +38,7 @@ from asched.core.config.v1 import (
     LeaderElection,
     SchedulerConfiguration,
 )
-from asched.core.config.validate_args import CHECKS, ranges
+from asched.core.config.validate_args import CHECKS, qualified_name, ranges
 from asched.core.config.versions import RULES
 from asched.core.model.requests import is_extended
 
@@ -207,7 +207,7 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
 
 
 def _managed_resource(path: Path, name: str) -> list[Problem]:
-    faults = [invalid(path, name, text) for text in qualified.qualified_name_faults(name)]
+    faults = qualified_name(name, path)
     if faults or is_extended(name):
         return faults
     return [invalid(path, name, "is an invalid extended resource name")]

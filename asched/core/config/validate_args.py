@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config import args as plugin_args
-from asched.core.config import duration, qualified
+from asched.core.config import qualified
 from asched.core.config.fields import ConfigRecord, fields_of
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import (
@@ -27,7 +27,6 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.text import internal, shown
-from asched.core.model.timestamp import NS_PER_SECOND
 
 RESOURCE_WEIGHT_MAX: Final = 100
 STRATEGIES: Final = (
@@ -47,14 +46,23 @@ _INT64: Final = range(-(2**63), 2**63)
 Gates = Mapping[str, bool]
 
 
-def ranges(record: ConfigRecord, path: Path, _: Gates = DEFAULT_GATES) -> list[Problem]:
-    """Numbers outside of the range that their fields declare."""
+def ranges(record: ConfigRecord, path: Path, gates: Gates = DEFAULT_GATES) -> list[Problem]:
+    """Fields that are set without their gates, or out of the range that they declare."""
     found = []
     for name, field in fields_of(type(record)).items():
         value = getattr(record, field.attribute)
-        if field.range and value is not None and not field.range.least <= value <= field.range.most:
+        if value is None:
+            continue
+        if field.gates and not field.gates.are_on(gates):
+            text = f"{field.gates.text} feature gate is disabled"
+            found.append(forbidden((*path, name), text))
+        elif field.range and not field.range.least <= value <= field.range.most:
             found.append(invalid((*path, name), shown(value, field), field.range.message))
     return found
+
+
+def qualified_name(name: str, path: Path) -> list[Problem]:
+    return [invalid(path, name, text) for text in qualified.qualified_name_faults(name)]
 
 
 def default_preemption(
@@ -126,7 +134,7 @@ def _constraint(constraint: plugin_args.DefaultSpreadConstraint, item_path: Path
     if not key:
         faults.append(required(key_path, "can not be empty"))
     else:
-        faults += [invalid(key_path, key, text) for text in qualified.qualified_name_faults(key)]
+        faults += qualified_name(key, key_path)
     action, action_path = constraint.when_unsatisfiable, (*item_path, "whenUnsatisfiable")
     if not action:
         faults.append(required(action_path, "can not be empty"))
@@ -150,43 +158,16 @@ def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates
     return faults
 
 
-def dynamic_resources(
-    args: plugin_args.DynamicResourcesArgs, path: Path, gates: Gates
-) -> list[Problem]:
-    faults = []
-    filter_ns, filter_path = args.filter_timeout_ns, (*path, "filterTimeout")
-    if filter_ns is not None:
-        if not gates["DRASchedulerFilterTimeout"]:
-            text = "DRASchedulingFilterTimeout feature gate is disabled"
-            faults.append(forbidden(filter_path, text))
-        elif filter_ns < 0:
-            shown = duration.render(filter_ns)
-            faults.append(invalid(filter_path, shown, "must be zero or positive"))
-    binding_ns, binding_path = args.binding_timeout_ns, (*path, "bindingTimeout")
-    if binding_ns is not None:
-        if not (gates["DRADeviceBindingConditions"] and gates["DRAResourceClaimDeviceStatus"]):
-            gate_names = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
-            text = f"{gate_names} feature gate is disabled"
-            faults.append(forbidden(binding_path, text))
-        elif binding_ns < NS_PER_SECOND:
-            shown = duration.render(binding_ns)
-            faults.append(invalid(binding_path, shown, "must be at least 1 second"))
-    return faults
-
-
 def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> list[Problem]:
     """The check at construction of the plugin; upstream calls it with an empty path."""
     faults = []
     for i, name in enumerate(args.ignored_resources):
-        item_path = (*path, "ignoredResources", i)
-        faults += [invalid(item_path, name, text) for text in qualified.qualified_name_faults(name)]
+        faults += qualified_name(name, (*path, "ignoredResources", i))
     for i, group in enumerate(args.ignored_resource_groups):
         item_path = (*path, "ignoredResourceGroups", i)
         if "/" in group:
             faults.append(invalid(item_path, group, "resource group name can't contain '/'"))
-        faults += [
-            invalid(item_path, group, text) for text in qualified.qualified_name_faults(group)
-        ]
+        faults += qualified_name(group, item_path)
     strategy, item_path = args.scoring_strategy, (*path, "scoringStrategy")
     if strategy == plugin_args.NO_STRATEGY:
         return [*faults, required(item_path, "ScoringStrategy field is required")]
@@ -196,10 +177,8 @@ def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> li
         if not 0 < resource.weight <= RESOURCE_WEIGHT_MAX:
             text = f"resource weight of {resource.name} not in valid range (0, 100]"
             faults.append(invalid((*item_path, "resources", i, "weight"), resource.weight, text))
-    ratio, ratio_path = (
-        strategy.requested_to_capacity_ratio,
-        (*item_path, "requestedToCapacityRatio"),
-    )
+    ratio = strategy.requested_to_capacity_ratio
+    ratio_path = (*item_path, "requestedToCapacityRatio")
     by_ratio = strategy.type == plugin_args.REQUESTED_TO_CAPACITY_RATIO
     if by_ratio and ratio is None:
         text = "must be specified when type is RequestedToCapacityRatio"
@@ -298,7 +277,6 @@ def _is_int64(text: str) -> bool:
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     **dict.fromkeys(plugin_args.ARGS_TYPES.keys() - {names.NODE_RESOURCES_FIT}, ranges),
     names.DEFAULT_PREEMPTION: default_preemption,
-    names.DYNAMIC_RESOURCES: dynamic_resources,
     names.BACKFILL: backfill,
     names.CHECK_AND_HOLD: check_and_hold,
     names.NODE_AFFINITY: node_affinity,
