@@ -71,6 +71,9 @@ class FieldMark(Enum):
     RAW = 4
     #: Not part of the document.
     OWN = 5
+    #: Cannot change while the process runs: the lease, the connection, and what was opened or left
+    #: out at the start.
+    START_ONLY = 6
 
 
 class ValueRange(NamedTuple):

@@ -118,8 +118,10 @@ def _addresses(version: str, made: Translation) -> None:
 
 def _election(made: Translation) -> None:
     election = made.document.get("leaderElection")
-    lock = election.get("resourceLock") if isinstance(election, Mapping) else None
-    if isinstance(lock, str) and lock in LOCKS_WITHOUT_LEASES:
+    if not isinstance(election, Mapping):
+        return
+    lock = str(election.get("resourceLock"))
+    if lock in LOCKS_WITHOUT_LEASES:
         made.document["leaderElection"] = {**election, "resourceLock": "leases"}
         text = f"{lock} became leases; an old replica that runs beside this one is not seen"
         made.changed(("leaderElection", "resourceLock"), text)

@@ -210,15 +210,15 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
 
     #: Goroutines in upstream; in asched the maximum number of concurrent calls.
     parallelism: Annotated[Int32, _WORKERS] = 16
-    leader_election: LeaderElection = LeaderElection()
-    client_connection: ClientConnection = ClientConnection()
-    enable_profiling: Annotated[bool, _DEBUGGING] = True
-    enable_contention_profiling: Annotated[bool, _DEBUGGING] = True
+    leader_election: Annotated[LeaderElection, FieldMark.START_ONLY] = LeaderElection()
+    client_connection: Annotated[ClientConnection, FieldMark.START_ONLY] = ClientConnection()
+    enable_profiling: Annotated[bool, _DEBUGGING, FieldMark.START_ONLY] = True
+    enable_contention_profiling: Annotated[bool, _DEBUGGING, FieldMark.START_ONLY] = True
     #: 0..100; 0 is adaptive.
     percentage_of_nodes_to_score: Annotated[Int32, _PERCENT] = 0
     pod_initial_backoff_s: Annotated[Int64, _BACKOFF] = 1
     pod_max_backoff_s: Int64 = 10
-    delay_cache_until_active: _Bool = False
+    delay_cache_until_active: Annotated[_Bool, FieldMark.START_ONLY] = False
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     #: The feature gates that apply.

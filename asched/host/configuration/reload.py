@@ -12,8 +12,8 @@ cannot be imported, certificates that cannot be read.
 Reading imports users' plugins and therefore runs in a thread, so that scheduling continues; so does
 the creation of plugin instances (`user_plugins/instances.py`).
 
-Settings that are fixed at the start (`START_ONLY`) take effect with the next start; one line names
-the changed ones.
+Settings that are fixed at the start (`FieldMark.START_ONLY`) take effect with the next start; one
+line names the changed ones.
 
 Bounds  files are checked every LOOK_S; lists are awaited for LIST_S.
 """
@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.config import text
+from asched.core.config.fields import DeclaredField, FieldMark, fields_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
@@ -50,16 +51,7 @@ LOOK_S: Final = 5.0
 #: How long a reload waits for whole objects for new extenders. A guess; the first lists of 5,000
 #: nodes and 30,000 pods take a few seconds.
 LIST_S: Final = 60.0
-#: Keys of the document that cannot change at run time: the lease, the connection, and what was
-#: opened or left out at the start.
-START_ONLY: Final = (
-    "leaderElection",
-    "clientConnection",
-    "enableProfiling",
-    "enableContentionProfiling",
-    "delayCacheUntilActive",
-)
-#: Exceptions that can change at run time.
+#: Fields of clientConnection that can change at run time all the same.
 RATE: Final = ("qps", "burst")
 
 
@@ -171,21 +163,10 @@ class Reloader:
         fixed = _changed(text.effective(then), text.effective(now))
         if fixed:
             log.warning("a change of %s takes effect with the next start", ", ".join(fixed))
-        return replace(
-            wanted,
-            configuration=replace(
-                now,
-                leader_election=then.leader_election,
-                client_connection=replace(
-                    then.client_connection,
-                    qps=now.client_connection.qps,
-                    burst=now.client_connection.burst,
-                ),
-                enable_profiling=then.enable_profiling,
-                enable_contention_profiling=then.enable_contention_profiling,
-                delay_cache_until_active=then.delay_cache_until_active,
-            ),
-        )
+        kept = {field.attribute: getattr(then, field.attribute) for field in _start_only()}
+        rate = {name: getattr(now.client_connection, name) for name in RATE}
+        kept["client_connection"] = replace(then.client_connection, **rate)
+        return replace(wanted, configuration=replace(now, **kept))
 
     async def _apply(self, wanted: DesiredSetup) -> None:
         """Take over the settings. Raises REFUSALS, without any change."""
@@ -226,10 +207,15 @@ class Reloader:
         return {file: _version(file) for file in self._files()}
 
 
+def _start_only() -> list[DeclaredField]:
+    fields = fields_of(SchedulerConfiguration).values()
+    return [field for field in fields if FieldMark.START_ONLY in field.marks]
+
+
 def _changed(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """The fields of START_ONLY that differ, as spelled in the document."""
     found = []
-    for key in START_ONLY:
+    for key in (field.name for field in _start_only()):
         before, after = then.get(key), now.get(key)
         if isinstance(before, dict) and isinstance(after, dict):
             differing = (name for name in after if before.get(name) != after[name])
