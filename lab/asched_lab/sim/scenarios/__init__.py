@@ -6,6 +6,13 @@ from asched_lab.sim.museum import INCIDENTS
 from asched_lab.sim.scenario import Scenario
 from asched_lab.sim.scenarios.activation_storm import ActivationStorm
 from asched_lab.sim.scenarios.advisers import Advisers
+from asched_lab.sim.scenarios.autoscaled import (
+    Burst,
+    GangBurst,
+    HeldAndEmpty,
+    LateConsumers,
+    QuotaFull,
+)
 from asched_lab.sim.scenarios.budgets import Budgets
 from asched_lab.sim.scenarios.burning_server import BurningServer, Inferno
 from asched_lab.sim.scenarios.busy_devices import BusyDevices
@@ -73,6 +80,11 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     DyingMembers,
     LeaderFirst,
     VanishingVersions,
+    Burst,
+    GangBurst,
+    QuotaFull,
+    HeldAndEmpty,
+    LateConsumers,
     *INCIDENTS.values(),
 )
 SCENARIOS: Final[dict[str, type[Scenario]]] = {kind.__name__: kind for kind in _KINDS}

@@ -1,0 +1,202 @@
+"""Models of cluster-autoscaler and Karpenter: which pods they take, when they add and remove nodes.
+
+Both look at the API every few seconds. Pods that fit on nodes which exist, or are on their way, are
+left alone; for the others nodes of one shape are added, packed first-fit. A cloud provider may
+deliver a node late, never, or in another zone than asked. Nodes that stay empty are removed, unless
+an annotation forbids it.
+
+Source  kubernetes-sigs/cluster-autoscaler 33c3f97: pkg/utils/kubernetes/listers.go
+        (ArrangePodsBySchedulability, FilterOutPodsByScheduler), pkg/processors/provreq/
+        pods_filter.go, pkg/core/scaledown/eligibility/eligibility.go (HasNoScaleDownAnnotation);
+        kubernetes-sigs/karpenter 2266468: pkg/utils/pod/scheduling.go (IsProvisionable),
+        pkg/controllers/state/statenode.go (ValidateNodeDisruptable)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from asched_lab.apiserver.resources import NODES, PODS
+from asched_lab.apiserver.store import Change
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.steps import is_through, remove
+from asched_lab.sim.world import World
+
+Json = dict[str, Any]
+CLUSTER_AUTOSCALER: Final = "cluster-autoscaler"
+KARPENTER: Final = "karpenter"
+KINDS: Final = (CLUSTER_AUTOSCALER, KARPENTER)
+LOOP_S: Final = {CLUSTER_AUTOSCALER: 10.0, KARPENTER: 1.0}
+CONSUMES: Final = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+KEEPS: Final = {
+    CLUSTER_AUTOSCALER: "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    KARPENTER: "karpenter.sh/do-not-disrupt",
+}
+NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+ZONE: Final = "topology.kubernetes.io/zone"
+#: A node that has not come by then is given up, and another one is asked for (both: 15 minutes).
+GIVEN_UP_S: Final = 900.0
+READY_S_MAX: Final = 5.0
+REMOVAL_S: Final = 10.0
+
+
+class Autoscaler:
+    """One autoscaler of a world. `bought` nodes were asked for; `lost` of them never came, and
+    `misplaced` came in another zone. `removed`: names of nodes that were taken away.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        kind: str,
+        shape: Mapping[str, str],
+        *,
+        zone: str = "a",
+        late_s_max: float = 120.0,
+        lost: float = 0.0,
+        misplaced: float = 0.0,
+        empty_s: float = 600.0,
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.world, self.kind = world, kind
+        self._shape, self._zone = dict(shape), zone
+        self._late_s_max, self._lost, self._misplaced = late_s_max, lost, misplaced
+        self._empty_s, self._allowed = empty_s, allowed
+        self.bought = self.lost = self.misplaced = 0
+        self.removed: list[str] = []
+        self._coming: dict[str, tuple[Json, float]] = {}  # name -> (as asked for, since)
+        self._empty_since_s: dict[str, float] = {}
+        #: called with each node that is removed
+        self.on_removal: list[Callable[[Json], None]] = []
+        self._is_changed = True  # pods or nodes, since the last loop
+        self._next_removal_s = 0.0
+        for storage in (PODS.storage, NODES.storage):
+            world.server.store.table(storage).listeners.append(self._note_change)
+        world.clock.after(world.rng.uniform(0.0, LOOP_S[kind]), self._loop)
+
+    def takes(self, pod: Json) -> bool:
+        """Whether it adds a node for a pod that fits nowhere."""
+        status, metadata = pod["status"], pod["metadata"]
+        if pod["spec"].get("nodeName") or status.get("nominatedNodeName"):
+            return False
+        conditions = [c for c in status.get("conditions") or () if c["type"] == "PodScheduled"]
+        is_unschedulable = any(c.get("reason") == "Unschedulable" for c in conditions)
+        if self.kind == KARPENTER:
+            owners = {owner["kind"] for owner in metadata.get("ownerReferences") or ()}
+            return is_unschedulable and not owners & {"DaemonSet", "Node"}
+        is_false = any(c["status"] == "False" for c in conditions)
+        is_allowed = not self._allowed or pod["spec"]["schedulerName"] in self._allowed
+        consumes = not metadata.get("annotations", {}).keys().isdisjoint(CONSUMES)
+        is_deleted = bool(metadata.get("deletionTimestamp"))
+        return is_unschedulable and is_false and is_allowed and not (consumes or is_deleted)
+
+    def _note_change(self, _: Change) -> None:
+        self._is_changed = True
+
+    def _loop(self) -> None:
+        now_s = self.world.clock.now_s()
+        self.world.clock.after(LOOP_S[self.kind], self._loop)
+        for name, (_, since_s) in tuple(self._coming.items()):
+            if now_s - since_s > GIVEN_UP_S:
+                del self._coming[name]
+                self._is_changed = True
+        if self._is_changed:
+            self._is_changed = False
+            self._add_nodes()
+        if now_s >= self._next_removal_s:
+            self._next_removal_s = now_s + REMOVAL_S
+            self._remove_nodes()
+
+    # --- more nodes ------------------------------------------------------------------------------
+
+    def _add_nodes(self) -> None:
+        taken = [pod for pod in self.world.pods() if self.takes(pod)]
+        if not taken:
+            return
+        end = self._state()
+        full: dict[str, set[str]] = {}  # nodes that rejected an equal pod before
+        for pod in taken:
+            rejected = full.setdefault(repr(pod["spec"]), set())
+            fits = None
+            for name in end.nodes:
+                if name not in rejected:
+                    if end.fits(name, pod):
+                        fits = name
+                        break
+                    rejected.add(name)
+            if fits is None:
+                node = self._node(f"bought-{next(self.world.numbers)}", self._zone)
+                fits = node["metadata"]["name"]
+                if not EndState([node], []).fits(fits, pod):
+                    continue  # no node of this shape would help
+                self._buy(node)
+                end.nodes[fits] = node
+                end.free[fits] = EndState([node], []).free[fits]
+            end.place(pod, fits)
+
+    def _state(self) -> EndState:
+        """Nodes that exist, and those on their way as they were asked for; nominated pods are on
+        their nodes.
+        """
+        pods = []
+        for pod in self.world.pods():
+            if is_through(pod):
+                continue
+            node = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
+            pods.append({**pod, "spec": {**pod["spec"], "nodeName": node}} if node else pod)
+        coming = {name: node for name, (node, _) in self._coming.items()}
+        nodes = [n for n in self.world.nodes() if n["metadata"]["name"] not in coming]
+        return EndState([*nodes, *coming.values()], pods)
+
+    def _node(self, name: str, zone: str) -> Json:
+        labels = {"kubernetes.io/hostname": name, ZONE: zone}
+        amounts = {"capacity": dict(self._shape), "allocatable": dict(self._shape)}
+        return {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": amounts}
+
+    def _buy(self, node: Json) -> None:
+        world, name = self.world, node["metadata"]["name"]
+        self.bought += 1
+        self._coming[name] = (node, world.clock.now_s())
+        world.note(f"{self.kind} buys {name}")
+        roll = world.rng.random()
+        if roll < self._lost:
+            self.lost += 1
+            return
+        came = node
+        if roll < self._lost + self._misplaced:
+            self.misplaced += 1
+            came = self._node(name, "wrong")
+        wait_s = world.rng.uniform(1.0, self._late_s_max)
+        world.clock.after(wait_s, lambda: self._arrive(came))
+
+    def _arrive(self, node: Json) -> None:
+        self.world.server.create("nodes", {**node, "spec": {"taints": [NOT_READY]}})
+        ready_s = self.world.rng.uniform(0.0, READY_S_MAX)
+        self.world.clock.after(ready_s, lambda: self._ready(node["metadata"]["name"]))
+
+    def _ready(self, name: str) -> None:
+        self._coming.pop(name, None)
+        node = self.world.server.get("nodes", "", name)
+        if node is not None:
+            self.world.server.ctx.put(NODES, {**node, "spec": {}})
+
+    # --- fewer nodes -----------------------------------------------------------------------------
+
+    def _remove_nodes(self) -> None:
+        """Remove nodes that have been empty for long."""
+        now_s = self.world.clock.now_s()
+        used = {p["spec"].get("nodeName") for p in self.world.pods() if not is_through(p)}
+        used |= {p["status"].get("nominatedNodeName") for p in self.world.pods()}
+        for node in self.world.nodes():
+            metadata = node["metadata"]
+            name, keep = metadata["name"], metadata.get("annotations", {}).get(KEEPS[self.kind])
+            if name in used or keep == "true" or name in self._coming:
+                self._empty_since_s.pop(name, None)
+            elif now_s - self._empty_since_s.setdefault(name, now_s) >= self._empty_s:
+                for observe in self.on_removal:
+                    observe(node)
+                self.removed.append(name)
+                self.world.note(f"{self.kind} removes {name}")
+                remove(self.world, "nodes", name)

@@ -1,0 +1,228 @@
+"""Clusters with cluster-autoscaler or Karpenter: the right nodes, once.
+
+In each world one of the two models runs (`autoscalers.py`). Pods are equal, so that the number of
+nodes that they need is a division. Every node that was bought beyond it, nodes that the provider
+did not deliver as asked aside, breaks a rule.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import ClassVar, Final
+
+from asched_lab.sim.autoscalers import CLUSTER_AUTOSCALER, CONSUMES, KINDS, ZONE, Autoscaler
+from asched_lab.sim.faults import LostAnswers, StaleWatch
+from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.steps import AddNodes, AddPods, Json, Step, Wait, pod_manifest
+from asched_lab.sim.world import World
+
+NODE_CPU: Final = 4
+SHAPE: Final = {"cpu": str(NODE_CPU), "memory": "8Gi", "pods": "110"}
+COSCHEDULED: Final = "scheduling.x-k8s.io/pod-group"
+CLASS: Final = "check-and-hold.asched.dev"
+
+
+class Autoscaled(Scenario):
+    """Base: a full cluster, and an autoscaler whose nodes come late."""
+
+    faults = (LostAnswers(rate=0.05), StaleWatch(lag_s_max=3))
+    settle_s = 400.0
+    #: As arguments of `Autoscaler`.
+    cloud: ClassVar[Mapping[str, float]] = {}
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=1, cpu=(1,), pods=(3,)).do(world)
+        AddPods(count=1, cpu=("700m",)).do(world)
+        while world.waiting():
+            world.run_for(1.0)
+        self.scaler = Autoscaler(world, world.rng.choice(KINDS), SHAPE, **self.cloud)  # type: ignore[arg-type]
+
+    def needed(self, world: World) -> int:  # noqa: ARG002 - for subclasses
+        """The number of nodes that the pods need beside those of the set-up."""
+        return 0
+
+    def check(self, world: World) -> None:
+        scaler, needed = self.scaler, self.needed(world)
+        useful = scaler.bought - scaler.lost - scaler.misplaced
+        assert useful == needed, f"{scaler.kind} bought {useful} useful nodes, {needed} are needed"
+        unused = {n["metadata"]["name"] for n in world.nodes()} - {
+            pod["spec"].get("nodeName") for pod in world.pods()
+        }
+        bought = [name for name in unused if name.startswith("bought")]
+        assert len(bought) <= scaler.misplaced, f"{bought} are empty"
+
+
+class Burst(Autoscaled):
+    """500 plain pods at once; some nodes never come, some in another zone."""
+
+    cloud: ClassVar[Mapping[str, float]] = {"lost": 0.02, "misplaced": 0.02}
+    settle_s = 2400.0
+    count = 500
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(self.count):
+            pod = pod_manifest(f"burst-{number}", "1")
+            pod["spec"]["nodeSelector"] = {ZONE: "a"}
+            world.server.create("pods", pod)
+        yield Wait(wait_s=600.0)
+
+    def needed(self, world: World) -> int:
+        waiting = [pod["metadata"]["name"] for pod in world.waiting()]
+        assert not waiting, f"{waiting[:3]} wait, and no node is bought for them"
+        return ceil(self.count / NODE_CPU)
+
+
+class GangBurst(Autoscaled):
+    """A gang of 64 on a full cluster; pods of another one of two start meanwhile."""
+
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {
+                    "multiPoint": {
+                        "enabled": [{"name": "Coscheduling"}],
+                        "disabled": [{"name": "PrioritySort"}],
+                    }
+                },
+            }
+        ]
+    }
+    count = 64
+
+    def start(self, world: World) -> Iterator[Step]:
+        group = {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": "gang", "namespace": "default"},
+            "spec": {"minMember": self.count},
+        }
+        world.server.create("podgroups.scheduling.x-k8s.io", group)
+        for number in range(self.count):
+            pod = pod_manifest(f"gang-{number}", "1")
+            pod["metadata"]["labels"][COSCHEDULED] = "gang"
+            world.server.create("pods", pod)
+        yield Wait(wait_s=300.0)
+
+    def needed(self, world: World) -> int:
+        assert not world.waiting(), "the gang waits, and no node is bought for it"
+        return ceil(self.count / NODE_CPU)
+
+
+class QuotaFull(Autoscaled):
+    """Pods that their quota keeps out, and plain pods that need nodes."""
+
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"multiPoint": {"enabled": [{"name": "CapacityScheduling"}]}},
+            }
+        ]
+    }
+
+    def start(self, world: World) -> Iterator[Step]:
+        world.server.create("namespaces", {"metadata": {"name": "full"}})
+        limit = {"cpu": "1", "memory": "64Gi"}
+        metadata = {"name": "quota", "namespace": "full"}
+        spec = {"min": limit, "max": limit}
+        world.server.create("elasticquotas", {"metadata": metadata, "spec": spec})
+        world.run_for(3.0)
+        for number in range(20):
+            pod = pod_manifest(f"over-{number}", "2")
+            pod["metadata"]["namespace"] = "full"
+            world.server.create("pods", pod)
+        self.count = world.rng.randint(0, 5)
+        for number in range(self.count):
+            world.server.create("pods", pod_manifest(f"plain-{number}", "3"))
+        yield Wait(wait_s=300.0)
+
+    def is_plain(self, pod: Json) -> bool:
+        return pod["metadata"]["namespace"] != "full"
+
+    def needed(self, world: World) -> int:  # noqa: ARG002 - overrides
+        return self.count
+
+
+class HeldAndEmpty(Autoscaled):
+    """Places are held on nodes that stay empty for longer than an autoscaler leaves them."""
+
+    cloud: ClassVar[Mapping[str, float]] = {"empty_s": 60.0}
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}},
+                "pluginConfig": [
+                    {
+                        "name": "CheckAndHold",
+                        "args": {"maxNamespacePercentage": 100, "keepNodes": True},
+                    }
+                ],
+            }
+        ]
+    }
+
+    def setup(self, world: World) -> None:
+        super().setup(world)
+        self.holds = 0
+        for number in range(2):
+            amounts = {"capacity": SHAPE, "allocatable": SHAPE}
+            world.server.create(
+                "nodes", {"metadata": {"name": f"free-{number}"}, "status": amounts}
+            )
+        spec = pod_manifest("worker", "3")["spec"]
+        template = {"metadata": {"labels": {"app": "job"}}, "spec": spec}
+        metadata = {"name": "worker", "namespace": "default"}
+        world.server.create("podtemplates", {"metadata": metadata, "template": template})
+        self.scaler.on_removal.append(lambda node: self._removed(world, node))
+        world.run_for(3.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        self._ask(world)
+        yield Wait(wait_s=200.0)
+        held = [hold for hold in world.parts.cluster.holds if not hold.is_lifted]
+        assert len(held) == 2, "the request has no places"
+        self._consume(world)
+        yield Wait(wait_s=100.0)
+
+    def _ask(self, world: World) -> None:
+        pod_sets = [{"podTemplateRef": {"name": "worker"}, "count": 2}]
+        spec = {"provisioningClassName": CLASS, "podSets": pod_sets}
+        metadata = {"name": "job", "namespace": "default"}
+        world.server.create("provisioningrequests", {"metadata": metadata, "spec": spec})
+
+    def _consume(self, world: World) -> None:
+        for number in range(2):
+            pod = pod_manifest(f"consumer-{number}", "3")
+            pod["metadata"]["annotations"] = {CONSUMES[0]: "job"}
+            world.server.create("pods", pod)
+
+    def _removed(self, world: World, node: Json) -> None:
+        name = node["metadata"]["name"]
+        places = [p.node_name for hold in world.parts.cluster.holds for p in hold.places]
+        if name in places:
+            world.ledger.complain(f"{name} is removed while a place is held there")
+
+    def check(self, world: World) -> None:
+        super().check(world)
+        assert not world.waiting(), "consumers wait"
+        marks = [n for n in world.nodes() if n["metadata"].get("annotations")]
+        assert not marks, f"{marks} are kept, and no place is held there"
+
+
+class LateConsumers(HeldAndEmpty):
+    """Pods come after their hold has ended and the nodes are gone: only Karpenter adds nodes."""
+
+    def start(self, world: World) -> Iterator[Step]:
+        self._ask(world)
+        yield Wait(wait_s=800.0)
+        assert not len(world.parts.cluster.holds), "the hold did not end"
+        self._consume(world)
+        yield Wait(wait_s=100.0)
+
+    def needed(self, world: World) -> int:  # noqa: ARG002 - overrides
+        return 0 if self.scaler.kind == CLUSTER_AUTOSCALER else 2
+
+    def check(self, world: World) -> None:
+        Autoscaled.check(self, world)
+        assert len(world.waiting()) == (2 if self.scaler.kind == CLUSTER_AUTOSCALER else 0)
