@@ -219,7 +219,7 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
     pod_initial_backoff_s: Annotated[Int64, _BACKOFF] = 1
     pod_max_backoff_s: Int64 = 10
     delay_cache_until_active: Annotated[_Bool, FieldMark.START_ONLY] = False
-    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    profiles: Annotated[tuple[KubeSchedulerProfile, ...], FieldMark.PRINTED] = ()
     extenders: tuple[Extender, ...] = ()
     #: The feature gates that apply.
     gates: Annotated[Mapping[str, bool], FieldMark.OWN] = msgspec.field(
