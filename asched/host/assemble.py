@@ -17,6 +17,7 @@ from asched.core.cluster.holds import request_of
 from asched.core.cluster.nominated import Nominator
 from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import (
     LATER_POINTS,
@@ -160,7 +161,8 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
     Groups named by a label need a profile with Coscheduling. Preemption for whole groups needs its
     gate.
     """
-    gates, gangs = configuration.gates, names.GANG_SCHEDULING
+    # A recording of an earlier release lacks the gates and rules that have come since.
+    gates, gangs = {**DEFAULT_GATES, **configuration.gates}, names.GANG_SCHEDULING
     profiles = [runner.profile for runner in runners.values()]
     tries_groups = gates.get("GenericWorkload", False)
     tries_groups |= any(gangs in profile.plugins for profile in profiles)
