@@ -19,7 +19,7 @@ Called   in every attempt, for nodes that no earlier filter rejected; a class th
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -84,8 +84,6 @@ LATE_TIMEOUT_S: Final[Mapping[str, float]] = {
 
 class PerNode(Plugin):
     """Base of all adapters: the user's object, and its views of pods and nodes."""
-
-    is_declared: ClassVar[bool] = False
 
     def __init__(self, user: Any, cluster: Cluster) -> None:
         self.user = user
@@ -186,7 +184,7 @@ class PerNodeFilter(PerNode, points.FilterPlugin):
         if status.is_success:
             return 0
         if not status.is_rejection:
-            raise_error(status, self.name, "filter")
+            raise_error(status, self.name)
         return self._reasons.code_of(status)
 
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002

@@ -302,12 +302,12 @@ def status_of(answer: object, plugin: str, point: str) -> Status:
     raise nonsense(plugin, point, answer, WANTED)
 
 
-def raise_error(status: Status, plugin: str, point: str) -> NoReturn:
+def raise_error(status: Status, plugin: str) -> NoReturn:
     """End the attempt: the status is neither acceptance nor rejection."""
     said = status.message
     if status.code is not Code.ERROR:
         said = f"{status.code.text} is not a valid answer here {said}".rstrip()
-    raise PluginError(f'running "{plugin}" {point} plugin: {said}', plugin, point)
+    raise PluginError(f'running "{plugin}" filter plugin: {said}', plugin, "filter")
 
 
 class Reasons:

@@ -145,7 +145,7 @@ class Speakers:
         self.terms: tuple[Spoken, ...] = ()
 
     def renew(self) -> bool:
-        """Collect the terms again if they may have changed. True if they have. Raises OutOfTurn."""
+        """Collect the terms again if they may have changed. True if they have."""
         topology, epoch = self._cluster.topology, self._namespaces.epoch()
         if self._generation == topology.terms_generation and self._namespaces_epoch == epoch:
             return False

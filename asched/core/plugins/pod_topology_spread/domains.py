@@ -51,7 +51,7 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 class Admission:
     """What of a pod decides which nodes are counted. None: no such restriction.
 
-    It may be as large as the pod and is part of keys, so that its hash is cached.
+    It is part of keys, so that its hash is cached.
     """
 
     __slots__ = ("_hash", "_written", "labels", "terms", "tolerations")

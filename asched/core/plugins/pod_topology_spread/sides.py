@@ -18,8 +18,7 @@ from asched.core.plugins.pod_topology_spread.domains import (
 class Side:
     """Constraints of one action, for one class of pods. Nodes without `required` do not count.
 
-    Only the first `reach` constraints are evaluated: a pod may have thousands, and those after them
-    cannot change the result.
+    Only the first `reach` constraints are evaluated: those after them cannot change the result.
     """
 
     __slots__ = (
