@@ -36,15 +36,14 @@ KEEPS: Final = {
 }
 NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 ZONE: Final = "topology.kubernetes.io/zone"
-#: A node that has not come by then is given up, and another one is asked for (both: 15 minutes).
-GIVEN_UP_S: Final = 900.0
 READY_S_MAX: Final = 5.0
 REMOVAL_S: Final = 10.0
 
 
 class Autoscaler:
     """One autoscaler of a world. `bought` nodes were asked for; `lost` of them never came, and
-    `misplaced` came in another zone. `removed`: names of nodes that were taken away.
+    `misplaced` came in another zone. `removed`: names of nodes that were taken away. After
+    `given_up_s` another node is asked for in place of one that did not come (both: 15 minutes).
     """
 
     def __init__(
@@ -58,12 +57,13 @@ class Autoscaler:
         lost: float = 0.0,
         misplaced: float = 0.0,
         empty_s: float = 600.0,
+        given_up_s: float = 900.0,
         allowed: frozenset[str] = frozenset(),
     ) -> None:
         self.world, self.kind = world, kind
         self._shape, self._zone = dict(shape), zone
         self._late_s_max, self._lost, self._misplaced = late_s_max, lost, misplaced
-        self._empty_s, self._allowed = empty_s, allowed
+        self._empty_s, self._given_up_s, self._allowed = empty_s, given_up_s, allowed
         self.bought = self.lost = self.misplaced = 0
         self.removed: list[str] = []
         self._coming: dict[str, tuple[Json, float]] = {}  # name -> (as asked for, since)
@@ -99,7 +99,7 @@ class Autoscaler:
         now_s = self.world.clock.now_s()
         self.world.clock.after(LOOP_S[self.kind], self._loop)
         for name, (_, since_s) in tuple(self._coming.items()):
-            if now_s - since_s > GIVEN_UP_S:
+            if now_s - since_s > self._given_up_s:
                 del self._coming[name]
                 self._is_changed = True
         if self._is_changed:

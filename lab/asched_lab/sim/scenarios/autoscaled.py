@@ -54,8 +54,12 @@ class Autoscaled(Scenario):
 class Burst(Autoscaled):
     """500 plain pods at once; some nodes never come, some in another zone."""
 
-    cloud: ClassVar[Mapping[str, float]] = {"lost": 0.02, "misplaced": 0.02}
-    settle_s = 2400.0
+    cloud: ClassVar[Mapping[str, float]] = {
+        "lost": 0.02,
+        "misplaced": 0.02,
+        "given_up_s": 200.0,
+    }
+    settle_s = 600.0
     count = 500
 
     def start(self, world: World) -> Iterator[Step]:
@@ -63,7 +67,7 @@ class Burst(Autoscaled):
             pod = pod_manifest(f"burst-{number}", "1")
             pod["spec"]["nodeSelector"] = {ZONE: "a"}
             world.server.create("pods", pod)
-        yield Wait(wait_s=600.0)
+        yield Wait(wait_s=400.0)
 
     def needed(self, world: World) -> int:
         waiting = [pod["metadata"]["name"] for pod in world.waiting()]
@@ -137,7 +141,7 @@ class QuotaFull(Autoscaled):
         yield Wait(wait_s=300.0)
 
     def is_plain(self, pod: Json) -> bool:
-        return pod["metadata"]["namespace"] != "full"
+        return bool(pod["metadata"]["namespace"] != "full")
 
     def needed(self, world: World) -> int:  # noqa: ARG002 - overrides
         return self.count
