@@ -18,7 +18,7 @@ from asched.core.config.in_tree import KnownPlugins, default_multi_point
 from asched.core.config.merge import ResolvedProfile, resolve
 from asched.core.config.new_nodes import RULES
 from asched.core.config.text import effective
-from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
 
 CLUSTER_AUTOSCALER: Final = "cluster-autoscaler"
 KARPENTER: Final = "karpenter"
@@ -81,8 +81,7 @@ def _for_cluster_autoscaler(resolved: ResolvedProfile, profile: dict[str, Any]) 
             entry for entry in profile.get("pluginConfig", ()) if entry["name"] in WITH_ARGS
         ],
     }
-    document = effective(SchedulerConfiguration())
-    return {key: document[key] for key in ("apiVersion", "kind")} | {"profiles": [own]}
+    return {"apiVersion": API_VERSION, "kind": KIND, "profiles": [own]}
 
 
 def _unknown(
