@@ -3,12 +3,19 @@ was skipped, and why, is told in one line at the end.
 """
 
 import asyncio
+import os
+import sys
 from collections import Counter
 
 import pytest
 
 from asched.host.user_plugins import catalogue
 from tests.real_api_server import real_api_server
+
+# Hundreds of tests start a process, and each worker imports all test files: without cached bytecode
+# every one of them compiles all modules again, which doubles the time of the whole run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_asyncio_loop_factories(config, item):
