@@ -13,8 +13,6 @@ from tests.shared import shared_path
 CLOSE = 0.05
 PAGE = [
     ("default", "DotProd", 42),
-    ("default", "BestFit", 43),
-    ("default", "FGD", 43),
     ("gpuspec33", "FGD", 44),  # pods that may run on some models only
     ("multigpu50", "BestFit", 42),  # more is asked for than 130 %: pods are deleted
     ("cpu250", "GpuClustering", 47),

@@ -105,7 +105,7 @@ def test_manifests_are_taken_whole() -> None:
     assert found[1]["x"] == 1
 
 
-@pytest.mark.parametrize("data", [b"9" * 5000, b"a: 2026-99-99", b"[" * 20_000 + b"]" * 20_000])
+@pytest.mark.parametrize("data", [b"9" * 5000, b"a: 2026-99-99", b"[" * 5_000 + b"]" * 5_000])
 def test_what_is_no_value_is_told_as_what_is_no_yaml(data: bytes) -> None:
     with pytest.raises(SnapshotError, match=r"^f: "):
         list(documents(data, "f"))

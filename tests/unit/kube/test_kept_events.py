@@ -19,7 +19,6 @@ MIB: Final = 1 << 20
 #: One pod with 3,000 scheduling gates makes 167,000; more pods with fewer take less time here.
 NOTE_LETTERS: Final = 8_000
 NOTES: Final[dict[str, Callable[[int], str]]] = {
-    "long": lambda number: f"{number} " + "x" * NOTE_LETTERS,
     # One letter outside of the first plane makes Python take four bytes for each.
     "wide": lambda number: f"\U0001f600 {number} " + "x" * NOTE_LETTERS,
     "short": lambda number: f"0/{number} nodes are available",
