@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.batch.groups.agreement import disagreement, is_of_1_36
-from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result, Tried
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result, Tried
 from asched.batch.groups.condition import condition_patch
 from asched.batch.groups.placements import try_placements
 from asched.batch.groups.preemption import Evictions, make_room_for_group
@@ -323,7 +323,8 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
     is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION
     if outcome.room is not None:
         nomination = Nomination(outcome.room.places.get(tried.attempt.pod.uid, ""))
-        return replace(own or unschedulable(UNSCHEDULABLE), nomination=nomination)
+        message = outcome.message.removesuffix(f", {outcome.room.status.message}")
+        return replace(own or unschedulable(message), nomination=nomination)
     if own is None and is_waiting:
         assert tried.decision is not None
         return unschedulable(outcome.message, Nomination(tried.decision.node))
