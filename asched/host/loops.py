@@ -171,6 +171,7 @@ class Scheduler:
                         self._leadership.hold_back()
                     self.tasks.spawn("election", self._campaign(self._leadership))
                 if self._delay_cache:
+                    self._collector.settle()  # a standby may wait for months
                     await self._until_leading()
                 self._is_following = True
                 for kind in self.reflectors:

@@ -6,7 +6,7 @@
 The kubelet's probe decides whether this process is restarted, and uses the same port as all other
 clients. A new connection is therefore accepted as long as another one is idle: of the address with
 the most connections the one that has been idle longest is closed. It is refused only if all are
-being answered. Closing aborts the connection without a TLS shutdown.
+being answered. The closed one gets no TLS shutdown.
 
 Bounds  `Limits`: connections in all and by address, seconds for TLS and head together, idle seconds
         between requests and for reading an answer, seconds for unread rests of a body; bytes of a
@@ -21,9 +21,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from email.utils import formatdate
-from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import Any, Final
@@ -32,6 +30,7 @@ import msgspec
 
 from asched.serve.pages import Page, text
 from asched.serve.request import BadRequestError, HttpRequest, read_request
+from asched.serve.stream import ClientStream
 from asched.serve.turns import FairSelector
 
 log = logging.getLogger("asched.serve")
@@ -49,8 +48,6 @@ SHUTDOWN_S: Final = 5.0
 ACCEPTS_MAX: Final = 64
 #: After a failure to accept, usually for lack of file descriptors.
 ACCEPT_AGAIN_S: Final = 1.0
-#: Buffer per connection beyond one read, before reading pauses.
-BUFFER_BYTES: Final = 16 * 1024
 
 Handle = Callable[[HttpRequest], Awaitable[Page]]
 
@@ -77,36 +74,12 @@ class _Connection:
     """A client's connection. It is busy while its page is being made."""
 
     def __init__(self, sock: socket.socket, peer: str) -> None:
-        self.sock = sock
+        self.stream = ClientStream(sock)
         self.descriptor = sock.fileno()
         self.peer = peer
-        self.transport: asyncio.WriteTransport | None = None
         self.is_busy = False
         #: When it became idle.
         self.since_s = monotonic()
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-            return
-        with suppress(OSError):  # this ends a handshake
-            self.sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Protocol(asyncio.StreamReaderProtocol):
-    """A stream that detects its end while it is not read."""
-
-    def __init__(
-        self,
-        made: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None],
-        lost: Callable[[], None],
-    ) -> None:
-        super().__init__(asyncio.StreamReader(BUFFER_BYTES), made)
-        self._lost = lost
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._lost()
 
 
 class ConnectionServer:
@@ -152,7 +125,7 @@ class ConnectionServer:
         for connection in [
             connection for connection in self._connections if not connection.is_busy
         ]:
-            connection.abort()
+            connection.stream.end()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)
             for task in unfinished:
@@ -176,6 +149,7 @@ class ConnectionServer:
                 loop.call_later(ACCEPT_AGAIN_S, self._accept_again, listening)
                 return
             sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = _Connection(sock, str(address[0]))
             if self._admits(connection):
                 self._spawn(self._enter(connection))
@@ -209,7 +183,7 @@ class ConnectionServer:
                 return False
             oldest = min(waiting, key=lambda other: (-self._by_peer[other.peer], other.since_s))
             self._forget(oldest)
-            oldest.abort()
+            oldest.stream.end()
         self._connections.add(connection)
         self._by_peer[connection.peer] += 1
         if self._turns is not None:
@@ -231,46 +205,30 @@ class ConnectionServer:
 
     async def _enter(self, connection: _Connection) -> None:
         """Do the handshake, then answer requests until the connection ends."""
-        streams: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
-        loop = asyncio.get_running_loop()
-        streams = loop.create_future()
-
-        def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connection.transport = writer.transport
-            streams.set_result((reader, writer))
-
-        is_tls = self._context is not None
+        stream = connection.stream
         try:
-            # Buffers and work of a handshake begin when it is this client's turn.
-            await _readable(connection.sock, self.limits.head_s)
-            await loop.connect_accepted_socket(
-                lambda: _Protocol(begin, partial(self._forget, connection)),
-                connection.sock,
-                ssl=self._context,
-                ssl_handshake_timeout=self.limits.head_s if is_tls else None,
-                ssl_shutdown_timeout=self.limits.linger_s if is_tls else None,
-            )
-            reader, writer = streams.result()
-            await self._serve_requests(connection, reader, writer)
+            async with asyncio.timeout(self.limits.head_s):
+                await stream.begin(self._context)
+            await self._serve_requests(connection, stream)
         except (OSError, EOFError) as error:
             _quiet("A connection broke off", connection.peer, error)
         finally:
             self._forget(connection)
-            connection.abort()
+            stream.close()
 
-    async def _serve_requests(
-        self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve_requests(self, connection: _Connection, stream: ClientStream) -> None:
         """Answer requests one after the other. Raises OSError, including TimeoutError."""
         began_s, first = connection.since_s, b""
         while True:
             try:
                 async with asyncio.timeout(began_s + self.limits.head_s - monotonic()):
-                    request = await read_request(reader, writer, first)
+                    request = await read_request(stream, first)
             except BadRequestError as error:
                 _quiet("A request could not be read", connection.peer, error)
-                _write(writer, text(f"{error}\n", error.status, nosniff=True), closes=True)
-                await self._close_gracefully(writer)
+                page = text(f"{error}\n", error.status, nosniff=True)
+                async with asyncio.timeout(self.limits.linger_s):
+                    await _send(stream, page, closes=True)
+                    await stream.finish()
                 return
             connection.is_busy = True
             try:
@@ -278,45 +236,18 @@ class ConnectionServer:
             finally:
                 connection.is_busy, connection.since_s = False, monotonic()
             keeps = request.keeps_alive and request.is_read and not self._is_closing
-            _write(writer, page, closes=not keeps, has_body=request.method != "HEAD")
             async with asyncio.timeout(self.limits.idle_s):
-                await writer.drain()
-                first = await reader.read(1) if keeps else b""
+                await _send(stream, page, closes=not keeps, has_body=request.method != "HEAD")
+                first = await stream.read(1) if keeps else b""
             if not keeps:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self.limits.linger_s):
-                        async for _ in request.pieces():
-                            pass
-                await self._close_gracefully(writer)
+                async with asyncio.timeout(self.limits.linger_s):
+                    await stream.finish()
             if not first:
                 return
             began_s = monotonic()
 
-    async def _close_gracefully(self, writer: asyncio.StreamWriter) -> None:
-        """Close the connection after the last answer has been sent."""
-        writer.close()
-        async with asyncio.timeout(self.limits.linger_s):
-            await writer.wait_closed()
 
-
-async def _readable(sock: socket.socket, timeout_s: float) -> None:
-    """Wait until the client has sent something or disconnected. Closes the socket on errors."""
-    loop = asyncio.get_running_loop()
-    arrived = asyncio.Event()
-    loop.add_reader(sock, arrived.set)
-    try:
-        async with asyncio.timeout(timeout_s):
-            await arrived.wait()
-    except BaseException:
-        loop.remove_reader(sock)
-        sock.close()
-        raise
-    loop.remove_reader(sock)
-
-
-def _write(
-    writer: asyncio.StreamWriter, page: Page, *, closes: bool, has_body: bool = True
-) -> None:
+async def _send(stream: ClientStream, page: Page, *, closes: bool, has_body: bool = True) -> None:
     headers = {
         "Content-Length": str(len(page.body)),
         "Date": formatdate(usegmt=True),
@@ -327,7 +258,9 @@ def _write(
     }
     lines = [f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    writer.writelines(("\r\n".join([*lines, "", ""]).encode(), page.body if has_body else b""))
+    await stream.send("\r\n".join([*lines, "", ""]).encode())
+    if has_body:
+        await stream.send(page.body)
 
 
 def _quiet(message: str, peer: str, error: BaseException | None) -> None:

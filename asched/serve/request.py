@@ -7,21 +7,20 @@ Bounds  HEAD_BYTES_MAX per head, LINE_BYTES_MAX per line, QUERY_FIELDS_MAX per q
 Source  RFC 9112
 """
 
-import asyncio
 import re
-import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from asched.serve.stream import PIECE_BYTES, ClientStream
+
 #: A token has 1 to 2 KiB; a front proxy sends one header for each group of the user.
 HEAD_BYTES_MAX: Final = 64 * 1024
 #: aiohttp's default for a request line and for a header.
 LINE_BYTES_MAX: Final = 8190
 QUERY_FIELDS_MAX: Final = 100
-PIECE_BYTES: Final = 64 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
 #: The origin of an absolute target, which is removed.
 _ORIGIN: Final = re.compile(r"^https?://[^/?]*", re.IGNORECASE)
@@ -38,13 +37,7 @@ class BadRequestError(Exception):
 class HttpRequest:
     """A request whose head has arrived. Header names are in lower case."""
 
-    def __init__(
-        self,
-        head: "_HeadParser",
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        first: bytes,
-    ) -> None:
+    def __init__(self, head: "_HeadParser", stream: ClientStream, first: bytes) -> None:
         self.method = head.method
         self.headers: Sequence[tuple[str, str]] = head.headers
         target, _, query = _ORIGIN.sub("", head.target).partition("?")
@@ -55,7 +48,7 @@ class HttpRequest:
         #: Whether the client may send another request on the connection.
         self.keeps_alive = head.keeps_alive
         self._expects_continue = self.header("expect").lower() == "100-continue"
-        self._reader, self._writer = reader, writer
+        self._stream = stream
         self._unread = first[: self.content_length]
         self._due = self.content_length
 
@@ -82,9 +75,9 @@ class HttpRequest:
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises ConnectionError if it is incomplete."""
         if self._due and not self._unread and self._expects_continue:
-            self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            await self._stream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         while self._due:
-            piece = self._unread or await self._reader.read(min(self._due, PIECE_BYTES))
+            piece = self._unread or await self._stream.read(min(self._due, PIECE_BYTES))
             self._unread = b""
             if not piece:
                 raise ConnectionError("the body broke off")
@@ -94,15 +87,10 @@ class HttpRequest:
     @property
     def certificate(self) -> bytes:
         """The client's certificate (DER); empty without one."""
-        made = self._writer.get_extra_info("ssl_object")
-        if not isinstance(made, ssl.SSLObject | ssl.SSLSocket):
-            return b""
-        return made.getpeercert(binary_form=True) or b""
+        return self._stream.certificate
 
 
-async def read_request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
-) -> HttpRequest:
+async def read_request(stream: ClientStream, first: bytes = b"") -> HttpRequest:
     """Read a request's head, of which `first` has arrived. Raises BadRequestError, or
     ConnectionError if the head is incomplete.
     """
@@ -111,7 +99,7 @@ async def read_request(
         if len(got) > HEAD_BYTES_MAX:
             raise BadRequestError(431, f"the request's head has more than {HEAD_BYTES_MAX} bytes")
         sought = max(len(got) - len(_HEAD_END) + 1, 0)
-        piece = await reader.read(HEAD_BYTES_MAX + 1 - len(got))
+        piece = await stream.read(HEAD_BYTES_MAX + 1 - len(got))
         if not piece:
             raise ConnectionError("the head broke off")
         got += piece
@@ -121,7 +109,7 @@ async def read_request(
         raise BadRequestError(431, f"a line of the head has more than {LINE_BYTES_MAX} bytes")
     parsed = _HeadParser(head)
     parsed.keeps_alive &= len(rest) <= parsed.content_length
-    return HttpRequest(parsed, reader, writer, rest)
+    return HttpRequest(parsed, stream, rest)
 
 
 class _HeadParser:

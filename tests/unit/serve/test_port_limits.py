@@ -4,6 +4,7 @@ bounded memory and a bounded number of requests, and a probe is answered beside 
 
 import asyncio
 import errno
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from asched.serve.connections import ConnectionServer
+from asched.serve.connections import ConnectionServer, Limits
 from asched.serve.listening import listen
+from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, text
 from asched.serve.request import HttpRequest
+from asched.serve.tls import Certificates
 from asched.serve.turns import FairSelector
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
@@ -139,6 +142,49 @@ async def test_heads_without_end_of_two_peers_stay_in_memory_bounds(
         await asyncio.wait(attacks)
         await probe(port)
     assert peak_bytes(child) < 300 * MIB
+
+
+@pytest.mark.parametrize("words", [b"", b"hello", ENDLESS_HEAD[:70_000], PROBE])
+async def test_an_ended_connection_needs_no_garbage_collection(
+    words: bytes, tmp_path: Path
+) -> None:
+    """The scheduling process collects nothing that has lived for long: memory of connections
+    that refer to themselves would stay.
+    """
+
+    async def hello(_: HttpRequest) -> Page:
+        return text("hello")
+
+    def visit(port: int) -> None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        with (
+            suppress(OSError),
+            socket.create_connection(("127.0.0.1", port)) as plain,
+            tls.wrap_socket(plain) as secure,
+        ):
+            secure.sendall(words)
+            secure.recv(1)
+
+    options = ServingOptions(cert_dir=str(tmp_path))
+    limits = Limits(head_s=0.2, idle_s=0.2)
+    server = ConnectionServer(hello, Certificates(options).context, limits)
+    port = server.open(await listen("127.0.0.1", 0, cure="x"))
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for _ in range(3):
+            await asyncio.to_thread(visit, port)
+        await server.close()
+        gc.collect()
+        left = [type(kept).__name__ for kept in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert "SSLObject" not in left
+    assert "MemoryBIO" not in left
 
 
 async def test_the_address_that_was_served_least_recently_is_next() -> None:
