@@ -162,8 +162,7 @@ class _PolicyReader:
             instead = f"pod affinity ({names.INTER_POD_AFFINITY})"
             hint = f"nothing does its work today; {instead} comes close"
             self.made.refuse(path, f"predicate {quoted(name)}: ServiceAffinity is gone", hint)
-        else:
-            presence = _field(argument, "labelsPresence")
+        elif presence := self._object(_field(argument, given[0]), given[0], path):
             operator = "Exists" if presence.get("presence") else "DoesNotExist"
             terms = self._added().setdefault(
                 "requiredDuringSchedulingIgnoredDuringExecution",
@@ -175,6 +174,20 @@ class _PolicyReader:
             self.made.changed(path, f"{name} became addedAffinity of {names.NODE_AFFINITY}")
             return {"MatchNodeSelector"}
         return set()
+
+    def _object(self, value: Any, field: str, path: Path) -> Mapping[str, Any]:
+        """The value of an argument; empty if it is not of the right form, which is refused."""
+        if not isinstance(value, Mapping):
+            self.made.refuse((*path, "argument"), f"{field}: must be an object")
+            return {}
+        labels = value.get("labels") or []
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            self.made.refuse((*path, "argument"), f"{field}.labels: must be a list of strings")
+            return {}
+        if not isinstance(value.get("label", ""), str):
+            self.made.refuse((*path, "argument"), f"{field}.label: must be a string")
+            return {}
+        return value
 
     def _added(self) -> dict[str, Any]:
         args = self.args.setdefault(names.NODE_AFFINITY, {})
@@ -259,8 +272,7 @@ class _PolicyReader:
         elif given[0] == "serviceAntiAffinity":
             hint = f"nothing does its work today; {names.POD_TOPOLOGY_SPREAD} comes close"
             self.made.refuse(path, f"priority {quoted(name)}: ServiceAffinity is gone", hint)
-        else:
-            preference = _field(argument, "labelPreference")
+        elif preference := self._object(_field(argument, given[0]), given[0], path):
             operator = "Exists" if preference.get("presence") else "DoesNotExist"
             expression = {"key": preference.get("label") or "", "operator": operator}
             terms = self._added().setdefault("preferredDuringSchedulingIgnoredDuringExecution", [])

@@ -125,6 +125,19 @@ def test_label_rules_become_added_affinity() -> None:
     assert weights(resolved) == {"NodeAffinity": 3}
 
 
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ({"labelPreference": 5}, "labelPreference: must be an object"),
+        ({"labelPreference": {"label": 5}}, "labelPreference.label: must be a string"),
+        ({"labelPreference": {"labels": "a"}}, "labelPreference.labels: must be a list of strings"),
+    ],
+)
+def test_label_rules_of_another_form_are_refused(argument: dict[str, Any], text: str) -> None:
+    given = [{"name": "Mine", "weight": 1, "argument": argument}]
+    assert refusals(priorities=given) == [text]
+
+
 def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
     given = {
         "urlPrefix": "http://e",
