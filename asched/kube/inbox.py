@@ -9,6 +9,7 @@ Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that follow 
         requeue thousands of waiting classes.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -73,6 +74,10 @@ class Inbox:
     def has_of(self, kind: Kind) -> bool:
         """Whether a fact about objects of this kind waits."""
         return any(getattr(fact, "kind", None) == kind for fact in self._facts)
+
+    def by_kind(self) -> Counter[Kind | None]:
+        """Facts that wait, by kind; those of no kind are answers. For any thread."""
+        return Counter(getattr(fact, "kind", None) for fact in self._facts.copy())
 
     def drain(self) -> list[Fact]:
         """The oldest facts, in order: the share of one turn."""

@@ -136,11 +136,12 @@ class Reflector:
         self._company = company or ListPacer(self.options.clock)
         self._pauses = Pauses(self.options, self._company)
         self._history = history or History(transport)
-        self._history.follow(kind, lambda: self._version)
+        self._history.follow(kind, lambda: self.version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
         heard, take = self.doubt.listening, parts_to(put, kind)
         self._lister = Lister(transport, self.codec, self._path, heard, take)
-        self._version = ""
+        #: of the newest object or bookmark that was handed over; "" before the first list
+        self.version = ""
         #: The connection broke: another server may answer next.
         self._is_shaken = False
         self._complained = ""
@@ -157,7 +158,7 @@ class Reflector:
 
     async def run(self) -> None:
         """List and watch repeatedly; after a cancellation, continue from the last version."""
-        want = self._version or ANY_VERSION
+        want = self.version or ANY_VERSION
         while True:
             try:
                 await self._once(want)
@@ -173,7 +174,7 @@ class Reflector:
 
     async def _once(self, want: str) -> None:
         """Step 1, then 2 and 3 until a new list is needed."""
-        if self._version:
+        if self.version:
             await self._history.check()
             self._is_shaken = False
         else:
@@ -216,10 +217,10 @@ class Reflector:
 
     async def _listed(self, found: Everything, want: str) -> None:
         """Hand over a list, unless it is older than the known state and not the newest."""
-        if runs_backwards(self._version, found.version):
+        if runs_backwards(self.version, found.version):
             await self._history.check()
             if want:
-                raise Relist("", f"the list is of {found.version}, older than {self._version}")
+                raise Relist("", f"the list is of {found.version}, older than {self.version}")
         self._history.listed(self.kind, found.objects)
         self.doubt.listed(found.objects)
         self.is_absent = False
@@ -228,7 +229,7 @@ class Reflector:
     def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
         self.list_count += 1
         self._company.answered()
-        self._version = version
+        self.version = version
         self._complained = ""
         self.put(Listed(self.spoken, objects, parts))
         self.synced.set()
@@ -241,7 +242,7 @@ class Reflector:
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
+            "resourceVersion": self.version,
         }
         started_s = self.options.clock()
         try:
@@ -258,11 +259,11 @@ class Reflector:
                 self._company.answered()
                 heard = await self._follow(LineReader(stream, self.codec), started_s)
             if not heard:
-                await self.doubt.compare(self._version, was_probe=is_probe)
+                await self.doubt.compare(self.version, was_probe=is_probe)
             elif self.kind is NAMESPACE:  # one kind checks for all
                 await self._history.check()
         except Expired as error:
-            raise Relist(self._version, str(error)) from error
+            raise Relist(self.version, str(error)) from error
         except TRY_AGAIN as error:
             if not isinstance(error, TooManyRequests):  # a busy server has answered
                 self._shaken()
@@ -284,7 +285,7 @@ class Reflector:
                 heard = heard or bool(sights)
                 self._deliver(sights)
         except ProtocolBroken as error:  # a repetition would fail in the same way
-            raise Relist(self._version, str(error)) from error
+            raise Relist(self.version, str(error)) from error
         except DeadlineExceeded:
             self.doubt.fell_silent("did not end in its time")
             return False
@@ -296,7 +297,7 @@ class Reflector:
             return True
         if self.options.clock() - started_s >= SHORT_STREAM_S:
             return bool(broke)  # the next stream continues from here
-        raise broke.pop() if broke else Relist(self._version, "the stream ended at once")
+        raise broke.pop() if broke else Relist(self.version, "the stream ended at once")
 
     def _shaken(self) -> None:
         """The connection broke. The next stream is a probe, so that it soon delivers: otherwise a
@@ -313,10 +314,10 @@ class Reflector:
         for sight in sights:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or ApiStatus())
-            if runs_backwards(self._version, sight.version):
-                raise Relist("", f"versions run backwards ({self._version}, then {sight.version})")
+            if runs_backwards(self.version, sight.version):
+                raise Relist("", f"versions run backwards ({self.version}, then {sight.version})")
             if sight.version:
-                self._version = sight.version
+                self.version = sight.version
             if sight.obj is None:
                 continue
             put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))
@@ -326,7 +327,7 @@ class Reflector:
             wait_s = status.details.retry_after_seconds if status.details is not None else 0
             return TooManyRequests(429, status.message, status.reason, retry_after_s=wait_s or None)
         why = f"the server ended the stream: {status.message or status.reason or status.code}"
-        return Relist(self._version, why)
+        return Relist(self.version, why)
 
     # --- steps 4 and 7: failures -----------------------------------------------------------------
 
@@ -353,7 +354,7 @@ class Reflector:
         self._complain(error)
         self._on_failure(self.kind, error)
         await self._pauses.after(error)
-        return self._version or want
+        return self.version or want
 
     async def _never_was(self) -> bool:
         if self.kind.group_version == CORE or (self.list_count and not self.is_absent):
@@ -373,15 +374,15 @@ class Reflector:
         try:
             found = await served_version(self.transport, self.kind)
         except (ApiError, TransportError):
-            if self._version:
+            if self.version:
                 return False
             raise
         if found is None or found is self.spoken:
             return False
-        self.spoken, self._version = found, ""
+        self.spoken, self.version = found, ""
         self.codec = KindCodec(found, log_malformed, self._originals)
         self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
-        self._history.follow(self.kind, lambda: self._version, found)
+        self._history.follow(self.kind, lambda: self.version, found)
         return True
 
     def _complain(self, error: ApiError | TransportError) -> None:

@@ -23,6 +23,7 @@ from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Families
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
+from asched.serve.telemetry.scheduler_metrics import INFORMER_LABELS, informer_of
 
 Values = Mapping[tuple[str, ...], float]
 
@@ -150,6 +151,13 @@ class Figures:
         text = "[ALPHA] Malformed objects."
         read = self._by_kind(lambda reflector: reflector.malformed_count)
         families.pulled("asched_malformed_objects_total", "counter", text, ("resource",), read)
+        if self._metrics.scheduler.handling is not None:
+            text = "[ALPHA] Changes queued for the scheduling loop, by kind."
+            name = "informer_queued_items"
+            families.pulled(name, "gauge", text, INFORMER_LABELS, self.queued_changes)
+            text = "[ALPHA] The last 15 digits of the resource version up to which a kind is known."
+            name = "informer_store_resource_version"
+            families.pulled(name, "gauge", text, INFORMER_LABELS, self.versions)
 
     # --- readers ---------------------------------------------------------------------------------
 
@@ -175,6 +183,20 @@ class Figures:
             (name, kind): count[name]
             for kind, count in (("pod", pods), ("podgroup", groups))
             for name in order
+        }
+
+    def queued_changes(self) -> Values:
+        """Queued facts by watched kind."""
+        queued = self._scheduler.inbox.by_kind()
+        watched = [reflector.spoken for reflector in self._scheduler.reflectors.values()]
+        return {informer_of(kind): queued[kind] for kind in watched}
+
+    def versions(self) -> Values:
+        """The resource version by watched kind, once it was listed."""
+        return {
+            informer_of(reflector.spoken): int(reflector.version[-15:])
+            for reflector in self._scheduler.reflectors.values()
+            if reflector.version.isdecimal()
         }
 
     def sizes(self) -> Values:

@@ -46,7 +46,7 @@ def try_placements(
 
     `only_whether`: no room is made, no search runs, and pods beyond the minimum are not tried.
     """
-    profile = group.runner.profile
+    profile, observer = group.runner.profile, context.observer
     plan: dict[str, Mask] | None = {} if only_whether else None
     started_s = context.counter_s()
     placements = _called(context, generate, profile.placement_generators, group.key)
@@ -54,10 +54,20 @@ def try_placements(
     context.point_ran(group.attempts[0], "PlacementGenerate", code, started_s)
     if isinstance(placements, Status):
         return _without_pods(placements)
+    observer.placements_generated(profile.scheduler_name, len(placements))
     first: GroupOutcome | None = None
     known: list[bool | None] = [None]
     if len(placements) > 1:
+        started_s = context.counter_s()
         known = guess(context, group, placements, is_wanted=counts and not only_whether)
+        each_s = (context.counter_s() - started_s) / len(placements)
+        for is_feasible in True, False:
+            observer.placements_evaluated(
+                profile.scheduler_name,
+                is_feasible=is_feasible,
+                duration_s=each_s,
+                times=known.count(is_feasible),
+            )
     members = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
     if None not in known:  # some take the group: `guess` never returns only False
         sure = placements if False not in known else tuple(compress(placements, known))
@@ -68,11 +78,17 @@ def try_placements(
             fitting.append(Assignments(placement, members))
         if fits is not None:
             continue
+        started_s = context.counter_s()
         outcome = yield from try_group(
             context, group, placement.rows, plan, only_whether=only_whether
         )
         if outcome.result is Result.ERROR:
             return outcome
+        observer.placements_evaluated(
+            profile.scheduler_name,
+            is_feasible=outcome.result is not Result.UNSCHEDULABLE,
+            duration_s=context.counter_s() - started_s,
+        )
         if outcome.result is not Result.UNSCHEDULABLE:
             if placement is placements[-1] and not fitting:
                 return outcome

@@ -17,7 +17,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.placements import try_placements
@@ -85,11 +85,13 @@ def make_room_for_group(
         return
     yield from _sort_victims(context)
     trial = GroupSupposition(context, group, known, outcome.message)
+    started_s = context.counter_s()
     try:
         room = yield from plugins[0].group_post_filter(trial)
     except MISTAKES as raised:
         room = RoomMade(failure(failure_of(context, raised, group.key).message))
-    context.observer.group_preempting(room.status.code.text, len(room.victims))
+    took_s = context.counter_s() - started_s
+    context.observer.group_preempting(room.status.code.text, len(room.victims), took_s)
     if not room.status.is_success:
         failed.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:
@@ -143,6 +145,7 @@ class Evictions(Background):
     """
 
     victims: tuple[str, ...] = ()
+    preemptor: ClassVar = "podgroup"
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         cluster, remaining = self.context.cluster, list[Pod]()

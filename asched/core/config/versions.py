@@ -126,11 +126,31 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 139840",
         "tests/unit/host/test_process.py::test_queued_groups_count_once_by_the_metrics_of_1_37",
     ),
+    "metrics-of-informers": VersionRule(
+        "watched kinds have no metrics of kube-scheduler",
+        (
+            "they have informer_store_resource_version, informer_queued_items and"
+            " informer_processing_latency_seconds"
+        ),
+        "1.37",
+        "PR 140511",
+        "tests/unit/host/test_process.py::test_watched_kinds_have_the_metrics_of_informers",
+    ),
+    "metrics-of-placements": VersionRule(
+        "placements of pod groups have no metrics",
+        (
+            "scheduler_generated_placements_total and scheduler_placement_evaluations_total count"
+            " them, scheduler_placement_evaluation_duration_seconds has the time for each"
+        ),
+        "1.37",
+        "PR 139604",
+        "tests/unit/core/cycle/test_group_placements.py::test_placements_count_by_version",
+    ),
     "metrics-of-preemption-for-groups": VersionRule(
         "victims of preemption for a group count in scheduler_preemption_victims",
         (
             "they count in scheduler_workload_preemption_victims, and attempts in"
-            " scheduler_workload_preemption_attempts_total"
+            " scheduler_workload_preemption_attempts_total; searching and evicting have durations"
         ),
         "1.37",
         "PR 139373",

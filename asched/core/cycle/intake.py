@@ -269,7 +269,8 @@ class Intake:
                 context.beside.about_to_see(fact)
             label = yield from self._follow(context.cluster.apply(fact))
             if label:
-                context.observer.fact_handled(label, context.counter_s() - started_s)
+                kind = getattr(fact, "kind", None)
+                context.observer.fact_handled(label, context.counter_s() - started_s, kind)
 
     def _follow(self, changes: Iterable[ObservedChange]) -> Generator[None, None, str]:
         """Carry out the steps of changes; returns the label of the last step, if it has one."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from asched.core.framework.meter import PointObserver
 from asched.core.framework.plugin_reports import PluginObserver, SilentPlugins
+from asched.core.model.kinds import Kind
 from asched.core.queue.observer import QueueObserver, SilentQueue
 
 
@@ -42,11 +43,19 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def preempting(self, victims: int) -> None:
         """Preemption found this many victims."""
 
-    def group_preempting(self, code: str, victims: int) -> None:
-        """Preemption for a whole group ended with this status, and found this many victims."""
+    def placements_generated(self, profile: str, count: int) -> None:
+        """A pod group has this many placements to choose from."""
 
-    def preempted(self, result: str, duration_s: float) -> None:
-        """The evictions for one pod ended; `result` is success or error."""
+    def placements_evaluated(
+        self, profile: str, *, is_feasible: bool, duration_s: float, times: int = 1
+    ) -> None:
+        """As many placements of a pod group were found to take it or not, each in this time."""
+
+    def group_preempting(self, code: str, victims: int, duration_s: float) -> None:
+        """The search for victims for a whole group ended with this status, and found this many."""
+
+    def preempted(self, result: str, duration_s: float, preemptor: str) -> None:
+        """The evictions for a preemptor (pod or podgroup) ended; `result` is success or error."""
 
     def preemption_failed(self, pod_key: str, message: str) -> None:
         """An eviction for the pod was refused, or its answer was lost."""
@@ -62,8 +71,10 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def permit_waited(self, result: str, duration_s: float) -> None:
         """A pod waited on Permit; `result` is the status it ended with."""
 
-    def fact_handled(self, label: str, duration_s: float) -> None:
-        """A change of a watched object was applied, and waiting pods notified."""
+    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None:
+        """A change of a watched object was applied, and waiting pods notified. `kind`: of the
+        object; None for answers.
+        """
 
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
         """An attempt found no node or ended in an error."""
@@ -101,9 +112,15 @@ class SilentObserver(SilentQueue, SilentPlugins):
 
     def preempting(self, victims: int) -> None: ...
 
-    def group_preempting(self, code: str, victims: int) -> None: ...
+    def placements_generated(self, profile: str, count: int) -> None: ...
 
-    def preempted(self, result: str, duration_s: float) -> None: ...
+    def placements_evaluated(
+        self, profile: str, *, is_feasible: bool, duration_s: float, times: int = 1
+    ) -> None: ...
+
+    def group_preempting(self, code: str, victims: int, duration_s: float) -> None: ...
+
+    def preempted(self, result: str, duration_s: float, preemptor: str) -> None: ...
 
     def preemption_failed(self, pod_key: str, message: str) -> None: ...
 
@@ -113,7 +130,7 @@ class SilentObserver(SilentQueue, SilentPlugins):
 
     def permit_waited(self, result: str, duration_s: float) -> None: ...
 
-    def fact_handled(self, label: str, duration_s: float) -> None: ...
+    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None: ...
 
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None: ...
 

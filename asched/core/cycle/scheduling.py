@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCyc
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -43,6 +43,7 @@ class Background(msgspec.Struct):
     context: SchedulerContext
     pod: Pod
     steps: Late
+    preemptor: ClassVar = "pod"
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         """Run the work to its end. A plugin's exception costs its pod this attempt only."""
@@ -50,7 +51,8 @@ class Background(msgspec.Struct):
         status = yield from _contained(self.context, self.steps)
         is_done = status.is_success or status.code is Code.SKIP
         result = "success" if is_done else "error"
-        self.context.observer.preempted(result, self.context.counter_s() - started_s)
+        took_s = self.context.counter_s() - started_s
+        self.context.observer.preempted(result, took_s, self.preemptor)
         if not is_done:
             self.context.observer.preemption_failed(self.pod.key, status.message)
         return status, self.pod

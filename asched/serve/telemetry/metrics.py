@@ -67,6 +67,10 @@ class Metrics:
         if rules["metrics-count-queued-entities"]:
             self.scheduler.show_entities()
         self.scheduler.counts_room = rules["metrics-of-preemption-for-groups"]
+        if rules["metrics-of-placements"] and rules["TopologyAwareWorkloadScheduling"]:
+            self.scheduler.show_placements()
+        if rules["metrics-of-informers"]:
+            self.scheduler.show_informers()
         if rules["metrics-of-plugins-are-beta"]:
             self.scheduler.promote()
 

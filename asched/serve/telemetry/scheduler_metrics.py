@@ -13,10 +13,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
+from asched.core.model.kinds import Kind
 from asched.core.queue.queued import QueuedPod
-from asched.serve.telemetry.instruments import Families, Family, Value, exponential
+from asched.serve.telemetry.instruments import Families, Family, Histogram, Value, exponential
 
 ATTEMPT_BOUNDS: Final = exponential(0.001, 2, 15)
 POINT_BOUNDS: Final = exponential(0.0001, 2, 12)
@@ -25,13 +27,25 @@ SLI_BOUNDS: Final = exponential(0.01, 2, 20)
 TRIES_BOUNDS: Final = exponential(1, 2, 5)
 VICTIMS_BOUNDS: Final = exponential(1, 2, 7)
 GROUP_VICTIMS_BOUNDS: Final = exponential(1, 2, 11)
+PREEMPTION_BOUNDS: Final = exponential(0.001, 2, 16)
+HANDLING_BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BINDING_WAIT_BOUNDS: Final = exponential(0.1, 2, 14)
 
 #: Pod groups whose queue is remembered, to count their moves once; the oldest are forgotten.
 GROUPS_MAX: Final = 10_000
 
+#: Labels of the families of watched kinds.
+INFORMER_LABELS: Final = ("name", "group", "version", "resource")
+
 #: `attempts` of the SLI is exact up to here; "15+" beyond.
 ATTEMPTS_EXACT: Final = 14
+
+
+@cache
+def informer_of(kind: Kind) -> tuple[str, str, str, str]:
+    """The values of INFORMER_LABELS; the name is that of kube-scheduler's informers."""
+    group, _, version = kind.group_version.rpartition("/")
+    return "kube-scheduler", group, version, kind.plural
 
 
 class GroupMetrics:
@@ -68,6 +82,41 @@ class GroupMetrics:
             "[ALPHA] Pods evicted for one group.",
             GROUP_VICTIMS_BOUNDS,
         ).of()
+        self.room_search = families.histogram(
+            "scheduler_preemption_evaluation_duration_seconds",
+            "[ALPHA] Time to find the victims of preemption for a group, by status.",
+            PREEMPTION_BOUNDS,
+            ("preemptor", "result"),
+        )
+        self.evictions = families.histogram(
+            "scheduler_preemption_execution_duration_seconds",
+            "[ALPHA] Time to evict the victims of one preemption; preemptor: pod or podgroup.",
+            PREEMPTION_BOUNDS,
+            ("preemptor", "result"),
+        )
+
+
+class PlacementMetrics:
+    """The families of placements of pod groups, behind TopologyAwareWorkloadScheduling."""
+
+    def __init__(self, families: Families) -> None:
+        self.generated = families.counter(
+            "scheduler_generated_placements_total",
+            "[ALPHA] Placements that pod groups could choose from.",
+            ("profile",),
+        )
+        self.evaluations = families.counter(
+            "scheduler_placement_evaluations_total",
+            "[ALPHA] Placements found to take a pod group (feasible) or not (infeasible).",
+            ("result", "profile"),
+        )
+        self.durations = families.histogram(
+            "scheduler_placement_evaluation_duration_seconds",
+            "[ALPHA] Time to find out whether one placement takes a pod group; placements that are"
+            " counted in one pass share its time.",
+            ATTEMPT_BOUNDS,
+            ("result", "profile"),
+        )
 
 
 class SchedulerMetrics:
@@ -85,6 +134,9 @@ class SchedulerMetrics:
         self.counts_room = False
         #: moves of pods without a group, and of groups; None before 1.37
         self.incoming_entities: Family[Value] | None = None
+        self._placements: PlacementMetrics | None = None
+        #: by kind; None before 1.37
+        self.handling: Family[Histogram] | None = None
         self._queue_of_group: dict[str, str] = {}
         #: (point, profile, names of the plugins) -> count; expanded when a page is made, because
         #: one addition per pod is cheaper than thirty.
@@ -229,6 +281,19 @@ class SchedulerMetrics:
             ("queue", "event", "type"),
         )
 
+    def show_placements(self) -> None:
+        """Add the families of placements of pod groups."""
+        self._placements = PlacementMetrics(self._families)
+
+    def show_informers(self) -> None:
+        """Add the time to process a change, by kind; `Figures` has the other two families."""
+        self.handling = self._families.histogram(
+            "informer_processing_latency_seconds",
+            "[ALPHA] Time to process a watched change, including requeued pods; without lists.",
+            HANDLING_BOUNDS,
+            INFORMER_LABELS,
+        )
+
     def promote(self) -> None:
         """Show families of 1.36's alpha stage as those of the beta stage."""
         for family in (self.plugin_duration, self._algorithm_family):
@@ -287,8 +352,10 @@ class SchedulerMetrics:
     def permit_waited(self, result: str, duration_s: float) -> None:
         self.permit_wait.of(result).observe(duration_s)
 
-    def fact_handled(self, label: str, duration_s: float) -> None:
+    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None:
         self.event_duration.of(label).observe(duration_s)
+        if self.handling is not None and kind is not None:
+            self.handling.of(*informer_of(kind)).observe(duration_s)
 
     def preemption_tried(self) -> None:
         self.preemption_attempts.value += 1
@@ -296,15 +363,31 @@ class SchedulerMetrics:
     def preempting(self, victims: int) -> None:
         self.preemption_victims.observe(victims)
 
-    def group_preempting(self, code: str, victims: int) -> None:
+    def placements_generated(self, profile: str, count: int) -> None:
+        if self._placements is not None:
+            self._placements.generated.of(profile).value += count
+
+    def placements_evaluated(
+        self, profile: str, *, is_feasible: bool, duration_s: float, times: int = 1
+    ) -> None:
+        if self._placements is not None and times:
+            result = "feasible" if is_feasible else "infeasible"
+            self._placements.evaluations.of(result, profile).value += times
+            self._placements.durations.of(result, profile).observe(duration_s, times)
+
+    def group_preempting(self, code: str, victims: int, duration_s: float) -> None:
         groups, histogram = self._groups, self.preemption_victims
         if groups is not None and groups.room_attempts is not None:
             groups.room_attempts.of(code).value += 1
+            groups.room_search.of("podgroup", code).observe(duration_s)
             histogram = groups.room_victims
         if victims:
             histogram.observe(victims)
 
-    def preempted(self, result: str, duration_s: float) -> None:
+    def preempted(self, result: str, duration_s: float, preemptor: str) -> None:
+        groups = self._groups
+        if groups is not None and groups.room_attempts is not None:
+            groups.evictions.of(preemptor, result).observe(duration_s)
         self.preemption_duration.of(result).observe(duration_s)
         self.preemption_ended.of(result).value += 1
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from asched.core.cycle.observer import SilentObserver
+from asched.core.model.kinds import Kind
 
 
 class Sums:
@@ -65,7 +66,7 @@ class Recorder(SilentObserver):
     def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
         self.plugins.add(f"{point} {plugin}", duration_s)
 
-    def fact_handled(self, label: str, duration_s: float) -> None:
+    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None:
         self.facts.add(label, duration_s)
 
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:

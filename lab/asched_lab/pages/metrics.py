@@ -194,7 +194,7 @@ def _rows() -> Iterator[Row]:
 
 def _rows_of(minor: str) -> Iterator[Row]:
     metrics = Metrics()
-    metrics.follow(default_gates(minor))
+    metrics.follow({**default_gates(minor), "TopologyAwareWorkloadScheduling": True})
     metrics.tell_build(lambda: "", {})
     metrics.show_version("", str)
     metrics.show_async_calls()

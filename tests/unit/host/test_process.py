@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from asched.core.config.gates import default_gates
 from asched.core.config.gates import parse as parse_gates
 from asched.host.configuration.file import load_config
 from asched.host.process import Plan, schedule
@@ -109,6 +110,24 @@ async def test_queued_groups_count_once_by_the_metrics_of_1_37(tmp_path):
     incoming = "scheduler_queue_incoming_entities_total{"
     counts = [line for line in lines if line.startswith(incoming) and "podgroup" in line]
     assert [line.rpartition(" ")[2] for line in counts] == ["1.0"]
+
+
+@pytest.mark.parametrize(("minor", "is_shown"), [("1.36", False), ("1.37", True)])
+async def test_watched_kinds_have_the_metrics_of_informers(tmp_path, minor, is_shown):
+    async with a_process(tmp_path, elects=False, gates=default_gates(minor)) as process:
+        await process.until("/debug/asched/queue", lambda _, text: "default/big" in text)
+        process.server.create("pods", a_pod("later"))
+        await process.until("/debug/asched/cache", lambda _, text: "default/later" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    lines = dict(line.rsplit(" ", 1) for line in page.splitlines() if line.startswith("informer_"))
+    assert bool(lines) is is_shown
+    if is_shown:
+        pods = '{group="",name="kube-scheduler",resource="pods",version="v1"}'
+        assert lines[f"informer_queued_items{pods}"] == "0.0"
+        assert float(lines[f"informer_store_resource_version{pods}"]) > 0
+        assert float(lines[f"informer_processing_latency_seconds_count{pods}"]) > 0
+        assert any('group="storage.k8s.io"' in name for name in lines)
 
 
 async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):

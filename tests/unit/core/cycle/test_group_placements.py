@@ -3,8 +3,10 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from asched.core.cluster.facts import Seen
+from asched.core.config.gates import default_gates
 from asched.core.framework.effects import Patch
 from asched.core.framework.placements import (
     Assignments,
@@ -15,6 +17,7 @@ from asched.core.framework.placements import (
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.workload import PodGroup
+from asched.serve.telemetry.metrics import Metrics
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.plays.gang_plays import a_member, bound, places, uid_of
 from tests.plays.playbook import Play
@@ -62,6 +65,22 @@ def test_a_gang_goes_where_all_of_it_fits_whatever_else_is_roomier() -> None:
     assert bound(play) == {"a", "b", "c"}
     assert {play.node_of(uid_of(name)) for name in "abc"} == {"b1", "b2"}
     assert condition(play)["reason"] == "Scheduled"
+
+
+@pytest.mark.parametrize(("minor", "is_counted"), [("1.36", False), ("1.37", True)])
+def test_placements_count_by_version(minor: str, *, is_counted: bool) -> None:
+    play, metrics = a_play(in_zone("a1", "a", 2), in_zone("b1", "b", 3)), Metrics()
+    metrics.follow({**default_gates(minor), "TopologyAwareWorkloadScheduling": True})
+    play.machine.context.observer = metrics.scheduler
+    meet(play)
+    lines = metrics.render().decode().splitlines()
+    profile = 'profile="default-scheduler"'
+    wanted = {f"scheduler_generated_placements_total{{{profile}}} 2.0"}
+    for result in "feasible", "infeasible":
+        for name in "evaluations_total", "evaluation_duration_seconds_count":
+            wanted.add(f'scheduler_placement_{name}{{{profile},result="{result}"}} 1.0')
+    assert wanted.issubset(lines) is is_counted
+    assert any("placement" in line for line in lines) is is_counted
 
 
 def test_nodes_outside_every_domain_are_not_used() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from asched.core.config.gates import default_gates
+from asched.core.model.kinds import NODE
 from asched.serve.telemetry.metrics import Metrics
 from tests.shared import shared_path
 
@@ -48,10 +49,10 @@ def drive(metrics):
     seen.plugin_ran("NodeName", "Filter", "Success", 0.00001)
     seen.evaluated("Filter", "p", ("NodeName", "NodePorts"), 7)
     seen.permit_waited("Success", 1.5)
-    seen.fact_handled("NodeAdd", 0.0001)
+    seen.fact_handled("NodeAdd", 0.0001, NODE)
     seen.preemption_tried()
     seen.preempting(3)
-    seen.preempted("success", 0.1)
+    seen.preempted("success", 0.1, "pod")
     seen.incoming("active", "NodeAdd")
     seen.unschedulable("NodeName", "p", 1)
     seen.hint_answered("NodeName", "NodeAdd", "Queue", 0.00002)
@@ -159,7 +160,7 @@ def test_the_gated_families_are_missing_without_the_gate():
 def test_no_input_makes_the_page_grow_without_end():
     metrics = Metrics()
     for number in range(6_000):
-        metrics.scheduler.fact_handled(f"Strange{number}", 0.1)
+        metrics.scheduler.fact_handled(f"Strange{number}", 0.1, NODE)
 
     children = metrics.scheduler.event_duration.children
 
@@ -245,14 +246,21 @@ def test_victims_of_groups_by_version(minor: str) -> None:
     metrics = Metrics()
     metrics.follow(default_gates(minor))
     metrics.scheduler.know_groups()
-    metrics.scheduler.group_preempting("Unschedulable", 0)
-    metrics.scheduler.group_preempting("Success", 3)
+    metrics.scheduler.group_preempting("Unschedulable", 0, 0.5)
+    metrics.scheduler.group_preempting("Success", 3, 0.5)
+    metrics.scheduler.preempted("error", 0.5, "pod")
     lines = metrics.render().decode().splitlines()
     is_apart = minor == "1.37"
     assert ("scheduler_workload_preemption_victims_sum 3.0" in lines) is is_apart
     assert f"scheduler_preemption_victims_sum {0.0 if is_apart else 3.0}" in lines
     attempts = 'scheduler_workload_preemption_attempts_total{result="%s"} 1.0'
     assert (attempts % "Success" in lines) is (attempts % "Unschedulable" in lines) is is_apart
+    search = (
+        'scheduler_preemption_evaluation_duration_seconds_sum{preemptor="podgroup",result="%s"}'
+    )
+    assert (f"{search % 'Success'} 0.5" in lines) is is_apart
+    evictions = 'scheduler_preemption_execution_duration_seconds_bucket{le="%s",preemptor="pod",'
+    assert (f'{evictions % "32.768"}result="error"}} 1.0' in lines) is is_apart
 
 
 @pytest.mark.parametrize("minor", ["1.36", "1.37"])
