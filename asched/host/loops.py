@@ -145,6 +145,8 @@ class Scheduler:
             history=self.history,
             company=self._company,
         )
+        if kind is POD:
+            self.dispatcher.on_bound = self.reflectors[kind].expect
         if self._is_following:
             self._follow(kind)
 

@@ -32,7 +32,7 @@ from asched.kube.rate import Rates
 from asched.kube.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.kube.session import Session
 from asched.kube.transport import Reply, Transport, no_fence
-from asched.kube.writes import request_for
+from asched.kube.writes import request_for, version_of
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,8 @@ class Dispatcher:
     ) -> None:
         self.options = options or DispatchOptions()
         self._on_answer = on_answer
+        #: called with the resource version in the answer to a binding, where there is one
+        self.on_bound: Callable[[str], None] = lambda _version: None
         self._recorder = EventRecorder(socket.gethostname()) if recorder is None else recorder
         self._extenders = extenders
         self._loop = asyncio.get_running_loop()
@@ -288,6 +290,8 @@ class Dispatcher:
             if isinstance(outcome, Answer):
                 self._answer(job.ids, outcome)
                 return
+            if isinstance(job.effect, Bind) and (version := version_of(outcome)):
+                self.on_bound(version)
             if (wait_s := overload_wait_s(outcome)) is not None:
                 self._pause(state, wait_s)
             if job.event is not None and self._repair_event(job, outcome):

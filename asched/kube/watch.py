@@ -14,7 +14,8 @@ The steps follow client-go's reflector:
    end as soon as they begin.
 5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that a stream
    that delivers nothing and does not end is detected. `doubt.py` checks streams that end without a
-   line, as those of idle kinds do where etcd sends no progress notifications.
+   line, as those of idle kinds do where etcd sends no progress notifications. A stream that does
+   not deliver a change of our own within OWED_S is replaced at once.
 6. Decreasing versions and broken streams lead to a check whether the server still has the same
    history. If not (HistoryChanged), `run` ends: all cached state is invalid.
 7. A kind that was listed once is never taken as empty because the server answers 404; only a kind
@@ -79,6 +80,9 @@ log = logging.getLogger(__name__)
 
 #: A stream that ends sooner and without a line is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0
+#: A stream that delivers nothing for so long after the answer to a write of ours is replaced. A
+#: guess: the changes of a write arrive within milliseconds.
+OWED_S: Final = 5.0
 #: How often a resource that does not exist is requested again.
 ABSENT_RETRY_S: Final = 30.0
 #: Every API server serves kinds of this group, even if it denies them while it starts.
@@ -142,6 +146,8 @@ class Reflector:
         self._lister = Lister(transport, self.codec, self._path, heard, take)
         #: of the newest object or bookmark that was handed over; "" before the first list
         self.version = ""
+        #: Ends a stream that does not deliver what it owes.
+        self._limit: asyncio.Timeout | None = None
         #: The connection broke: another server may answer next.
         self._is_shaken = False
         self._complained = ""
@@ -155,6 +161,13 @@ class Reflector:
     def malformed_count(self) -> int:
         """Malformed objects received so far, repetitions included."""
         return self.codec.malformed_count
+
+    def expect(self, version: str) -> None:
+        """The answer to a write has this version: the stream owes a line, unless it is as far."""
+        limit = self._limit
+        if limit is None or limit.when() is not None or not runs_backwards(version, self.version):
+            return
+        limit.reschedule(asyncio.get_running_loop().time() + OWED_S)
 
     async def run(self) -> None:
         """List and watch repeatedly; after a cancellation, continue from the last version."""
@@ -281,9 +294,16 @@ class Reflector:
         self._complained = ""
         heard, broke = False, list[TransportError]()
         try:
-            while (sights := await reading.next()) is not None:
-                heard = heard or bool(sights)
-                self._deliver(sights)
+            async with asyncio.timeout(None) as limit:
+                self._limit = limit
+                while (sights := await reading.next()) is not None:
+                    if limit.when() is not None:
+                        limit.reschedule(None)
+                    heard = heard or bool(sights)
+                    self._deliver(sights)
+        except TimeoutError:
+            self.doubt.fell_silent(f"did not show a change of this scheduler within {OWED_S:.0f} s")
+            return False
         except ProtocolBroken as error:  # a repetition would fail in the same way
             raise Relist(self.version, str(error)) from error
         except DeadlineExceeded:
@@ -293,6 +313,8 @@ class Reflector:
             broke.append(error.with_traceback(None))  # else a cycle with this frame
             self._shaken()
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
+        finally:
+            self._limit = None
         if heard or started_s is None:  # initial events prove that the stream works
             return True
         if self.options.clock() - started_s >= SHORT_STREAM_S:

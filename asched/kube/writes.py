@@ -148,6 +148,17 @@ def answer_for(effect: Effect, reply: Reply) -> Answer:
     return Refused(effect.id, reply.status, error.message, error.reason)
 
 
+def version_of(outcome: Reply | Exception) -> str:
+    """The resource version in an answer, as API servers send it for a binding since 1.38; "" if
+    there is none.
+    """
+    if not isinstance(outcome, Reply) or b'"resourceVersion"' not in outcome.body:
+        return ""
+    metadata = (_object(outcome.body) or {}).get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else ""
+    return version if isinstance(version, str) and outcome.status < 300 else ""
+
+
 def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
     if reply.status == 404:
         return ReadGone(effect.id)

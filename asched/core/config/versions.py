@@ -255,6 +255,13 @@ SETTLED: Final[Mapping[str, VersionRule]] = {
         "PR 139395",
         "tests/unit/core/dra/test_versions.py::test_attributes_with_lists",
     ),
+    "bindings-report-their-version": VersionRule(
+        "the answer to a binding has no resource version",
+        "it has one, and a watch of pods that delivers nothing within 5 s of it is replaced",
+        "1.38",
+        "PR 142327",
+        "tests/unit/kube/test_watch_silence.py::test_a_stream_that_owes_a_binding_is_replaced",
+    ),
     "counters-of-a-driver-s-pool": VersionRule(
         "drivers whose pools have one name share counters",
         "each driver's pool has its own",

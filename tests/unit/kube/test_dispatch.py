@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import pytest
+
 from asched.core.cluster.facts import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.core.framework.effects import (
     Bind,
@@ -97,6 +99,19 @@ async def bench(handler, session_options=None, extenders=None, **options):
 async def accept(seen, _wire):
     created = {"kind": "Status", "status": "Success", "code": 201}
     return reply(201 if seen.method == "POST" else 200, created)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"resourceVersion": "77"}, {"resourceVersion": 7}])
+async def test_the_version_of_a_binding_is_reported_where_the_server_has_it(metadata):
+    async def answered(_seen, _wire):
+        return reply(201, {"kind": "Status", "status": "Success", "metadata": metadata})
+
+    versions = []
+    async with bench(answered) as made:
+        made.dispatcher.on_bound = versions.append
+        made.submit(bind(1))
+        assert await made.answered(1) == [Bound(1)]
+    assert versions == (["77"] if metadata == {"resourceVersion": "77"} else [])
 
 
 async def test_a_binding_is_posted_and_answered():

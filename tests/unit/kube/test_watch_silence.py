@@ -50,6 +50,34 @@ async def test_a_silent_stream_is_replaced_and_nothing_is_lost(hurried, caplog):
     assert "nodes: the watch did not end in its time" in caplog.text
 
 
+async def test_a_stream_that_owes_a_binding_is_replaced(monkeypatch, caplog):
+    """API servers of 1.38 say in the answer to a binding up to which version a watch has to come.
+    A stream that delivers goes on, whatever it owed before.
+    """
+    monkeypatch.setattr(watch, "OWED_S", 0.05)
+
+    async def owing(_seen, wire):
+        await wire.start_stream()
+        world.reflector.expect("12")
+        await wire.event("ADDED", node("b", 12))
+        await asyncio.sleep(0.1)
+        world.reflector.expect("12")
+        await asyncio.sleep(0.1)
+        assert world.reflector.doubt.silent_count == 0
+        await wire.event("ADDED", node("c", 13))
+        await asyncio.sleep(0.01)
+        world.reflector.expect("14")
+        await asyncio.Event().wait()
+
+    spoken = initial(node("a", 1), then=[("BOOKMARK", bookmark(10))])
+    world = World(spoken, owing, streams(("ADDED", node("d", 14))))
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@12", "+c@13", "+d@14"]
+        assert (reflector.list_count, reflector.doubt.silent_count) == (1, 1)
+    assert world.queries[2]["resourceVersion"] == "13"
+    assert "did not show a change of this scheduler" in caplog.text
+
+
 async def test_an_idle_kind_on_an_etcd_without_progress_is_not_silent(hurried, caplog):
     """No bookmarks, streams end in time: the server's cache knows of nothing newer either."""
     world = World(lists(node("a", 1), version=10), *[streams()] * 5)

@@ -133,6 +133,7 @@ async def living(world, kind=NODE, company=None, **options):
             on_failure=lambda kind, error: world.failures.append((kind.name, error)),
             company=company,
         )
+        world.reflector = reflector
         task = asyncio.ensure_future(reflector.run())
         waits = asyncio.ensure_future(world.done.wait())
         await asyncio.wait({task, waits}, timeout=HANG_S, return_when=asyncio.FIRST_COMPLETED)
