@@ -9,6 +9,7 @@ from asched.batch.groups.attempt import GroupAttempt, gather
 from asched.batch.groups.cycle import schedule_group
 from asched.batch.groups.dry_run import GangDryRuns
 from asched.batch.provisioning import book, consuming, cycle, kept_nodes
+from asched.batch.resizes import DeferredResizes
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
@@ -130,4 +131,10 @@ class HeldPlaces(Extension):
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
 
-EXTENSIONS: tuple[type[Extension], ...] = (GroupUnits, QuotaWarnings, PromisedStarts, HeldPlaces)
+EXTENSIONS: tuple[type[Extension], ...] = (
+    GroupUnits,
+    QuotaWarnings,
+    PromisedStarts,
+    HeldPlaces,
+    DeferredResizes,
+)

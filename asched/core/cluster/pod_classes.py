@@ -13,6 +13,7 @@ from asched.core.cluster.nodes import AMOUNTS, START_TIMES
 from asched.core.cluster.pods import LabelSet, PodClass, PodInfo
 from asched.core.model.footprint import footprint
 from asched.core.model.pod import Pod, spec_key
+from asched.core.model.requests import pending_resize
 
 #: Bytes of recently used classes ...
 RECENT_BYTES_MAX: Final = 2 << 20
@@ -277,12 +278,11 @@ def _resize_key(pod: Pod) -> bytes:
     ]
     if not allocated and status.resources is None:
         return b""
-    pending = pod.condition("PodResizePending")
     return _encoder.encode(
         (
             allocated,
             status.resources,
             status.allocated_resources,
-            pending.reason if pending else "",
+            pending_resize(pod),
         )
     )

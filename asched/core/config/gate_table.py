@@ -203,7 +203,12 @@ CHANGES: Final[dict[str, GateChanges]] = {
         },
     ),
     "1.38": GateChanges(
-        moved={"EnvFiles": _GA, "GenericWorkload": _GA, "ManagedFieldsOptOut": _ALPHA},
+        moved={
+            "EnvFiles": _GA,
+            "GenericWorkload": _GA,
+            "InPlacePodVerticalScalingSchedulerPreemption": _ON,
+            "ManagedFieldsOptOut": _ALPHA,
+        },
         locked=frozenset({"DRADeviceTaintRules", "DRADeviceTaints", "EnvFiles"}),
         removed={
             "DynamicResourceAllocation": "",

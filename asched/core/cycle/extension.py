@@ -4,6 +4,7 @@
     a node is searched   place               search other places than `Runner.schedule` does
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
+    an object changes    saw
     a turn begins        begin_turn          events, and work that runs beside attempts
     an attempt begins    refresh             bring the extension's records up to date
     the loop may sleep   next_deadline_s
@@ -20,6 +21,7 @@ exception in a plugin.
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -106,6 +108,9 @@ class Extension(Protocol):
     def placed(self, pod: Pod) -> None:
         """Called when a unit is reserved; `pod` is any of its pods."""
 
+    def saw(self, change: ObservedChange) -> None:
+        """Called for each change of a watched object, before waiting pods are notified."""
+
     def refresh(self, *, may_decide: bool) -> None:
         """Called before each attempt, and in turns without attempts."""
 
@@ -137,6 +142,7 @@ class Extensions:
         self.place = None if placer is None else placer.place
         self.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
         self.placed = tuple([overrider.placed for overrider in _with("placed", used)])
+        self.saw = tuple([overrider.saw for overrider in _with("saw", used)])
         self.refresh = tuple([overrider.refresh for overrider in _with("refresh", used)])
         self.yielding = tuple(_with("yields_to", used))
         turns = {turn.extension: turn for turn in self.turns}

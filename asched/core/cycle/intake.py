@@ -278,6 +278,8 @@ class Intake:
         sliced = context.queue.sliced
         for change in changes:
             self._saw(change)
+            for saw in context.extensions.saw:
+                saw(change)
             if event_handlers.only_announces(*change) and context.queue.is_deaf:
                 label = ASSIGNED_POD_ADD.label  # common in a long list
                 continue

@@ -16,10 +16,21 @@ class ContainerImage(Record, frozen=True, gc=False):
     size_bytes: int = 0
 
 
+class NodePodPreemptionPolicy(Record, frozen=True, gc=False):
+    disable_resize_preemption: tuple[str, ...] | None = None
+
+
 class NodeSpec(Record, frozen=True, gc=False):
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
     provider_id: str = ""
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
+
+    @property
+    def permits_resize_preemption(self) -> bool:
+        """Whether pods may be evicted for a resize on this node: no owner objects."""
+        policy = self.pod_preemption_policy
+        return policy is None or not policy.disable_resize_preemption
 
 
 class NodeCapacity(Record, frozen=True, gc=False):

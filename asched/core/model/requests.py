@@ -212,7 +212,7 @@ def _resized_requests(pod: Pod) -> dict[str, Exact]:
         s.name: s
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
-    infeasible = _is_infeasible(pod)
+    infeasible = pending_resize(pod) == "Infeasible"
     effective: dict[str, Exact] = {}
     for container in _resizable(spec.containers, spec.init_containers):
         known = status_resources.get(container.name)
@@ -232,9 +232,10 @@ def _resizable(
     yield from (c for c in init_containers or () if c.restart_policy == "Always")
 
 
-def _is_infeasible(pod: Pod) -> bool:
+def pending_resize(pod: Pod) -> str:
+    """Why a resize in place is pending: Deferred or Infeasible; "" if none is."""
     pending = pod.condition("PodResizePending")
-    return pending is not None and pending.reason == "Infeasible"
+    return "" if pending is None else pending.reason
 
 
 def _pod_level(pod: Pod, *, resized: bool) -> Exact:
@@ -244,7 +245,7 @@ def _pod_level(pod: Pod, *, resized: bool) -> Exact:
     """
     wanted = {n: a for n, a in _exact(pod.spec.resources).items() if _is_pod_level(n)}
     if resized and pod.status.resources is not None:
-        effective = {} if _is_infeasible(pod) else dict(wanted)
+        effective = {} if pending_resize(pod) == "Infeasible" else dict(wanted)
         _raise(effective, _exact(pod.status.resources))
         _raise(effective, {n: nano(a) for n, a in (pod.status.allocated_resources or {}).items()})
         wanted = {name: effective.get(name, 0) for name in wanted}

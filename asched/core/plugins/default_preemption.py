@@ -13,8 +13,9 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpre
 """
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from asched import names
@@ -23,12 +24,14 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import SupposedView
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
+from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import (
     Hint,
     Nomination,
@@ -38,6 +41,7 @@ from asched.core.framework.points import (
     Registration,
 )
 from asched.core.framework.results.draw import draw
+from asched.core.framework.results.nominated import wanted_by
 from asched.core.framework.status import (
     SUCCESS,
     Code,
@@ -66,12 +70,14 @@ from asched.core.model.kinds import (
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
+from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption import choice, eviction, sparing
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.duels import Duels
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.under_way import Preemptor, UnderWay
+from asched.core.preemption.victims import NominatedRequests
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
 IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"
@@ -111,6 +117,11 @@ ELSEWHERE: Final = (
     DEVICE_CLASS,
     NAMESPACE,
 )
+
+
+class _Fit(NamedTuple):
+    plugin: NodeResourcesFit
+    data: None = None
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugin):
@@ -213,6 +224,54 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self._duels.makes_room(uid, nodes)
         return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys))
 
+    def make_room_for_resize(
+        self, pod: PodInfo, fit: NodeResourcesFit, site: eviction.Site
+    ) -> tuple[Status, PostFilterResult] | None:
+        """Make room on the node of a placed pod whose resize is deferred: why it does not fit, and
+        the evictions, or why there are none. None if it fits.
+        """
+        nodes, priority = self._cluster.nodes, pod.pod.priority
+        amounts = np.zeros((nodes.columns.size_of("R"), 1), dtype=np.int64)
+        nominated = [
+            self._cluster.classes.info_of(other)
+            for other in site.nominator.on(pod.node_name).values()
+            if other.priority >= priority
+        ]
+        for at, amount in wanted_by(nominated, nodes).items():
+            amounts[at] += amount
+        for at, amount in fit.takes(pod).items():  # the node counts the pod already
+            if at != POD_PLACE:
+                amounts[at] -= amount
+        more = NominatedRequests(amounts, np.array((len(nominated) - 1,)))
+        view = SupposedView(nodes, np.array((pod.row,), dtype=np.int32), *more)
+        code = int(fit.filter(pod, view, None)[0])
+        if code == 0:
+            return None
+        short = fit.explain(pod, code)
+        obstacle = self._resize_obstacle(pod)
+        if obstacle is not None:
+            return short, _prefixed(unschedulable(obstacle))
+        run = self._search.on_row(pod, _Fit(fit), more)
+        if run.status is not None:
+            reasons = dict.fromkeys(run.status.reasons, 1)
+            return short, _prefixed(unschedulable(fit_error(1, "", reasons, "")))
+        candidate = Candidate(pod.node_name, pod.row, run.victims, run.violations)
+        return short, self._make_room(pod.pod, candidate, site)
+
+    def _resize_obstacle(self, pod: PodInfo) -> str | None:
+        if pod.pod.spec.preemption_policy == "Never":
+            return NEVER
+        if self._victims_leave(pod.row, pod.pod):
+            return VICTIMS_LEAVING
+        return ROOM_LOST if self._duels.rests(pod.pod.uid) else None
+
+    def _victims_leave(self, row: int, pod: Pod) -> bool:
+        """Whether a less important pod on a row terminates because a scheduler evicted it."""
+        return any(
+            info.pod.priority < pod.priority and eviction.is_preempted(info.pod)
+            for info in self._cluster.pods_on(row).values()
+        )
+
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
             return False
@@ -251,9 +310,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if row is None or status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             # its nominated node, if any, is of no use any more
             return ROOM_LOST if self._duels.rests(pod.uid) else None
-        for info in self._cluster.pods_on(row).values():
-            if info.pod.priority < pod.priority and eviction.is_preempted(info.pod):
-                return VICTIMS_LEAVING
+        if self._victims_leave(row, pod):
+            return VICTIMS_LEAVING
         return ROOM_LOST if self._duels.rests(pod.uid) else None
 
     def _nothing(
@@ -281,9 +339,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         tied = choice.best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
 
-    def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
+    def _make_room(self, now: Pod, candidate: Candidate, site: eviction.Site) -> PostFilterResult:
         preemptor = Preemptor.of_pod(now, candidate.node)
-        leaving = eviction.Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
+        leaving = eviction.Eviction(self.name, preemptor, candidate.victims, site, self._under_way)
         self._duels.makes_room(now.uid, (candidate.node,))
         status = SUCCESS
         if self._reports_success:

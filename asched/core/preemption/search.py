@@ -25,6 +25,7 @@ from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption import candidates, choice
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
+from asched.core.preemption.victims import AmountsFilter, DryRun, NominatedRequests, suppose
 
 I64 = npt.NDArray[np.int64]
 
@@ -104,6 +105,26 @@ class VictimSearch:
         rows = _large_enough(pod, prospects.verdicts, self._cluster.nodes).nonzero()[0]
         outcome = prospects.tried(pod, rows, trial)
         return not ((outcome == candidates.OPEN) | (outcome == candidates.NO_NEED)).any()
+
+    def on_row(self, pod: PodInfo, fit: AmountsFilter, more: NominatedRequests) -> DryRun:
+        """The victims on a placed pod's own row, by one filter of amounts. `more`: what counts
+        there beside the placed pods.
+        """
+        self._budgets.catch_up()
+        self._pods_by_priority.catch_up(in_one_go=True)
+        pods = self._pods_by_priority.pods(pod.row)
+        steps = candidates.ROW_STEPS + candidates.POD_STEPS * len(pods)
+        self._budgets.find(pods)
+        self._cluster.budget.note(steps + self._budgets.steps_for(pods))
+        rows = np.array((pod.row,))
+        parts = self._cluster, self._pods_by_priority, self._budgets
+        found = suppose(pod, rows, (fit,), *parts, more)
+        if not found.lower[0]:
+            return candidates.NO_LOWER_PODS
+        if not len(found.some):
+            return DryRun((), 0, fit.plugin.explain(pod, int(found.codes[0][0])))
+        slots = found.victims[:, 0].nonzero()[0].tolist()
+        return DryRun(tuple([pods[slot] for slot in slots]), int(found.costs[0, 0]), None)
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate with the lowest cost; there is one."""

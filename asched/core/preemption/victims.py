@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreem
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import SupposedView
-from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.preemption.budgets import Budgets
@@ -95,10 +95,19 @@ class NominatedRequests(NamedTuple):
     pods: I64
 
 
+class AmountsFilter(Protocol):
+    """A filter that reads only amounts, with the data of a class of pods."""
+
+    @property
+    def plugin(self) -> FilterPlugin: ...
+    @property
+    def data(self) -> Any: ...
+
+
 def suppose(
     pod: PodInfo,
     rows: I64,
-    verdicts: Sequence[CachedVerdict],
+    verdicts: Sequence[AmountsFilter],
     cluster: Cluster,
     pods_by_priority: PodsByPriority,
     budgets: Budgets,
@@ -182,7 +191,7 @@ def _order(
 def _reprieve(
     pod: PodInfo,
     rows: I64,
-    verdicts: Sequence[CachedVerdict],
+    verdicts: Sequence[AmountsFilter],
     cluster: Cluster,
     order: I64,
     lower: I64,

@@ -119,7 +119,7 @@ class SchedulingQueue:
         self._hearing = ChangeDelivery(
             self.places, self.looking, self._requeue, self.sliced, waking, self._judge
         )
-        self._backoff_rule = backoff
+        self.backoff_rule = backoff
 
     # --- changes of pods and other objects --------------------------------------------------------
 
@@ -256,7 +256,7 @@ class SchedulingQueue:
         else:
             queued.consecutive_errors += 1
         queued.timestamp_s = now_s
-        queued.backoff_until_s = self._backoff_rule.until_s(queued)
+        queued.backoff_until_s = self.backoff_rule.until_s(queued)
         queued.was_flushed = False
         self._count_rejectors(queued, 1)
         worth = self._worth_of_missed(queued, uid)

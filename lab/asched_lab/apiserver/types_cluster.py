@@ -10,7 +10,9 @@ Node
   metadata:ObjectMeta! spec:NodeSpec! status:NodeStatus!
 NodeSpec
   podCIDR:str podCIDRs:[str]@ providerID:str unschedulable:bool taints:[Taint] configSource:any
-  externalID:str
+  externalID:str podPreemptionPolicy:PodPreemptionPolicy
+PodPreemptionPolicy
+  disableResizePreemption:[str]
 Taint
   key:str! value:str effect:str! timeAdded:time
 NodeStatus

@@ -1,0 +1,210 @@
+"""Make room for resizes in place that a kubelet has deferred.
+
+    a pod is deferred ─> due ─> it fits by now            nothing: the kubelet tries it again
+                             ├─> victims on its node      evictions
+                             └─> none, or not permitted   an event says why
+    due again   a pod leaves the node or is resized there; the node offers more, or permits
+                preemption again; evictions failed
+
+The pod does not enter the queue: it has a node, which counts all that it requests, and nothing is
+to be bound. Of its profile, only NodeResourcesFit and DefaultPreemption matter.
+
+Bounds  AT_ONCE pods a turn, the most important first; a pod backs off between two tries.
+Source  KEP-5836; kubernetes/kubernetes PR 140000
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, NamedTuple
+
+import msgspec
+
+from asched import names
+from asched.core.cluster.changes import Action, node_actions
+from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cluster.nominated import Nominator
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension, Steps, Work
+from asched.core.cycle.scheduling import Background
+from asched.core.framework.attempt import fit_error
+from asched.core.framework.effects import Effect, EmitEvent
+from asched.core.framework.points import Late
+from asched.core.framework.waiting import WaitingPods
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.requests import is_scaled_down, pending_resize
+from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.core.plugins.resources.fit import NodeResourcesFit
+
+AT_ONCE: Final = 4
+NOT_PERMITTED: Final = "node had resize preemption disabled"
+
+
+class Deferred(msgspec.Struct):
+    """A pod with a deferred resize. `number`: of its valid entry in a heap; 0 if it is not due."""
+
+    pod: Pod
+    number: int = 0
+    failures: int = 0
+    not_before_s: float = 0.0
+    note: str = ""
+
+
+class ResizeSite(NamedTuple):
+    """Where an eviction takes place (`preemption.eviction.Site`)."""
+
+    scheduler_name: str
+    cluster: Cluster
+    nominator: Nominator
+    waiting: WaitingPods
+
+
+class DeferredResizes(Extension):
+    """The deferred resizes of pods that name a profile."""
+
+    name = "resizes"
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._deferred: dict[str, Deferred] = {}  # by uid
+        self._on: dict[str, set[str]] = {}  # node -> uids
+        self._ready: list[tuple[int, int, str]] = []  # -priority, number, uid
+        self._resting: list[tuple[float, int, str]] = []  # not before, number, uid
+        self._numbers = count(1)
+
+    def is_used(self) -> bool:
+        return self.context.gangs.rules["InPlacePodVerticalScalingSchedulerPreemption"]
+
+    def saw(self, change: ObservedChange) -> None:
+        if change.kind is POD:
+            pod: Pod = change.old if change.new is None else change.new
+            node = pod.spec.node_name
+            if node:
+                self._follow(pod, change)
+            if node in self._on and _moves_amounts(change):
+                self._wake(node)
+        elif change.kind is NODE and change.new is not None:
+            node = change.new.name
+            if node in self._on and _permits_more(change.old, change.new):
+                self._wake(node)
+
+    def begin_turn(self) -> Iterator[Effect | Work]:
+        while self._resting and self._resting[0][0] <= self.context.now_s:
+            _, number, uid = heappop(self._resting)
+            known = self._deferred.get(uid)
+            if known is not None and known.number == number:
+                heappush(self._ready, (-known.pod.priority, number, uid))
+        tried = 0
+        while self._ready and tried < AT_ONCE:
+            _, number, uid = heappop(self._ready)
+            known = self._deferred.get(uid)
+            if known is not None and known.number == number:
+                tried, known.number = tried + 1, 0
+                yield from self._try(known)
+
+    def next_deadline_s(self) -> float | None:
+        if self._ready:
+            return self.context.now_s
+        return self._resting[0][0] if self._resting else None
+
+    def _follow(self, pod: Pod, change: ObservedChange) -> None:
+        known = self._deferred.get(pod.uid)
+        is_deferred = (
+            change.new is not None
+            and pending_resize(pod) == "Deferred"
+            and not pod.is_terminating
+            and self.context.owns(pod)
+        )
+        if not is_deferred:
+            if known is not None:
+                del self._deferred[pod.uid]
+                uids = self._on[pod.spec.node_name]
+                uids.discard(pod.uid)
+                if not uids:
+                    del self._on[pod.spec.node_name]
+        elif known is None or known.pod.spec != pod.spec:
+            known = self._deferred[pod.uid] = Deferred(pod)
+            self._on.setdefault(pod.spec.node_name, set()).add(pod.uid)
+            self._due(known)
+        else:
+            known.pod = pod
+
+    def _wake(self, node: str) -> None:
+        for uid in self._on[node]:
+            self._due(self._deferred[uid])
+
+    def _due(self, known: Deferred) -> None:
+        if known.number:
+            return
+        known.number = next(self._numbers)
+        if known.not_before_s > self.context.now_s:
+            heappush(self._resting, (known.not_before_s, known.number, known.pod.uid))
+        else:
+            heappush(self._ready, (-known.pod.priority, known.number, known.pod.uid))
+
+    def _try(self, known: Deferred) -> Iterator[Effect | Work]:
+        context, pod = self.context, known.pod
+        info = context.cluster.placed.get(pod.uid)
+        runner = context.runners.get(pod.spec.scheduler_name)
+        node = context.cluster.node_of(pod.spec.node_name)
+        if info is None or runner is None or node is None:
+            return
+        plugins = runner.profile.plugins.values()
+        fit = next((plugin for plugin in plugins if isinstance(plugin, NodeResourcesFit)), None)
+        by = runner.profile.post_filters
+        evictor = next((plugin for plugin in by if isinstance(plugin, DefaultPreemption)), None)
+        if fit is None or evictor is None or not evictor.pre_enqueue(pod).is_success:
+            return
+        if not node.spec.permits_resize_preemption:
+            reasons, result = {NOT_PERMITTED: 1}, None
+        else:
+            site = ResizeSite(
+                runner.profile.scheduler_name, context.cluster, context.nominator, context.waiting
+            )
+            found = evictor.make_room_for_resize(info, fit, site)
+            if found is None:
+                known.failures, known.note = 0, ""
+                return
+            short, result = found
+            reasons = dict.fromkeys(short.reasons, 1)
+        known.failures += 1
+        pause_s = context.queue.backoff_rule.duration_s(known.failures)
+        known.not_before_s = context.now_s + pause_s
+        note = fit_error(1, "", reasons, "" if result is None else result.status.message)
+        if note != known.note:
+            known.note = note
+            yield EmitEvent(
+                regarding=POD.reference(pod.metadata),
+                type="Warning",
+                reason=names.EVENT_FAILED_SCHEDULING,
+                action="Scheduling",
+                note=note,
+                reporting_controller=runner.profile.scheduler_name,
+            )
+        if result is not None and result.background is not None:
+            yield Work(self._evict(known, result.background), decides=False)
+
+    def _evict(self, known: Deferred, steps: Late) -> Steps:
+        """Evict. The departure of the victims makes the pod due; failures do here."""
+        status, _ = yield from Background(self.context, known.pod, steps).run()
+        if not status.is_success and self._deferred.get(known.pod.uid) is known:
+            self._due(known)
+
+
+def _moves_amounts(change: ObservedChange) -> bool:
+    """Whether a pod left its node, or other amounts count there."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return new is None
+    return is_scaled_down(old, new) or is_scaled_down(new, old)
+
+
+def _permits_more(old: Node | None, new: Node) -> bool:
+    """Whether a node came, offers other amounts, or permits preemption for resizes again."""
+    if old is None:
+        return True
+    if new.spec.permits_resize_preemption and not old.spec.permits_resize_preemption:
+        return True
+    return Action.UPDATE_NODE_ALLOCATABLE in node_actions(old, new)
