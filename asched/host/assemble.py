@@ -110,6 +110,9 @@ def build_machine(
     """The machine around the runners. `counter_s` only measures durations."""
     observer = observer or SilentObserver()
     parts.cluster.singleton(PluginReports).observer = observer
+    parts.cluster.classes.sums_resizes = configuration.gates.get(
+        "resizes-count-their-largest-sum", False
+    )
     looks = DryRuns()
     queue = SchedulingQueue(
         queue_profiles(runners, observer),

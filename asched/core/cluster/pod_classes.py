@@ -48,6 +48,8 @@ class PodClasses:
         self._annotations_read: frozenset[str] = frozenset()
         self._amount_annotations: tuple[str, ...] = ()
         self._deadlines_read = False
+        #: a resize counts as `requests.accounted_requests` says of `by_sum`
+        self.sums_resizes = False
 
     def tell_apart_by(self, annotations: Iterable[str]) -> None:
         """From now on pods with different values of these annotations are not equal: a rule reads
@@ -134,6 +136,7 @@ class PodClasses:
                 self.label_set_of(pod),
                 annotations_key=annotations_key,
                 has_resize=bool(resize),
+                by_sum=self.sums_resizes,
             )
             self._classes[key] = known
         self._recent.keep(known)
@@ -274,7 +277,7 @@ def _resize_key(pod: Pod) -> bytes:
     allocated = [
         (s.name, s.resources, s.allocated_resources)
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None  # without these, allocated resources do not count
+        if s.resources is not None or s.allocated_resources is not None
     ]
     if not allocated and status.resources is None:
         return b""

@@ -65,16 +65,17 @@ class PodClass:
         *,
         annotations_key: bytes = b"",
         has_resize: bool = False,
+        by_sum: bool = False,
     ) -> None:
         """`annotations_key`: the part of the key for annotations that rules read; `has_resize`: the
-        status of such a placed pod influences its usage.
+        status of such a placed pod influences its usage, `by_sum` as in `accounted_requests`.
         """
         self.number = number
         self.key = key
         #: which limit such a pod exceeds; then it is not scheduled
         self.refusal = pod_limits.exceeded(example, len(key))
         self.annotations_key = annotations_key
-        self.has_resize = has_resize
+        self.has_resize, self._by_sum = has_resize, by_sum
         self.example = example
         self.label_set = label_set
         #: cached keys by number of the profile's cache
@@ -119,9 +120,11 @@ class PodClass:
         """The amounts that such a pod uses of a node, including an in-place resize; without
         uncounted resources, and empty if an amount cannot be parsed.
         """
-        resized = self.has_resize  # else the example's status is not shared
         try:
-            amounts = requests.accounted_requests(self.example) if resized else self.requests
+            if self.has_resize:  # else the example's status is not shared
+                amounts = requests.accounted_requests(self.example, by_sum=self._by_sum)
+            else:
+                amounts = self.requests
         except QuantityError:
             return {}
         fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
@@ -134,7 +137,9 @@ class PodClass:
             if self.is_simple:
                 return self.scoring_nonzero
             resized = self.has_resize
-            return requests.scoring_requests(self.example, pod_level=True, resized=resized)
+            return requests.scoring_requests(
+                self.example, pod_level=True, resized=resized, by_sum=self._by_sum
+            )
         except QuantityError:
             return 0, 0
 

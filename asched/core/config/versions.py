@@ -201,6 +201,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140180",
         "tests/unit/core/plugins/test_versions.py::test_preemption_reports_the_node_and_its_victims",
     ),
+    "resizes-count-their-largest-sum": VersionRule(
+        "the largest of request, allocation and amount in force counts for each container",
+        "they are added up over the containers of a pod, and the largest sum counts",
+        "1.37",
+        "PR 140047",
+        "tests/unit/core/plugins/test_versions.py::test_a_resize_between_two_containers",
+    ),
     "selector-errors-name-the-device": VersionRule(
         "a runtime error of a CEL selector names the selector",
         "it names the device as well, and what to do about a missing key",

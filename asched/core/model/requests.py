@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from asched.core.model.pod import Container, Pod, ResourceRequirements
+from asched.core.model.pod import Container, Pod, PodSpec, ResourceRequirements
 from asched.core.model.quantity import (
     CACHE_SIZE,
     Quantity,
@@ -108,12 +108,18 @@ def container_requests(pod: Pod) -> dict[str, int]:
     return to_units(_aggregate(pod, resized=False, pod_level=False))
 
 
-def accounted_requests(pod: Pod) -> dict[str, int]:
-    """Amounts that a running pod holds, including a resize in place: the node's view."""
-    return to_units(_aggregate(pod, resized=True))
+def accounted_requests(pod: Pod, *, by_sum: bool = False) -> dict[str, int]:
+    """Amounts that a running pod holds, including a resize in place: the node's view.
+
+    `by_sum`: what is requested, allocated and in force is added up over the containers before the
+    largest counts, since a resize is carried out as a whole.
+    """
+    return to_units(_aggregate(pod, resized=True, by_sum=by_sum))
 
 
-def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, int]:
+def scoring_requests(
+    pod: Pod, *, pod_level: bool, resized: bool, by_sum: bool = False
+) -> tuple[int, int]:
     """(milli-CPU, bytes) with the defaults for containers without requests.
 
     A running pod is counted with `pod_level` and `resized`; the resource scorers count the pending
@@ -121,9 +127,10 @@ def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, 
     """
     defaults: Mapping[str, int] = _DEFAULTS
     if pod_level and pod.spec.resources and pod.spec.resources.requests:
-        plain = _aggregate(pod, resized=resized)
+        plain = _aggregate(pod, resized=resized, by_sum=by_sum)
         defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in plain}
-    units = to_units(_aggregate(pod, resized=resized, pod_level=pod_level, defaults=defaults))
+    exact = _aggregate(pod, resized=resized, by_sum=by_sum, pod_level=pod_level, defaults=defaults)
+    units = to_units(exact)
     return units.get(CPU, 0), units.get(MEMORY, 0)
 
 
@@ -142,7 +149,7 @@ def is_simple(pod: Pod) -> bool:
 def is_scaled_down(old: Pod, new: Pod) -> bool:
     """Whether any request decreased or was removed between two versions of a pod.
 
-    An unreadable amount counts as decreased.
+    An unreadable amount counts as decreased. Either way to add up several containers decides.
     """
     before_spec, after_spec = old.spec, new.spec
     if old.status is new.status and before_spec is after_spec:
@@ -150,21 +157,70 @@ def is_scaled_down(old: Pod, new: Pod) -> bool:
     if is_simple(old) and is_simple(new) and before_spec.containers == after_spec.containers:
         return False
     try:
-        before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)
+        for by_sum in (False, True)[: len(old.spec.containers or ())]:
+            before = _aggregate(old, resized=True, by_sum=by_sum)
+            after = _aggregate(new, resized=True, by_sum=by_sum)
+            if any(name not in after or after[name] < amount for name, amount in before.items()):
+                return True
     except QuantityError:
         return True
-    return any(name not in after or after[name] < amount for name, amount in before.items())
+    return False
 
 
 _DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(DEFAULT_CPU), MEMORY: nano(DEFAULT_MEMORY)}
 
 
 def _aggregate(
-    pod: Pod, *, resized: bool, pod_level: bool = True, defaults: Mapping[str, int] | None = None
+    pod: Pod,
+    *,
+    resized: bool,
+    by_sum: bool = False,
+    pod_level: bool = True,
+    defaults: Mapping[str, int] | None = None,
 ) -> Exact:
     """Steps 1 to 5 of the rule: containers, sidecars, init containers, pod level, overhead."""
-    spec = pod.spec
-    statuses = _resized_requests(pod) if resized else {}
+    if resized and by_sum:
+        total = _largest_sum(pod, defaults)
+    else:
+        total = _sum(pod.spec, _resized_requests(pod) if resized else {}, defaults)
+    if pod_level:
+        total.update(_pod_level(pod, resized=resized, may_add=by_sum))
+    _add(total, {name: nano(amount) for name, amount in (pod.spec.overhead or {}).items()})
+    return total
+
+
+def _largest_sum(pod: Pod, defaults: Mapping[str, int] | None) -> Exact:
+    """The largest of what is requested, allocated and in force, each for all containers."""
+    spec, status, infeasible = pod.spec, pod.status, pending_resize(pod) == "Infeasible"
+    total = {} if infeasible else _sum(spec, {}, defaults)
+    of_pod = status.resources
+    if (
+        status.allocated_resources is not None
+        and of_pod is not None
+        and of_pod.requests is not None
+    ):
+        _raise(total, {name: nano(amount) for name, amount in status.allocated_resources.items()})
+        _raise(total, _exact(of_pod))
+        return total
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    allocated: dict[str, Exact] = {c.name: {} for c in containers} if infeasible else {}
+    known = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    for container in known:
+        if container.allocated_resources is not None:
+            amounts = container.allocated_resources.items()
+            allocated[container.name] = {name: nano(amount) for name, amount in amounts}
+    in_force = {
+        container.name: _exact(container.resources)
+        for container in known
+        if container.resources is not None and container.resources.requests is not None
+    }
+    _raise(total, _sum(spec, allocated, defaults))
+    _raise(total, _sum(spec, allocated | in_force, defaults))
+    return total
+
+
+def _sum(spec: PodSpec, statuses: Mapping[str, Exact], defaults: Mapping[str, int] | None) -> Exact:
+    """Containers, sidecars and init containers. `statuses` replace the requests of containers."""
     total: Exact = {}
     for container in spec.containers or ():
         _add(total, _container(container, statuses, defaults))
@@ -181,9 +237,6 @@ def _aggregate(
             _add(wanted, sidecars)
         _raise(peaks, wanted)
     _raise(total, peaks)
-    if pod_level:
-        total.update(_pod_level(pod, resized=resized))
-    _add(total, {name: nano(amount) for name, amount in (spec.overhead or {}).items()})
     return total
 
 
@@ -238,16 +291,19 @@ def pending_resize(pod: Pod) -> str:
     return "" if pending is None else pending.reason
 
 
-def _pod_level(pod: Pod, *, resized: bool) -> Exact:
+def _pod_level(pod: Pod, *, resized: bool, may_add: bool) -> Exact:
     """Requests on pod level; only cpu, memory and huge pages are allowed there.
 
-    The status raises or replaces amounts of resources that the specification names; it adds none.
+    The status raises or replaces amounts of resources that the specification names. `may_add`: it
+    adds others, too, if the specification names any.
     """
     wanted = {n: a for n, a in _exact(pod.spec.resources).items() if _is_pod_level(n)}
-    if resized and pod.status.resources is not None:
+    if resized and pod.status.resources is not None and (wanted or not may_add):
         effective = {} if pending_resize(pod) == "Infeasible" else dict(wanted)
         _raise(effective, _exact(pod.status.resources))
         _raise(effective, {n: nano(a) for n, a in (pod.status.allocated_resources or {}).items()})
+        if may_add:
+            return {name: amount for name, amount in effective.items() if _is_pod_level(name)}
         wanted = {name: effective.get(name, 0) for name in wanted}
     return wanted
 

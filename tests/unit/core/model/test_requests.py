@@ -17,6 +17,28 @@ INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "Infeasib
 DEFERRED = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
 
 
+def test_resizes_by_the_largest_sum() -> None:
+    """As the sums of component-helpers 1.37 (AggregateContainerRequests) say."""
+
+    def held(**status: Any) -> int | None:
+        both = a_pod().requests(cpu="1").container(cpu="2").init(cpu="1", sidecar=True).on("n1")
+        return accounted_requests(both.status(**status).build(), by_sum=True).get("cpu")
+
+    def container(name: str, **amounts: str) -> dict[str, Any]:
+        return {"name": name, **{key: {"cpu": amount} for key, amount in amounts.items()}}
+
+    def in_force(name: str, cpu: str) -> dict[str, Any]:
+        return {"name": name, "resources": {"requests": {"cpu": cpu}}}
+
+    larger = [container("c0", allocatedResources="4"), in_force("c1", "1")]
+    assert held() == 4000
+    assert held(containerStatuses=larger) == 4000 + 2000 + 1000  # c1 is allocated as requested
+    assert held(containerStatuses=larger, conditions=INFEASIBLE) == 4000 + 1000
+    of_pod = {"resources": {"requests": {"cpu": "6"}}, "allocatedResources": {"cpu": "5"}}
+    assert held(containerStatuses=larger, **of_pod) == 6000
+    assert held(containerStatuses=larger, **of_pod, conditions=INFEASIBLE) == 6000
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "cpu", "memory"),
     [

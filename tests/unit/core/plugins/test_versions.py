@@ -34,6 +34,21 @@ def test_image_volumes_count_like_containers(minor: str, images: int) -> None:
     assert found == [100 * (400 - 23) // (images * 1000 - 23)]
 
 
+@pytest.mark.parametrize(("minor", "bound"), [("1.36", []), ("1.37", ["waits"])])
+def test_a_resize_between_two_containers(minor: str, bound: list[str]) -> None:
+    """It asks for 1 and 2 CPUs, and holds 2 and 1: three of the node's four, for 1.37."""
+    play = Play(a_node("n1").allocatable(cpu="4"), gates=default_gates(minor))
+    held = {
+        "containerStatuses": [
+            {"name": name, "resources": {"requests": amounts}, "allocatedResources": amounts}
+            for name, amounts in (("c0", {"cpu": "2"}), ("c1", {"cpu": "1"}))
+        ]
+    }
+    play.see(a_pod("db").requests(cpu="1").container(cpu="2").on("n1").status(**held))
+    play.see(a_pod("waits").requests(cpu="1"))
+    assert [bind.pod.name for bind in play.of(Bind)] == bound
+
+
 def a_spread_pod(name: str) -> PodBuilder:
     constraint: dict[str, Any] = {
         "maxSkew": 1,
