@@ -276,6 +276,14 @@ SETTLED: Final[Mapping[str, VersionRule]] = {
         "PR 140435",
         "tests/unit/core/dra/test_versions.py::test_pools_of_one_name_of_two_drivers",
     ),
+    "one-class-stands-for-a-resource": VersionRule(
+        "a changed or deleted DeviceClass may leave an extended resource with a former class",
+        "the newest class of those that exist stands for it, then the first by name",
+        "1.38",
+        "PR 141110",
+        "tests/unit/core/dra/test_extended.py"
+        "::test_of_several_classes_the_newest_then_the_first_by_name_stands_for_a_resource",
+    ),
     "rule-without-selector-is-about-no-device": VersionRule(
         "a DeviceTaintRule without deviceSelector taints every device",
         "it taints none",
