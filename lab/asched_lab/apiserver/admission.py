@@ -42,7 +42,7 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
             give_account(ctx, res, obj)
         apply_runtime_class(ctx, res, obj)
         limits.apply_ranges(ctx, obj)
-    elif res.kind == "PodGroup" and res.group == PRIORITY_CLASSES.group:
+    elif res.kind in ("PodGroup", "CompositePodGroup") and res.group == PRIORITY_CLASSES.group:
         resolve_group_priority(ctx, res, obj)
     elif res.kind == "Node" and ctx.options.node_taints:
         obj["spec"].setdefault("taints", []).append(

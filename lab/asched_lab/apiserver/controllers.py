@@ -3,7 +3,7 @@
     ReplicaSet, ReplicationController   as many pods as spec.replicas (replicas.py)
     Deployment                          a ReplicaSet per template, rolled over (deployments.py)
     Job                                 pods until enough of them succeeded (jobs.py)
-    garbage collection                  pods, ReplicaSets and Jobs of a deleted owner
+    garbage collection                  pods, ReplicaSets, Jobs and groups of a deleted owner
 
 Creating a kind of `UNATTENDED` gives a warning that no controller handles it.
 """
@@ -16,7 +16,15 @@ from asched_lab.apiserver import deployments, jobs, replicas
 from asched_lab.apiserver.batches import Batches, Item
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.dependents import Dependents, controller_of
-from asched_lab.apiserver.resources import BY_KIND, PODS, REPLICA_SETS, Resource, find
+from asched_lab.apiserver.resources import (
+    BY_KIND,
+    JOB_GROUPS,
+    PODS,
+    REPLICA_SETS,
+    WORKLOADS,
+    Resource,
+    find,
+)
 from asched_lab.apiserver.statuses import ApiError
 from asched_lab.apiserver.store import ADDED, DELETED, Change, Key
 
@@ -48,7 +56,7 @@ class Controllers:
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
         self.ctx.unattended = UNATTENDED
-        for res in (*SYNCS, PODS):
+        for res in (*SYNCS, PODS, WORKLOADS, JOB_GROUPS):
             self._batches.listen(res, self._on_change)
             for record in self.ctx.store.table(res.storage).records.values():
                 self._on_change(res, Change(ADDED, None, record))
@@ -63,7 +71,7 @@ class Controllers:
             kind = owner and BY_KIND.get((owner["apiVersion"], owner["kind"]))
             if owner is not None and kind in SYNCS:
                 self._batches.add(kind, (change.new.key[0], owner["name"]))
-        if res is PODS:
+        if res not in SYNCS:
             return
         if change.type == DELETED and change.old is not None:
             self._departed.setdefault((res, change.new.key), []).append(change.old.obj)

@@ -1,14 +1,24 @@
 """Job: pods in parallel until enough of them succeeded, or too many failed.
 
+As 1.38, a Job without an owner gets a Workload and a PodGroup first, which its pods name: with a
+gang policy if `spec.scheduling` asks for one (KEP-5547, gate WorkloadWithJob).
+
 Suspending, indexed completions and backoffLimit work; deadlines, the time to live after the end and
 the policies for failures and success are stored without an effect.
 """
 
 from typing import Any, Final
 
-from asched_lab.apiserver.dependents import FINISHED, Dependents, condition, is_ready, pod_of
+from asched_lab.apiserver.dependents import (
+    FINISHED,
+    Dependents,
+    condition,
+    controller_of,
+    is_ready,
+    pod_of,
+)
 from asched_lab.apiserver.replicas import CREATED_PER_SYNC
-from asched_lab.apiserver.resources import PODS, Resource
+from asched_lab.apiserver.resources import JOB_GROUPS, PODS, WORKLOADS, Resource
 from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
@@ -42,10 +52,13 @@ def sync(dependents: Dependents, res: Resource, record: Record) -> None:
         key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
         dependents.delete(PODS, dependents.ctx.store.table(PODS.storage).records[key])
     taken = completed | {_index(pod) for pod in active}
+    template = spec["template"]
+    if wanted > len(active) and JOB_GROUPS in dependents.ctx.resources:
+        template = _grouped(dependents, res, record, is_new=not pods)
     for _ in range(min(wanted - len(active), CREATED_PER_SYNC)):
         number = next(n for n in range(len(taken) + 1) if n not in taken) if is_indexed else -1
         taken.add(number)
-        dependents.create(res, record, PODS, _pod(spec["template"], record.key[1], number))
+        dependents.create(res, record, PODS, _pod(template, record.key[1], number))
     live = [pod.obj for pod in dependents.pods(obj["metadata"]["uid"])]
     running = [pod for pod in live if pod["status"]["phase"] not in FINISHED]
     status = {
@@ -62,6 +75,35 @@ def sync(dependents: Dependents, res: Resource, record: Record) -> None:
     if any(entry["type"] == "Complete" for entry in status["conditions"]):
         status["completionTime"] = dependents.ctx.now()
     dependents.write_status(res, record, status)
+
+
+def _grouped(dependents: Dependents, res: Resource, record: Record, *, is_new: bool) -> JsonObject:
+    """The template of pods in the Job's group, which is created first if the Job has no pods yet.
+    A Job with an owner, or with a group in its template, gets none. Raises ApiError.
+    """
+    obj, spec = record.obj, record.obj["spec"]
+    template: JsonObject = spec["template"]
+    if controller_of(obj) is not None or template["spec"].get("schedulingGroup"):
+        return template
+    name = f"{record.key[1][:200]}-{obj['metadata']['uid'][:8]}"
+    made = dependents.of(obj["metadata"]["uid"], JOB_GROUPS)
+    if not made and not is_new:
+        return template
+    if not made:
+        wanted = dict(spec.get("scheduling") or {})
+        policy = wanted.pop("schedulingPolicy", None) or {"basic": {}}
+        if "gang" in policy:
+            policy = {"gang": {"minCount": spec["parallelism"], **policy["gang"]}}
+        body = {**wanted, "schedulingPolicy": policy}
+        if "priorityClassName" in template["spec"]:
+            body["priorityClassName"] = template["spec"]["priorityClassName"]
+        controller = {"apiGroup": res.group, "kind": res.kind, "name": record.key[1]}
+        templates = [{"name": "pods", **body}]
+        workload = {"controllerRef": controller, "podGroupTemplates": templates}
+        group = {"workloadRef": {"workloadName": name, "templateName": "pods"}, **body}
+        for kind, own in ((WORKLOADS, workload), (JOB_GROUPS, group)):
+            dependents.create(res, record, kind, {"metadata": {"name": name}, "spec": own})
+    return {**template, "spec": {**template["spec"], "schedulingGroup": {"podGroupName": name}}}
 
 
 def _wanted(spec: JsonObject, succeeded: int, active: int) -> int:

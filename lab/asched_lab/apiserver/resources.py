@@ -120,10 +120,11 @@ ALPHA_TABLE: Final = """
 podgroups PodGroup N - - * status
 [scheduling.k8s.io/v1alpha3]
 podgroups PodGroup N - - * status
+compositepodgroups CompositePodGroup N - - * status
+workloads Workload N - - *
 [scheduling.k8s.io/v1beta1]
 podgroups PodGroup N - - * status
-[scheduling.k8s.io/v1]
-podgroups PodGroup N - - * status
+workloads Workload N - - *
 [scheduling.x-k8s.io/v1alpha1]
 podgroups PodGroup N pg,pgs - * status
 elasticquotas ElasticQuota N eq,eqs - * status
@@ -139,16 +140,21 @@ LATER_TABLE: Final = {
     "1.37": """
 [resource.k8s.io/v1]
 devicetaintrules DeviceTaintRule C - - * status
-"""
+""",
+    "1.38": """
+[scheduling.k8s.io/v1]
+podgroups PodGroup N - - * status
+workloads Workload N - - *
+""",
 }
-#: Minor versions that this server may be, and the release that it then says it is.
-RELEASES: Final = {"1.36": "v1.36.2", "1.37": "v1.37.1"}
-#: The only minor version with a group version of ALPHA_TABLE; 1.38 is known in part.
+#: Minor versions that this server may be, and the release that it then says it is; 1.38 is known
+#: in part.
+RELEASES: Final = {"1.36": "v1.36.2", "1.37": "v1.37.1", "1.38": "v1.38.0-alpha.1"}
+#: The only minor versions with a group version of ALPHA_TABLE.
 ONLY_IN: Final = {
-    "scheduling.k8s.io/v1alpha2": "1.36",
-    "scheduling.k8s.io/v1alpha3": "1.37",
-    "scheduling.k8s.io/v1beta1": "1.37",
-    "scheduling.k8s.io/v1": "1.38",
+    "scheduling.k8s.io/v1alpha2": ("1.36",),
+    "scheduling.k8s.io/v1alpha3": ("1.37", "1.38"),
+    "scheduling.k8s.io/v1beta1": ("1.37", "1.38"),
 }
 #: Groups of custom resources: stored as they were sent, without strategic merge patch.
 CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})
@@ -378,3 +384,6 @@ PRIORITY_CLASSES: Final = find("priorityclasses")
 BUDGETS: Final = find("poddisruptionbudgets")
 SERVICE_ACCOUNTS: Final = find("serviceaccounts")
 REPLICA_SETS: Final = find("replicasets")
+#: What the Job controller of 1.38 makes for a Job.
+WORKLOADS: Final = BY_KIND["scheduling.k8s.io/v1", "Workload"]
+JOB_GROUPS: Final = BY_KIND["scheduling.k8s.io/v1", "PodGroup"]

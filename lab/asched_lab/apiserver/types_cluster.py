@@ -166,7 +166,7 @@ JobSpec
   successPolicy:any backoffLimit:int32? backoffLimitPerIndex:int32? maxFailedIndexes:int32?
   selector:LabelSelector manualSelector:bool? template:PodTemplateSpec!
   ttlSecondsAfterFinished:int32? completionMode:str? suspend:bool? podReplacementPolicy:str?
-  managedBy:str?
+  managedBy:str? scheduling:any
 PodDisruptionBudget
   metadata:ObjectMeta! spec:PodDisruptionBudgetSpec! status:PodDisruptionBudgetStatus!
 PodDisruptionBudgetSpec
@@ -175,6 +175,8 @@ PodDisruptionBudgetStatus
   observedGeneration:int64 disruptedPods:{time} disruptionsAllowed:int32! currentHealthy:int32!
   desiredHealthy:int32! expectedPods:int32! conditions:[any]@type
 PodGroup
+  metadata:ObjectMeta! spec:any! status:PodGroupStatus!
+CompositePodGroup
   metadata:ObjectMeta! spec:any! status:PodGroupStatus!
 PodGroupStatus
   conditions:[any]@type resourceClaimStatuses:[any]@name

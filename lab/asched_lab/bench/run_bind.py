@@ -304,12 +304,12 @@ class BindWorld(World):
         return lambda: self.api.delete(find(plural), namespace, name)
 
 
-async def embedded_server(folder: Path) -> tuple[Process, str]:
-    """Start the embedded API server as a process, without kubelets; return it and its
-    kubeconfig.
+async def embedded_server(folder: Path, *more: str) -> tuple[Process, str]:
+    """Start the embedded API server as a process, without kubelets and with `more` flags; return it
+    and its kubeconfig.
     """
     kubeconfig = folder / "kubeconfig"
-    arguments = ["apiserver", "--no-kubelet", "--kubeconfig-out", str(kubeconfig)]
+    arguments = ["apiserver", "--no-kubelet", "--kubeconfig-out", str(kubeconfig), *more]
     server = Process.of_asched("API server", arguments, folder / "apiserver.log")
     await server.start()
     await server.ready("export KUBECONFIG")

@@ -16,10 +16,8 @@ from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import ALPHA, ONLY_IN, RELEASES
 from asched_lab.apiserver.server import ApiServer
 
-#: Group versions that are off by default, of the versions that can be played.
-_OFFERED: Final = {res.api_version for res in ALPHA} - {
-    name for name, minor in ONLY_IN.items() if minor not in RELEASES
-}
+#: Group versions that are off by default.
+_OFFERED: Final = {res.api_version for res in ALPHA}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -123,8 +121,10 @@ def _served(values: list[str], minor: str) -> frozenset[str]:
             raise CannotBeginError(f"--runtime-config {pair}: only =true is supported")
         if name not in _OFFERED:
             raise CannotBeginError(f"--runtime-config {name} is unknown; choose one of --help")
-        if ONLY_IN.get(name, minor) != minor:
-            raise CannotBeginError(f"--runtime-config {name} needs --version {ONLY_IN[name]}")
+        having = ONLY_IN.get(name, (minor,))
+        if minor not in having:
+            needed = " or ".join(having)
+            raise CannotBeginError(f"--runtime-config {name} needs --version {needed}")
         served.add(name)
     return frozenset(served)
 

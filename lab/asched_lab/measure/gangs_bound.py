@@ -1,12 +1,14 @@
 """Gangs through a real API server compared with the same pods without gangs.
 
     KUBEBUILDER_ASSETS=... python -m asched_lab.measure.gangs_bound --nodes 500 --pods 2000
+    python -m asched_lab.measure.gangs_bound --jobs --size 10 --nodes 500 --pods 3000
 
-Both are bound alternately on one server, by a scheduler with the gates of groups, in every other
-round the gangs first; a warm-up round is not counted. The last lines give the medians, their ratio,
-and the sorted ratios of all rounds: if these vary widely, the rates are useless, and the requests
-and the server's processor time per pod say more. A gang costs the server one write more, its
-condition.
+With `--jobs` through the embedded server as 1.38, by the defaults of that version: pods of Jobs of
+`--size`, each with the Basic PodGroup of v1 that the Job controller makes for it. Both are bound
+alternately on one server, by a scheduler with the gates of groups, in every other round the gangs
+first; a warm-up round is not counted. The last lines give the medians, their ratio, and the sorted
+ratios of all rounds: if these vary widely, the rates are useless, and the requests and the server's
+processor time per pod say more. A gang costs the server one write more, its condition.
 """
 
 import argparse
@@ -19,10 +21,10 @@ from statistics import median
 from typing import Any
 
 from asched_lab.measure import real
-from asched_lab.measure.crowds import Crowd, JsonObject, plain
+from asched_lab.measure.crowds import Crowd, JsonObject, indexed_small, plain
 from asched_lab.measure.groups import Row as Kind
 from asched_lab.measure.groups import group
-from asched_lab.measure.measurement import Cluster, Row, measure
+from asched_lab.measure.measurement import Cluster, EmbeddedServer, Row, measure
 
 #: Fields of a row, and keys of its `extra`.
 FIELDS = ("rate", "events_rate", "cpu_ms_per_pod")
@@ -44,35 +46,46 @@ class ServerWithGroups(real.RealServer):
         return await super()._spawn(name, *arguments)
 
 
-def crowd(nodes: int, pods: int, size: int) -> Crowd:
-    """A crowd in gangs of `size`; 0: without gangs."""
+def crowd(nodes: int, pods: int, size: int, *, of_jobs: bool = False) -> Crowd:
+    """A crowd in gangs, or groups of Jobs, of `size`; 0: without groups."""
+
+    def single(index: int, total: int) -> JsonObject:
+        return indexed_small(index) if of_jobs else plain(index, total)
+
     if not size:
-        return Crowd(nodes, ((plain, pods),))
-    kind = Kind(size, is_gang=True)
+        return Crowd(nodes, ((single, pods),))
+    kind = Kind(size, is_gang=not of_jobs, of_jobs=of_jobs)
     groups = tuple(group(f"group-{at:06d}", kind) for at in range(-(-pods // size)))
     for pod_group in groups:
         del pod_group["metadata"]["namespace"]  # each run has a namespace of its own
 
     def member(index: int, total: int) -> JsonObject:
-        made = plain(index, total)
+        made = single(index, total)
         made["spec"]["schedulingGroup"] = {"podGroupName": f"group-{index // size:06d}"}
         return made
 
     return Crowd(nodes, ((member, pods),), own=groups)
 
 
-async def run(binaries: Path, nodes: int, pods: int, size: int, rounds: int) -> None:
-    rows: dict[str, list[Row]] = {"bare": [], f"gang-{size}": []}
+async def run(binaries: Path | None, nodes: int, pods: int, size: int, rounds: int) -> None:
+    """Without binaries: Jobs, through the embedded server."""
+    of_jobs = binaries is None
+    rows: dict[str, list[Row]] = {"bare": [], f"{'jobs' if of_jobs else 'gang'}-{size}": []}
     async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(ServerWithGroups(binaries))
+        if binaries is None:
+            server: Any = EmbeddedServer("--version=1.38", "--no-controllers")
+        else:
+            server = ServerWithGroups(binaries)
+        await stack.enter_async_context(server)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="asched-bench-"))
         cluster = await Cluster.filled(server.kubeconfig, nodes, Path(folder))
         stack.push_async_callback(cluster.close)
-        cluster.gates = GATES
-        cluster.server_cpu_s = server.cpu_s
+        if not of_jobs:
+            cluster.gates, cluster.server_cpu_s = GATES, server.cpu_s
         for number in range(rounds + 1):
             for name in list(rows)[:: 1 if number % 2 else -1]:
-                found = await measure(cluster, name, crowd(nodes, pods, size * (name != "bare")))
+                pods_of = crowd(nodes, pods, size * (name != "bare"), of_jobs=of_jobs)
+                found = await measure(cluster, name, pods_of)
                 if number:
                     rows[name].append(found)
                 bound = f"{found.bound} of {found.pods} bound, {found.rate:.0f} and"
@@ -106,9 +119,10 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--size", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", action="store_true", help="Jobs by the defaults of 1.38")
     args = parser.parse_args()
-    binaries = real.assets()
-    if binaries is None:
+    binaries = None if args.jobs else real.assets()
+    if binaries is None and not args.jobs:
         sys.stderr.write("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver\n")
         return 2
     asyncio.run(run(binaries, args.nodes, args.pods, args.size, args.rounds))

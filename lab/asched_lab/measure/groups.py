@@ -6,11 +6,13 @@
     gang-4      5,000 gangs of four, each within one of 50 racks, all racks scored
     gang-1000   20 gangs of a thousand, within a rack each, all racks scored
     label-4     5,000 gangs of four of scheduling.x-k8s.io
+    jobs-10     2,000 Jobs of ten pods by the defaults of 1.38: a Basic group of v1 for each
+    jobs-bare   the same pods without groups, the reference of jobs-10
 
 Processor time of the machine alone, as in the decide mode: intake, decisions, confirmations. With
 `--calls` calls of Python and C functions instead: these are the same on any machine. With
-`--beside` each row and `bare` at once, alternating turn by turn, in several rounds: the load of the
-machine affects both equally.
+`--beside` each row and its reference at once, alternating turn by turn, in several rounds: the load
+of the machine affects both equally.
 """
 
 import argparse
@@ -26,13 +28,13 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
-from asched.core.config.gates import parse
+from asched.core.config.gates import default_gates, parse
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from asched_lab.measure.crowds import JsonObject, node, pod
+from asched_lab.measure.crowds import JsonObject, indexed_small, node, pod
 from asched_lab.measure.engine import CHUNK, SCHEDULER, TIMEOUT_S, create
 
 PODS: Final = 20_000
@@ -49,6 +51,8 @@ class Row(NamedTuple):
     is_gang: bool = False
     in_rack: bool = False
     by_label: bool = False
+    #: pods of Jobs by the defaults of 1.38
+    of_jobs: bool = False
 
 
 ROWS: Final = {
@@ -58,11 +62,15 @@ ROWS: Final = {
     "gang-4": Row(4, is_gang=True, in_rack=True),
     "gang-1000": Row(1000, is_gang=True, in_rack=True),
     "label-4": Row(4, is_gang=True, by_label=True),
+    "jobs-10": Row(10, of_jobs=True),
+    "jobs-bare": Row(0, of_jobs=True),
 }
 
 
 def settings(row: Row) -> SchedulerConfiguration:
     gates = parse([GATES] if row.size and not row.by_label else []).enabled
+    if row.of_jobs:
+        gates = default_gates("1.38")
     profile: JsonObject = {"schedulerName": SCHEDULER}
     if row.by_label:
         sorts = {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "PrioritySort"}]}
@@ -85,7 +93,7 @@ def group(name: str, row: Row) -> JsonObject:
     if row.in_rack:
         spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
     return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": f"scheduling.k8s.io/{'v1' if row.of_jobs else 'v1alpha2'}",
         "kind": "PodGroup",
         "metadata": metadata,
         "spec": spec,
@@ -94,7 +102,7 @@ def group(name: str, row: Row) -> JsonObject:
 
 def members(row: Row, pods: int = PODS) -> Iterator[JsonObject]:
     for number in range(pods):
-        made = pod(f"pod-{number:06d}")
+        made = indexed_small(number) if row.of_jobs else pod(f"pod-{number:06d}")
         if row.size:
             name = f"group-{number // row.size:06d}"
             if row.by_label:
@@ -164,8 +172,9 @@ async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
 
 async def measure_beside(row: Row, nodes: int) -> float:
     """The time of the row's pods divided by that of bare pods."""
-    worlds = [await prepared(each, nodes, PODS) for each in (ROWS["bare"], row)]
-    waiting = [members(each, PODS) for each in (ROWS["bare"], row)]
+    both = (ROWS["jobs-bare" if row.of_jobs else "bare"], row)
+    worlds = [await prepared(each, nodes, PODS) for each in both]
+    waiting = [members(each, PODS) for each in both]
     for world in worlds:
         world.forget_measured()
         world.machine.is_active = False

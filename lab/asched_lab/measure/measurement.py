@@ -66,13 +66,16 @@ class EmbeddedServer:
         "EMBEDDED API server of asched (no KUBEBUILDER_ASSETS): not comparable with a real one"
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
+        self._flags = flags
         self._folder = tempfile.TemporaryDirectory(prefix="asched-bench-")
         self._process: Process | None = None
         self.kubeconfig = ""
 
     async def __aenter__(self) -> Self:
-        self._process, self.kubeconfig = await embedded_server(Path(self._folder.name))
+        self._process, self.kubeconfig = await embedded_server(
+            Path(self._folder.name), *self._flags
+        )
         return self
 
     async def __aexit__(

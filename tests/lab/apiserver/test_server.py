@@ -95,7 +95,7 @@ async def test_a_pod_group_has_the_priority_of_its_class(spec, kept) -> None:
         await server.stop()
 
 
-@pytest.mark.parametrize(("minor", "has_rules"), [("1.36", False), ("1.37", True)])
+@pytest.mark.parametrize(("minor", "has_rules"), [("1.36", False), ("1.37", True), ("1.38", True)])
 async def test_the_minor_version_decides_what_is_served(minor: str, has_rules: bool) -> None:
     group_version = "scheduling.k8s.io/v1beta1"
     server = ApiServer(options=Options(minor=minor, alpha=frozenset({group_version})))
@@ -109,6 +109,7 @@ async def test_the_minor_version_decides_what_is_served(minor: str, has_rules: b
             made, _ = await client.post(rules, rule)
             path = f"/apis/{group_version}/namespaces/default/podgroups"
             _, group = await client.post(path, {"metadata": {"name": "g"}, "spec": {}})
+            stable, _ = await client.get("/apis/scheduling.k8s.io/v1/podgroups")
     finally:
         await server.stop()
     assert version["gitVersion"].startswith(f"v{minor}.")
@@ -117,6 +118,7 @@ async def test_the_minor_version_decides_what_is_served(minor: str, has_rules: b
     assert ("devicetaintrules" in listed) is has_rules
     assert made == (201 if has_rules else 404)
     assert group["spec"] == {"priority": 0}
+    assert stable == (200 if minor == "1.38" else 404)
 
 
 async def test_custom_kinds_are_kept_as_sent_beside_others_of_their_plural() -> None:

@@ -74,7 +74,7 @@ def test_an_address_that_cannot_be_listened_on_is_one_clear_line(capsys) -> None
     [
         (
             ("--runtime-config", "scheduling.k8s.io/v1beta1"),
-            "--runtime-config scheduling.k8s.io/v1beta1 needs --version 1.37",
+            "--runtime-config scheduling.k8s.io/v1beta1 needs --version 1.37 or 1.38",
         ),
         (("--runtime-config", "apps/v1=false"), "only =true is supported"),
         (("--runtime-config", "apps/v2"), "apps/v2 is unknown"),

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.versions import for_server
 from asched.host.configuration.file import load_config
 from asched.host.process import Plan, schedule
 from asched.kube.session import ConnectionOptions
@@ -83,8 +84,10 @@ class Process:
 
 
 @asynccontextmanager
-async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="kubeconfig"):
-    server = ApiServer()
+async def a_process(
+    tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="kubeconfig", server=None
+):
+    server = server or ApiServer()
     await server.start(token="sesame")
     kubeconfig = str(tmp_path / "kubeconfig")
     (tmp_path / "kubeconfig").write_text(server.kubeconfig())
@@ -98,6 +101,7 @@ async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="
             text=CONFIGURATION % str(elects).lower(), gates=gates
         ).configuration,
         connection=ConnectionOptions(kubeconfig=kubeconfig),
+        kubernetes=for_server(server.ctx.options.minor),
         serving=ServingPlan(
             ServingOptions(bind_address="127.0.0.1", secure_port=port),
             AccessOptions(

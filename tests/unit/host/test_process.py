@@ -20,6 +20,7 @@ from asched.serve.options import (
     ServingOptions,
     ServingPlan,
 )
+from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 from tests.unit.host.processes import CONFIGURATION, a_node, a_pod, a_process, free_port
@@ -128,6 +129,51 @@ async def test_watched_kinds_have_the_metrics_of_informers(tmp_path, minor, is_s
         assert float(lines[f"informer_store_resource_version{pods}"]) > 0
         assert float(lines[f"informer_processing_latency_seconds_count{pods}"]) > 0
         assert any('group="storage.k8s.io"' in name for name in lines)
+
+
+def a_job(name, parallelism, cpu="100m", **spec):
+    template = {"spec": {**a_pod("any", cpu)["spec"], "restartPolicy": "Never"}}
+    work = {"parallelism": parallelism, "completions": parallelism, "template": template}
+    return {"metadata": {"name": name}, "spec": {**work, **spec}}
+
+
+async def test_jobs_are_groups_by_the_defaults_of_1_38(tmp_path):
+    """The Job controller makes a PodGroup of v1 for each Job; asched finds them by discovery."""
+    server = ApiServer(options=Options(minor="1.38"), controllers=True)
+    gang = {"scheduling": {"schedulingPolicy": {"gang": {}}}}
+    gates = default_gates("1.38")
+    async with a_process(tmp_path, elects=False, gates=gates, server=server) as process:
+        for job in (a_job("plain", 4), a_job("gang", 3, **gang), a_job("wide", 3, "2", **gang)):
+            server.create("jobs", job)
+        counts = "scheduler_podgroup_schedule_attempts_total"
+        for result, groups in (("scheduled", "2.0"), ("unschedulable", "1.0")):
+            line = f'{counts}{{profile="asched",result="{result}"}} {groups}'
+            await process.until("/metrics", lambda _, text, line=line: line in text)
+        async with asyncio.timeout(HANG_S):
+            while len(conditions := group_conditions(server)) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    assert conditions["plain"] == conditions["gang"] == ("True", "Scheduled")
+    assert conditions["wide"] == ("False", "Unschedulable")
+    pods = {pod["metadata"]["name"]: pod["spec"] for pod in server.list("pods")}
+    placed = [name.partition("-")[0] for name, spec in pods.items() if spec.get("nodeName")]
+    assert sorted(placed) == ["gang"] * 3 + ["plain"] * 4 + ["web"]
+    workloads = server.list("workloads")
+    assert {kept["spec"]["controllerRef"]["name"] for kept in workloads} == {
+        "plain",
+        "gang",
+        "wide",
+    }
+
+
+def group_conditions(server):
+    """By Job: status and reason of the condition of its PodGroup."""
+    return {
+        group["metadata"]["ownerReferences"][0]["name"]: (condition["status"], condition["reason"])
+        for group in server.list("podgroups")
+        for condition in group.get("status", {}).get("conditions", ())
+        if condition["type"] == "PodGroupInitiallyScheduled"
+    }
 
 
 async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
