@@ -114,6 +114,9 @@ def build_machine(
         "resizes-count-their-largest-sum", False
     )
     looks = DryRuns()
+    gangs = group_rules(configuration, runners)
+    if gangs.forms_trees:
+        parts.cluster.pod_groups.form_trees()
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
@@ -122,7 +125,7 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
-        gangs=group_rules(configuration, runners),
+        gangs=gangs,
         look=looks,
         gated_pods_hold_room=configuration.gates.get("gated-pods-hold-room", False),
     )
@@ -178,7 +181,8 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
         and isinstance(plugin, coscheduling.Coscheduling)
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
-    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, gates)
+    forms_trees = gates["CompositePodGroup"] and gates["composite-groups-form-trees"]
+    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, forms_trees, gates)
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

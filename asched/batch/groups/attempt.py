@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from asched.core.cluster.gang import count_missing
+from asched.core.cluster.group_trees import GroupTree
 from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
@@ -47,6 +48,8 @@ class GroupAttempt(msgspec.Struct):
     pod: Pod
     started_s: float  # of the duration counter
     nominated: dict[str, str] = msgspec.field(default_factory=dict)
+    #: of a group with a parent; then the pods are those of all leaves
+    tree: GroupTree | None = None
     #: whether a PodGroup of scheduling.x-k8s.io makes it
     is_coscheduled: bool = False
     #: whether other pods were tried meanwhile, which saw its places as taken
@@ -100,7 +103,7 @@ def gather(
     than the popped pod, which are tried by their own priority.
     """
     group = GroupAttempt(popped.queued.gang, [popped], popped.id, popped.pod, popped.started_s)
-    group.is_gathering = True
+    group.tree, group.is_gathering = context.cluster.pod_groups.tree_of(group.key), True
     steps = _gathering(context, group, popped, begin)
     for _ in steps:  # the first part suffices for most groups
         context.queue.sliced.do(steps)
@@ -115,9 +118,11 @@ def _gathering(
     begin: Callable[[QueuedPod], Attempt | None],
 ) -> Iterator[None]:
     attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
-    mates = tuple(context.cluster.pod_groups.get(group.key).unplaced.items())
+    groups = context.cluster.pod_groups
+    leaves = groups.leaves_of(group.key)
+    mates = tuple([mate for key in leaves for mate in groups.get(key).unplaced.items()])
     try:
-        if count_missing(context.cluster, group.key) <= 0:
+        if group.tree is None and count_missing(context.cluster, group.key) <= 0:
             mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
         for number, (uid, pod) in enumerate(mates, 1):
             if uid != own_uid:
@@ -204,6 +209,8 @@ class GroupOutcome(msgspec.Struct):
     asks_again: bool = False
     #: what the condition has in place of UNSCHEDULABLE, if anything
     minimum: str = ""
+    #: of a tree: the groups that found no places, by key, with the reason
+    infeasible: dict[str, str] = msgspec.field(default_factory=dict)
     #: its promised start, in the text of `batch/backfill/recall.py`
     start: str = ""
 

@@ -1,4 +1,5 @@
-"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled) of a PodGroup.
+"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled) of a PodGroup, and
+CompositePodGroupInitiallyScheduled of a CompositePodGroup.
 
 Once it is True it stays so: later pods that do not fit do not change it, also before the watch
 shows what was written. An equal condition makes no request, a changed condition sends the
@@ -9,20 +10,29 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (updatePodGroupCondition) and apimachinery's SetStatusCondition
 """
 
+from collections.abc import Generator
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from asched import names
-from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.trial import pause_if_due
 from asched.core.cluster.cluster import Cluster
-from asched.core.framework.effects import STRATEGIC_MERGE, PatchGroupStatus
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import kind_of, object_of
+from asched.core.cluster.group_trees import COMPOSITE
+from asched.core.cluster.pod_groups import is_coscheduled
+from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.effects import STRATEGIC_MERGE, Effect, PatchGroupStatus
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Condition, PodGroup
 
 #: Groups remembered before the first sweep.
 SWEEP_MIN: Final = 1024
+#: Budget steps to compare a condition.
+PATCH_STEPS: Final = 1
 
 
 class Scheduled:
@@ -36,25 +46,48 @@ class Scheduled:
     def add(self, key: str, uid: str) -> None:
         self._uids[key] = uid
         if len(self._uids) >= self._sweep_at:
-            known = self._cluster.all(POD_GROUP)
-            self._uids = {key: uid for key, uid in self._uids.items() if key in known}
+            uids = self._uids.items()
+            self._uids = {k: uid for k, uid in uids if object_of(self._cluster, k) is not None}
             self._sweep_at = max(SWEEP_MIN, 2 * len(self._uids))
 
-    def __contains__(self, group: PodGroup) -> bool:
-        return self._uids.get(group.metadata.key) == group.metadata.uid
+    def has(self, key: str, uid: str) -> bool:
+        return self._uids.get(key) == uid
+
+
+def condition_patches(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, None]:
+    """The patches of the group's condition, or those of all groups of its tree."""
+    cluster, message = context.cluster, outcome.condition_message
+    keys = [node.key for node in group.tree.nodes] if group.tree is not None else [group.key]
+    for key in keys:
+        own = outcome
+        if group.tree is not None:
+            yield from pause_if_due(context, PATCH_STEPS, is_alone=True)
+        if key in outcome.infeasible and outcome.result in (Result.SCHEDULED, Result.UNSCHEDULABLE):
+            why, text = outcome.minimum or UNSCHEDULABLE, outcome.infeasible[key]
+            is_scheduled = outcome.result is Result.SCHEDULED
+            text = text if is_scheduled else message.replace(why, text, 1)
+            own = GroupOutcome(Result.UNSCHEDULABLE, text)
+        patch = condition_patch(cluster, key, own, cluster.wall_clock_s)
+        if patch is not None:
+            yield patch
 
 
 def condition_patch(
-    cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float
+    cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float, *, is_invalid: bool = False
 ) -> PatchGroupStatus | None:
     """The patch of the condition; None if it is equal already, or the object does not exist."""
-    group: PodGroup | None = cluster.get(POD_GROUP, key)
-    if group is None:
+    group: PodGroup | None = object_of(cluster, key)
+    if group is None or is_coscheduled(key):
         return None
     status, reason = _status_of(outcome.result)
-    kind = cluster.spoken(POD_GROUP)
+    reason = names.REASON_INVALID if is_invalid else reason
+    kind = cluster.spoken(kind_of(key))
     is_old = kind.group_version == POD_GROUP.group_version
     type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
+    if key.startswith(COMPOSITE):
+        type_ = names.COMPOSITE_POD_GROUP_INITIALLY_SCHEDULED
     conditions, old = group.status.conditions or (), None
     for condition in conditions:
         if condition.type == type_:
@@ -63,7 +96,7 @@ def condition_patch(
     scheduled = cluster.singleton(Scheduled)
     if status == "True":
         scheduled.add(key, group.metadata.uid)
-    elif group in scheduled or (old is not None and old.status == "True"):
+    elif scheduled.has(key, group.metadata.uid) or (old is not None and old.status == "True"):
         return None
     wanted = {
         "status": status,

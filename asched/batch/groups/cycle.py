@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from asched import names
 from asched.batch.groups.agreement import disagreement, is_of_1_36
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result, Tried
-from asched.batch.groups.condition import condition_patch
+from asched.batch.groups.condition import condition_patches
 from asched.batch.groups.placements import try_placements
 from asched.batch.groups.preemption import Evictions, make_room_for_group
 from asched.batch.groups.search import search_if_due
 from asched.batch.groups.shortage import refuse_if_short
+from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
     TELL_STEPS,
     announce_freed,
@@ -112,6 +113,9 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     discord = disagreement(context.cluster, group, heeds_policy=heeds_policy)
     if discord:
         outcome = GroupOutcome(Result.ERROR, discord)
+    elif group.tree is not None:
+        outcome = yield from try_tree(context, group)
+        minimum = outcome.minimum
     elif _tries_placements(context, group):
         outcome = yield from try_placements(context, group)
     else:
@@ -134,6 +138,8 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         if names.REASON_NEW_NODES_DO_NOT_HELP in reasons:  # that pod keeps out the whole group
             reason = names.REASON_NEW_NODES_DO_NOT_HELP
     else:
+        if outcome.infeasible:
+            blamed = _blamed(context, group, outcome)
         for placed in context.extensions.placed:
             placed(group.pod)
     budget = context.cluster.budget
@@ -163,9 +169,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if group.freed:
         yield from announce_freed(context, group)
     outcome.start = start
-    patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
-    if patch is not None:
-        yield patch
+    yield from condition_patches(context, group, outcome)
     profile = group.runner.profile.scheduler_name
     duration_s = context.counter_s() - started_s
     context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
@@ -246,7 +250,7 @@ def _blamed(
     """The plugins that rejected a group, whose events may help any of its pods; and the gates that
     wait for its minimum, where that may change.
     """
-    if outcome.result is not Result.UNSCHEDULABLE:
+    if outcome.result is not Result.UNSCHEDULABLE and not outcome.infeasible:
         return NO_NAMES
     failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
     blamed = frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
@@ -261,7 +265,7 @@ def _start_text(
 ) -> Generator[Effect, Answer, str]:
     """The texts of extensions, as a promised start; none if minResources are not free."""
     is_wanted = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
-    if not is_wanted:
+    if not is_wanted or group.tree is not None:
         return ""
     return (yield from words_of_extensions(context, group.attempts))
 

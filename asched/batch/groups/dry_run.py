@@ -70,6 +70,8 @@ class GangDryRuns:
         OutOfTurn.
         """
         cluster, key = context.cluster, queued.gang
+        if cluster.pod_groups.tree_of(key) is not None:
+            return False
         members, needed = cluster.pod_groups.get(key), max(count_missing(cluster, key), 1)
         if needed > len(members.unplaced) or not context.gang_search_steps:
             return False

@@ -4,7 +4,8 @@ A pod that waits for the rest of its gang is gated, where it has no attempts and
 gangs are complete a moment later. For a gang that is not, an event on its PodGroup and its first
 pod names what is missing: the PodGroup, pods that do not exist, scheduling gates that are not
 removed, pods of another scheduler. Pods that were tried while the gang was complete lose their
-nomination, and the condition for which an autoscaler would add a node.
+nomination, and the condition for which an autoscaler would add a node. For a tree of groups its
+fault, or the minimum that is not met, is in the conditions of its groups as well.
 
 Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
         GATES_MAX gates of each, NAMES_MAX names of a kind, STATUSES_MAX statuses; one entry per
@@ -17,8 +18,11 @@ from itertools import islice
 from typing import Final
 
 from asched import names
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.condition import condition_patch
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import kind_of, object_of
+from asched.core.cluster.group_trees import GroupTree
 from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import CLEARED, note, status_patch
@@ -40,6 +44,8 @@ GATES_MAX: Final = 4
 STATUSES_MAX: Final = 1_000
 NAMES_MAX: Final = 3
 EVENTS_AT_ONCE: Final = 100
+#: CompositePodGroups of a tree whose conditions a pass writes.
+COMPOSITES_AT_ONCE: Final = 100
 
 
 class Incomplete:
@@ -76,6 +82,7 @@ def look(context: SchedulerContext) -> Iterator[Effect]:
         if context.now_s - since_s < GRACE_S:
             continue
         yield from _statuses(context, key, why)
+        yield from _conditions(context, key, why)
         if memory.reports.get(key) == why:
             continue
         if reported < EVENTS_AT_ONCE:
@@ -95,11 +102,16 @@ def why_incomplete(context: SchedulerContext, key: str) -> str:
     cluster = context.cluster
     gangs = cluster.pod_groups.gangs
     gang = gangs.get(key)
-    if gang is None and key in gangs:
+    if gang is None and key in gangs and cluster.pod_groups.trees is None:
         return ""
     pods = cluster.pod_groups.get(key)
     ours = _ours(context, pods)
     if not any(map(context.gangs.has, ours)):
+        return ""
+    tree = cluster.pod_groups.tree_of(key)
+    if tree is not None:
+        return tree.fault or ("" if tree.is_complete else _lacking(tree))
+    if gang is None and key in gangs:
         return ""
     if gang is None:
         name, api = key.rpartition("/")[2], kind_of(key).group_version.partition("/")[0]
@@ -133,6 +145,34 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
     if pods.count < minimum:
         advice = f"; should the others be made only once these run, {word} is too large"
     return note(f"the gang is incomplete: {', '.join(lines)}", advice)
+
+
+def _lacking(tree: GroupTree) -> str:
+    """Which minimum of a tree is not met, from the root down."""
+    ready = tree.ready or frozenset()
+    lacking = [node for node in tree.nodes if node.key not in ready][:NAMES_MAX]
+    lines = [
+        f"{'PodGroup' if node.is_leaf else 'CompositePodGroup'} {node.group.metadata.name} lacks"
+        f" some of {node.minimum} {'pods' if node.is_leaf else 'complete groups'}"
+        for node in lacking
+    ]
+    return note(f"the tree of groups is incomplete: {', '.join(lines)}")
+
+
+def _conditions(context: SchedulerContext, key: str, why: str) -> Iterator[Effect]:
+    """Conditions of a group with a parent, and by the first leaf also of the composites."""
+    tree = context.cluster.pod_groups.tree_of(key)
+    if tree is None:
+        return
+    leaves = tree.leaves
+    about = [key]
+    if not leaves or leaves[0].key == key:
+        about += [node.key for node in tree.nodes if not node.is_leaf][:COMPOSITES_AT_ONCE]
+    outcome, now_s = GroupOutcome(Result.UNSCHEDULABLE, why), context.cluster.wall_clock_s
+    for each in about:
+        patch = condition_patch(context.cluster, each, outcome, now_s, is_invalid=tree.is_invalid)
+        if patch is not None:
+            yield patch
 
 
 def _counted(names: Iterable[str]) -> list[tuple[str, int]]:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.placements import try_placements
+from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without
 from asched.core.cluster.budget import STEP_US, OutOfTurn
@@ -68,6 +69,8 @@ def make_room_for_group(
     yield from let_go(context, group, outcome)
     plugins = group.runner.profile.group_post_filters
     known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
+    if group.tree is not None:
+        known = group.tree.root.group
     if not plugins:
         outcome.message += f", {NO_PLUGIN}"
         return
@@ -207,7 +210,7 @@ class GroupSupposition:
         waits = any(getattr(permit, "awaits_pods", False) for permit in profile.permits)
         needed = gang.min_count if gang is not None and waits else 1
         placed = len(context.cluster.pod_groups.get(group.key).placed)
-        self.needed = max(needed - placed, 1)
+        self.needed = max(needed - placed, 1) if group.tree is None else 1
 
     def alike(self) -> list[EqualMembers]:
         classes: dict[tuple[int, int], list[PodInfo]] = {}
@@ -240,11 +243,12 @@ class GroupSupposition:
     ) -> Generator[Effect, Answer, Probe]:
         context, group = self._context, self._attempt
         group.nominated = {**self._nominated, **hints}
-        trial = (
-            try_placements(context, group, only_whether=True)
-            if context.gangs.tries_placements
-            else try_group(context, group, plan={}, only_whether=True)
-        )
+        if group.tree is not None:
+            trial = try_tree(context, group, only_whether=True)
+        elif context.gangs.tries_placements:
+            trial = try_placements(context, group, only_whether=True)
+        else:
+            trial = try_group(context, group, plan={}, only_whether=True)
         outcome = yield from self._watched(without(self.cluster, gone, trial))
         places = {
             tried.attempt.pod.uid: tried.decision.node

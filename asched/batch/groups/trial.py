@@ -97,11 +97,7 @@ def try_group(
     left out; they are tried by their own priority.
     """
     outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
-    for attempt in group.attempts if context.nominator else ():
-        node = context.nominator.node_of(attempt.pod.uid)
-        if node is not None:
-            group.nominated[attempt.pod.uid] = node
-            context.nominator.delete(attempt.pod.uid)
+    take_nominations(context, group)
     budget = context.cluster.budget
     have_places = True
     needed = len(group.attempts) if group.company else count_missing(context.cluster, group.key)
@@ -134,6 +130,15 @@ def try_group(
                 if not _count(outcome, again):
                     return outcome
     return outcome
+
+
+def take_nominations(context: SchedulerContext, group: GroupAttempt) -> None:
+    """Withdraw the nominations of the group's pods, which do not bind each other."""
+    for attempt in group.attempts if context.nominator else ():
+        node = context.nominator.node_of(attempt.pod.uid)
+        if node is not None:
+            group.nominated[attempt.pod.uid] = node
+            context.nominator.delete(attempt.pod.uid)
 
 
 def try_plan(

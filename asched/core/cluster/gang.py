@@ -3,18 +3,21 @@
 from typing import Any
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import COSCHEDULED, Gang, is_coscheduled
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 
 
 def kind_of(key: str) -> Kind:
     """The kind of the object that defines a group."""
+    if key.startswith(COMPOSITE):
+        return COMPOSITE_POD_GROUP
     return COSCHEDULING_GROUP if is_coscheduled(key) else POD_GROUP
 
 
 def object_of(cluster: Cluster, key: str) -> Any:
     """The PodGroup of a group, or None."""
-    return cluster.get(kind_of(key), key.removeprefix(COSCHEDULED))
+    return cluster.get(kind_of(key), key.removeprefix(COSCHEDULED).removeprefix(COMPOSITE))
 
 
 def count_missing(cluster: Cluster, key: str) -> int:

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from asched.core.cluster.changes import ObjectLog
 from asched.core.cluster.journal import Journal
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.meta import ObjectMeta, Record
 
 #: Kinds whose status is read by no rule.
-RULED_BY_SPEC: Final = frozenset({POD_GROUP.resource, COSCHEDULING_GROUP.resource})
+RULED_BY_SPEC: Final = frozenset(
+    {POD_GROUP.resource, COMPOSITE_POD_GROUP.resource, COSCHEDULING_GROUP.resource}
+)
 
 
 class Objects:

@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from asched.core.model.kinds import COSCHEDULING_GROUP, Kind
+from asched.core.cluster.group_trees import COMPOSITE, GroupTree, GroupTrees
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import Quantity
 from asched.core.model.workload import CoschedulingGroup, PodGroup
@@ -153,10 +154,33 @@ class PodGroups:
         #: by uid of a pod: its last group, which avoids computing the key
         self._of: dict[str, GroupPods] = {}
         self.gangs: dict[str, Gang | None] = {}
+        #: with the gate CompositePodGroup
+        self.trees: GroupTrees | None = None
+
+    def form_trees(self) -> None:
+        """Follow the parents of PodGroups from now on."""
+        self.trees = GroupTrees(lambda key: self.get(key).count)
+
+    def tree_of(self, key: str) -> GroupTree | None:
+        """The tree of which a group is a part, or None."""
+        return self.trees.of(key) if self.trees is not None else None
+
+    def leaves_of(self, key: str) -> tuple[str, ...]:
+        """The groups with pods that are scheduled together with this group, in order."""
+        tree = self.tree_of(key)
+        return (key,) if tree is None else tuple([node.key for node in tree.leaves])
 
     def get(self, key: str) -> GroupPods:
         """The pods of a group, empty for an unknown group."""
         return self._groups.get(key) or GroupPods()
+
+    def leaves_below(self, key: str) -> tuple[str, ...]:
+        """The groups with pods of a group: itself, unless it is a composite."""
+        tree = self.tree_of(key) if key.startswith(COMPOSITE) else None
+        nodes = tree.nodes if tree is not None else ()
+        node = next((node for node in nodes if node.key == key), None)
+        below = node.below if node is not None else ()
+        return tuple([n.key for n in below if n.is_leaf]) if tree is not None else (key,)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -185,6 +209,8 @@ class PodGroups:
             group = self._groups[key] = GroupPods()
         self._of[uid] = group
         group.put(pod, placed=is_placed or uid in group.placed)
+        if self.trees is not None:
+            self.trees.pods_moved(key)
 
     def lose(self, pod: Pod) -> None:
         """A pod was deleted."""
@@ -194,6 +220,8 @@ class PodGroups:
         self._of.pop(pod.uid, None)
         if not group.count:
             del self._groups[key]
+        if self.trees is not None:
+            self.trees.pods_moved(key)
 
     def place(self, pod: Pod) -> None:
         """A pod got a place. A deleted pod is ignored."""
@@ -233,6 +261,12 @@ class PodGroups:
     ) -> None:
         """The object "namespace/name" of a group was added, changed or deleted."""
         key = coscheduled_key(name) if kind.resource == COSCHEDULING_GROUP.resource else name
+        if kind.resource == COMPOSITE_POD_GROUP.resource:
+            key = COMPOSITE + name
+        if self.trees is not None and not isinstance(group, CoschedulingGroup):
+            self.trees.object_moved(key, group)
+        if key.startswith(COMPOSITE):
+            return
         if group is None:
             self.gangs.pop(key, None)
         else:

@@ -112,6 +112,7 @@ GATES: Final = _gates(
 #: gate -> gates it needs
 PARENTS: Final[dict[str, tuple[str, ...]]] = {
     "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
+    "CompositePodGroup": ("GenericWorkload",),
     "DRADeviceBindingConditions": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
     "DRADeviceTaintRules": ("DRADeviceTaints",),
     "DRAResourceClaimGranularStatusAuthorization": ("DRAResourceClaimDeviceStatus",),

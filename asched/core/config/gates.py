@@ -35,6 +35,7 @@ HONOURED: Final = frozenset(
         ALL_BETA,
         "ComponentFlagz",
         "ComponentStatusz",
+        "CompositePodGroup",
         "DRADeviceTaintRules",
         "DRAFractionalCapacityRange",
         "DRAPrioritizedList",
@@ -77,7 +78,6 @@ REFUSED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         (
-            "CompositePodGroup",
             "CoordinatedLeaderElection",
             "DRADerivedAttributes",
             "DRADeviceCompatibilityGroups",

@@ -74,6 +74,16 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 138542, PR 140422",
         "tests/unit/serve/telemetry/test_metrics.py::test_claims_count_under_the_name_of_the_version",
     ),
+    "composite-groups-form-trees": VersionRule(
+        "a PodGroup has no parent",
+        (
+            "PodGroups below a CompositePodGroup are scheduled as one unit, with the gate"
+            " CompositePodGroup"
+        ),
+        "1.37",
+        "PR 139407, PR 139596",
+        "tests/unit/core/cycle/test_group_trees.py::test_the_gate_and_the_version_decide",
+    ),
     "distinct-attribute-per-device": VersionRule(
         "distinctAttribute remembers the last device of each request",
         "distinctAttribute compares all devices",

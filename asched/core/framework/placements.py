@@ -216,12 +216,12 @@ class PlacementScorer(NamedTuple):
 
 
 def generate(
-    plugins: Sequence[PlacementGeneratePlugin], group: str
+    plugins: Sequence[PlacementGeneratePlugin], group: str, parent: Placement = EVERYWHERE
 ) -> tuple[Placement, ...] | Status:
-    """The placements of the generating plugin; everywhere without one."""
+    """The placements of the generating plugin within `parent`; that itself without a plugin."""
     if not plugins:
-        return (EVERYWHERE,)
-    found = plugins[0].generate_placements(group, EVERYWHERE)
+        return (parent,)
+    found = plugins[0].generate_placements(group, parent)
     if isinstance(found, Status):
         return found.by(plugins[0].name)
     return tuple(found) or NO_PLACEMENTS.by(plugins[0].name)

@@ -163,6 +163,15 @@ POD_GROUP: Final = Kind(
 POD_GROUP_V1ALPHA3: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1alpha3")
 POD_GROUP_V1BETA1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1beta1")
 POD_GROUP_V1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1")  # 1.38, a preview
+#: Groups of groups, since 1.37 with their gate.
+COMPOSITE_POD_GROUP: Final = Kind(
+    "CompositePodGroup",
+    "compositepodgroups",
+    "scheduling.k8s.io/v1alpha3",
+    workload.CompositePodGroup,
+    True,
+    "scheduling.k8s.io/CompositePodGroup",
+)
 
 #: The PodGroup of kubernetes-sigs/scheduler-plugins, which pods name with a label.
 COSCHEDULING_GROUP: Final = Kind(
@@ -250,6 +259,7 @@ BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, DEVICE_TAINT_RULE, PO
 _OPTIONAL: Final = (
     DEVICE_TAINT_RULE,
     POD_GROUP,
+    COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
     PROVISIONING_REQUEST,
     POD_TEMPLATE,

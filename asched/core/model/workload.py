@@ -88,7 +88,10 @@ class Condition(Record, frozen=True, gc=False):
 
 
 class GangPolicy(Record, frozen=True, gc=False):
+    """`min_count` pods of a PodGroup, or `min_group_count` children of a CompositePodGroup."""
+
     min_count: int = 0
+    min_group_count: int = 0
 
 
 class PodGroupPolicy(Record, frozen=True, gc=False):
@@ -110,9 +113,15 @@ class DisruptionMode(Record, frozen=True, gc=False):
     all: dict[str, Any] | None = None
 
 
+class WorkloadReference(Record, frozen=True, gc=False):
+    workload_name: str = ""
+
+
 class PodGroupSpec(Record, frozen=True, gc=False):
     """`preemption_policy` is set where the API server's gate PodGroupPreemptionPolicy is on."""
 
+    parent_composite_pod_group_name: str | None = None
+    workload_ref: WorkloadReference | None = None
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
     disruption_mode: str | DisruptionMode | None = None
@@ -177,3 +186,7 @@ class PodGroup(Record, frozen=True, gc=False):
         constraints = self.spec.scheduling_constraints
         topology = constraints.topology if constraints is not None else None
         return topology[0].key if topology else ""
+
+
+class CompositePodGroup(PodGroup, frozen=True, gc=False):
+    """A group of PodGroups and of other composites, which name it as their parent."""

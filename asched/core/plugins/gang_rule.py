@@ -61,7 +61,15 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         gangs = self._cluster.pod_groups.gangs
         if key not in gangs:
             return unresolvable(self.unknown_group(key.rpartition("/")[2]))
-        return SUCCESS if self._is_complete(key, gangs[key]) else self.too_few_pods
+        if self._is_complete(key, gangs[key]):
+            return SUCCESS
+        tree = self._cluster.pod_groups.tree_of(key)
+        if tree is None:
+            return self.too_few_pods
+        if tree.fault:
+            return unresolvable(tree.fault)
+        name = tree.root.group.metadata.name
+        return unresolvable(f'waiting for composite pod group "{name}" tree to meet quorum')
 
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
         key, groups = self.key_of(pod.pod), self._cluster.pod_groups
@@ -88,7 +96,18 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         return self._is_complete(key, self._cluster.pod_groups.gangs.get(key))
 
     def _is_complete(self, key: str, gang: Gang | None) -> bool:
+        tree = self._cluster.pod_groups.tree_of(key)
+        if tree is not None:
+            return tree.is_complete
         return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
+
+    def is_with(self, pod: Pod, key: str) -> bool:
+        """Whether the pod is tried together with the pods of a group."""
+        own, groups = self.key_of(pod), self._cluster.pod_groups
+        if own == key or not own:
+            return bool(own)
+        tree = groups.tree_of(key)
+        return tree is not None and groups.tree_of(own) is tree
 
     def of_pods(self) -> Concerns:
         """Which changes of pods concern which waiting pods, for `pod_appeared`."""
@@ -111,13 +130,15 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         if not key:  # called for each pod that appears
             return ()
         gangs = self._cluster.pod_groups.gangs
-        return (key,) if key in gangs and self._is_complete(key, gangs[key]) else ()
+        if key not in gangs or not self._is_complete(key, gangs[key]):
+            return ()
+        return self._cluster.pod_groups.leaves_of(key)
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
         """Queue if the new pod completes the group: an incomplete group would be stopped at
         PreEnqueue.
         """
         key = self.key_of(pod)
-        if key != group_key(new) or key not in self._cluster.pod_groups.gangs:
+        if key not in self._cluster.pod_groups.gangs or not self.is_with(pod, group_key(new)):
             return Hint.SKIP
         return Hint.QUEUE if self.has_all_pods(key) else Hint.SKIP

@@ -8,6 +8,8 @@ Waits     a pod that has its place, until minCount pods of the gang have theirs;
           completes the gang allows the waiting ones. After PERMIT_TIMEOUT_S it gives its place
           back.
 Retry     a pod of the same group appears, or the group does; its minCount goes down (since 1.37).
+Trees     with the gate CompositePodGroup a PodGroup with a parent waits until its tree is complete,
+          and the same changes of any group of its tree retry its pods.
 Cost      two lookups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
@@ -17,12 +19,13 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.group_trees import COMPOSITE, parent_of
 from asched.core.cluster.pod_groups import Gang, GroupPods
 from asched.core.framework.points import Hint, Registration
 from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.model.workload import PodGroup
+from asched.core.model.workload import CompositePodGroup, PodGroup
 from asched.core.plugins.gang_rule import GangRule
 
 #: How long a pod with a place waits for the rest of its gang (upstream's permitTimeoutDuration).
@@ -43,11 +46,20 @@ class GangScheduling(GangRule):
             Registration(
                 Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared, self.of_objects()
             ),
+            Registration(
+                Trigger(COMPOSITE_POD_GROUP.resource, Action.ADD),
+                self._group_appeared,
+                self.of_objects(),
+            ),
         )
 
     def extra_events(self) -> Sequence[Registration]:
-        changed = Trigger(POD_GROUP.resource, Action.UPDATE)
-        return (Registration(changed, self._group_changed, self.of_objects()),)
+        hints = {Action.UPDATE: self._group_changed, Action.DELETE: self._group_left}
+        return tuple(
+            Registration(Trigger(kind.resource, action), hint, self.of_objects())
+            for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
+            for action, hint in hints.items()
+        )
 
     def unknown_group(self, name: str) -> str:
         return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
@@ -64,16 +76,27 @@ class GangScheduling(GangRule):
     def patience_s(self, gang: Gang) -> float:  # noqa: ARG002
         return PERMIT_TIMEOUT_S
 
-    def _offered_by_object(self, _old: Any, new: PodGroup) -> tuple[str, ...]:
-        return (new.metadata.key,)
+    def _offered_by_object(self, old: PodGroup, new: PodGroup | None) -> tuple[str, ...]:
+        return self._cluster.pod_groups.leaves_of(_key(new) if new is not None else parent_of(old))
 
     def _group_appeared(self, pod: Pod, _old: Any, new: PodGroup) -> Hint:
-        return Hint.QUEUE if self.key_of(pod) == new.metadata.key else Hint.SKIP
+        return Hint.QUEUE if self.is_with(pod, _key(new)) else Hint.SKIP
+
+    def _group_left(self, pod: Pod, old: PodGroup, _new: None) -> Hint:
+        """Queue if the tree of a deleted group was invalid because of it."""
+        is_with = self.is_with(pod, parent_of(old)) and self.has_all_pods(self.key_of(pod))
+        return Hint.QUEUE if is_with else Hint.SKIP
 
     def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
-        """Queue if minCount went down and enough pods exist."""
+        """Queue if minCount or minGroupCount went down and enough pods exist."""
         before, now = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
-        if self.key_of(pod) != new.metadata.key or before is None or now is None:
+        if before is None or now is None or not self.is_with(pod, _key(new)):
             return Hint.SKIP
         is_lower = now.min_count < before.min_count
-        return Hint.QUEUE if is_lower and self.has_all_pods(new.metadata.key) else Hint.SKIP
+        is_lower |= now.min_group_count < before.min_group_count
+        return Hint.QUEUE if is_lower and self.has_all_pods(self.key_of(pod)) else Hint.SKIP
+
+
+def _key(group: PodGroup) -> str:
+    key = group.metadata.key
+    return COMPOSITE + key if isinstance(group, CompositePodGroup) else key

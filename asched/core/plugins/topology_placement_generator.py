@@ -12,16 +12,17 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/topologyaw
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from asched import names
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import object_of
 from asched.core.framework.placements import Placement, PlacementGeneratePlugin
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
-from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 
 #: Of the rows of all placements, a byte each: 50 racks of 5,000 nodes are 250 kB.
@@ -41,7 +42,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         return ()
 
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
-        known: PodGroup | None = self._cluster.get(POD_GROUP, group)
+        known: PodGroup | None = object_of(self._cluster, group)
         if known is None:
             name = group.rpartition("/")[2]
             return failure(f'podgroup.scheduling.k8s.io "{name}" not found')
@@ -80,7 +81,9 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
     def _domain_of_placed(self, group: str, key: str) -> str | Status | None:
         """The domain of the group's placed pods; None if none is placed."""
         domain: str | None = None
-        for uid, pod in self._cluster.pod_groups.get(group).placed.items():
+        groups = self._cluster.pod_groups
+        placed = (groups.get(key).placed.items() for key in groups.leaves_below(group))
+        for uid, pod in chain.from_iterable(placed):
             node = self._cluster.node_of(name := self._cluster.placed[uid].node_name)
             if node is None:
                 lost = f'nodeinfo not found for node name "{name}"'

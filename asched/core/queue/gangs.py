@@ -16,7 +16,7 @@ import msgspec
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.args import CoschedulingArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.waking import Woken
@@ -26,6 +26,7 @@ class Gangs(msgspec.Struct, frozen=True):
     """Whether pods of groups are tried together, and whether in several placements. Groups that a
     label names are tried together in the profiles of `coscheduled`, by profile name.
     `makes_room`: victims are evicted for a group as a whole, not for one pod after the other.
+    `forms_trees`: the parents of PodGroups count.
     `rules`: the state of gates and of the rules by minor version.
     """
 
@@ -33,6 +34,7 @@ class Gangs(msgspec.Struct, frozen=True):
     tries_placements: bool = False
     coscheduled: Mapping[str, CoschedulingArgs] = msgspec.field(default_factory=dict)
     makes_room: bool = False
+    forms_trees: bool = False
     rules: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)
 
     @property
@@ -43,7 +45,9 @@ class Gangs(msgspec.Struct, frozen=True):
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of objects that define groups."""
-        upstream = (POD_GROUP,) if self.tries_groups else ()
+        upstream: tuple[Kind, ...] = (POD_GROUP,) if self.tries_groups else ()
+        if self.forms_trees:
+            upstream = (*upstream, COMPOSITE_POD_GROUP)
         return (*upstream, COSCHEDULING_GROUP) if self.coscheduled else upstream
 
     def has(self, pod: Pod) -> bool:

@@ -16,6 +16,7 @@ from asched.core.framework.points import Hint, Registration
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
+    COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
     NAMESPACE,
     NODE,
@@ -27,7 +28,12 @@ from asched.core.model.kinds import (
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.volume import PersistentVolumeClaim
-from asched.core.model.workload import CoschedulingGroup, Namespace, PodGroup
+from asched.core.model.workload import (
+    CompositePodGroup,
+    CoschedulingGroup,
+    Namespace,
+    PodGroup,
+)
 from asched.core.plugins import IN_TREE
 from tests.builders import PodBuilder, a_node, a_pod
 
@@ -108,24 +114,29 @@ def test_whom_no_key_concerns_the_hint_would_let_rest(
 def test_of_gangs_whom_no_key_concerns_the_hint_would_let_rest(number: int) -> None:
     name, told, cluster = _told()[1][number]
     of_label = name == "Coscheduling"
+    cluster.pod_groups.form_trees()
     for gang in range(GANGS):
         key = {"metadata": {"name": f"g{gang}", "namespace": "red"}}
-        policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        spec = _of_tree(f"g{gang}", minCount=3)
         cluster.apply(Seen(COSCHEDULING_GROUP, decode(CoschedulingGroup, {**key, **MIN_OF_3})))
-        cluster.apply(Seen(POD_GROUP, decode(PodGroup, {**key, "spec": policy})))
+        cluster.apply(Seen(POD_GROUP, decode(PodGroup, {**key, "spec": spec})))
+        for name, parent in ((f"g{gang}", f"root-{gang}"), (f"root-{gang}", None)):
+            metadata, spec = {**key["metadata"], "name": name}, _of_tree(parent, minGroupCount=1)
+            composite = decode(CompositePodGroup, {"metadata": metadata, "spec": spec})
+            cluster.apply(Seen(COMPOSITE_POD_GROUP, composite))
     waiting = [_of_gang(number % GANGS, f"w{number}", of_label) for number in range(3 * GANGS - 3)]
     for pod in waiting:
         cluster.apply(Seen(POD, pod))
     cluster.singleton(Shortages).note(coscheduled_key("red/g1"), {"cpu": 0})
     cluster.singleton(Shortages).note(coscheduled_key("red/g2"), {"cpu": 1000})
-    kind = {one.resource: one for one in (NODE, POD_GROUP, COSCHEDULING_GROUP)}.get(
-        told.trigger.resource
-    )
+    kinds = (NODE, POD_GROUP, COMPOSITE_POD_GROUP, COSCHEDULING_GROUP)
+    kind = {one.resource: one for one in kinds}.get(told.trigger.resource)
     if kind is NODE:
         changes: list[tuple[Any, Any]] = [(None, a_node("n2").build())]
     elif kind is not None:
         known = [cluster.get(kind, f"red/g{gang}") for gang in range(GANGS)]
-        changes = [(_with_more(one), one) for one in known]
+        leaves = told.trigger.action is Action.DELETE
+        changes = [(_with_more(one), None if leaves else one) for one in known]
     else:
         changes = [(pod, pod) for pod in waiting]
     _no_key_hides_whom_the_hint_wakes(told, waiting, changes)
@@ -135,9 +146,16 @@ def _with_more(group: Any) -> Any:
     """The group, of whose pods more have to start together."""
     if not isinstance(group, PodGroup):
         return group
-    policy = {"schedulingPolicy": {"gang": {"minCount": 9}}}
+    spec = _of_tree(group.metadata.name, minCount=9)
+    if isinstance(group, CompositePodGroup):
+        spec = _of_tree(f"root-{group.metadata.name[1:]}", minGroupCount=9)
     metadata = {"name": group.metadata.name, "namespace": group.metadata.namespace}
-    return decode(PodGroup, {"metadata": metadata, "spec": policy})
+    return decode(type(group), {"metadata": metadata, "spec": spec})
+
+
+def _of_tree(composite: str | None, **gang: int) -> dict[str, Any]:
+    """The spec of a group below this composite."""
+    return {"schedulingPolicy": {"gang": gang}, "parentCompositePodGroupName": composite}
 
 
 def _of_gang(gang: int, name: str, of_label: bool) -> Pod:

@@ -112,7 +112,7 @@ def test_generic_workload_includes_the_gates_that_it_replaced() -> None:
     [
         ("DRAFractionalCapacityRange=true", "1.36", "Kubernetes 1.37 and newer have it"),
         ("CompositePodGroup=true", "1.36", "Kubernetes 1.37 and newer have it"),
-        ("CompositePodGroup=true", "1.37", "asched does not implement it"),
+        ("DRADerivedAttributes=true", "1.37", "asched does not implement it"),
         ("GangScheduling=true", "1.37", "in Kubernetes 1.37 it is part of GenericWorkload"),
         ("SidecarContainers=false", "1.37", "in Kubernetes 1.37 it is always on"),
         ("NodeDeclaredFeatures=false", "1.37", "feature is locked to true"),
