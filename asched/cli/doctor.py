@@ -63,6 +63,7 @@ def main(argv: Sequence[str]) -> int:
         other=own.other,
         is_serving=options.serving.secure_port != 0,
         tries_groups=plan.gates.get("GenericWorkload", False),
+        forms_trees=plan.gates.get("CompositePodGroup", False),
         writes_statuses=plan.writes_statuses,
         heeds_taint_rules=plan.gates.get("DRADeviceTaintRules", False),
         kubernetes=plan.kubernetes,

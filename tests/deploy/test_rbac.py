@@ -129,7 +129,8 @@ def test_every_write_in_the_code_is_in_the_table() -> None:
 def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else() -> None:
     manifests = documents(DEPLOY / "components/pod-groups/rbac.yaml")
     without = {need.right for need in needed(default_plugins(), ELECTION)}
-    wanted = {need.right for need in needed(default_plugins(), ELECTION, tries_groups=True)}
+    needs = needed(default_plugins(), ELECTION, tries_groups=True, forms_trees=True)
+    wanted = {need.right for need in needs}
     granted = list(rights_in(manifests))
     assert len(granted) == len(set(granted))
     assert set(granted) == wanted - without

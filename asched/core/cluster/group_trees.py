@@ -129,6 +129,14 @@ class GroupTrees:
             self._note_ready(tree)
         return tree
 
+    def whole_above(self, key: str) -> str:
+        """The highest group at or above a group that is evicted as a whole; else its own key."""
+        for each in reversed(self._chain(key)):
+            group = self._groups.get(each)
+            if group is not None and group.goes_whole:
+                return each
+        return key
+
     def _chain(self, key: str) -> list[str]:
         """The keys from a group to its root, or to a missing parent; cut off where it is longer
         than any that a built tree depends on.

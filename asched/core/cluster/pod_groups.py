@@ -182,6 +182,10 @@ class PodGroups:
         below = node.below if node is not None else ()
         return tuple([n.key for n in below if n.is_leaf]) if tree is not None else (key,)
 
+    def evicted_with(self, key: str) -> str:
+        """The key of the highest group above that is evicted as a whole; else of the group."""
+        return self.trees.whole_above(key) if self.trees is not None else key
+
     def __len__(self) -> int:
         return len(self._groups)
 

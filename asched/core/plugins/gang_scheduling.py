@@ -14,7 +14,7 @@ Cost      two lookups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from asched import names
@@ -54,7 +54,10 @@ class GangScheduling(GangRule):
         )
 
     def extra_events(self) -> Sequence[Registration]:
-        hints = {Action.UPDATE: self._group_changed, Action.DELETE: self._group_left}
+        hints: dict[Action, Callable[[Pod, Any, Any], Hint]] = {
+            Action.UPDATE: self._group_changed,
+            Action.DELETE: self._group_left,
+        }
         return tuple(
             Registration(Trigger(kind.resource, action), hint, self.of_objects())
             for kind in (POD_GROUP, COMPOSITE_POD_GROUP)

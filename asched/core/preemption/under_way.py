@@ -8,12 +8,14 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Self
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import object_of
+from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.expecting import Expecting
-from asched.core.model.kinds import POD_GROUP
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
-from asched.core.model.workload import PodGroup
+from asched.core.model.workload import CompositePodGroup, PodGroup
 
 #: Preemptions under way before a sweep for those whose last victim has gone unnoticed.
 SWEEP_MIN: Final = 256
@@ -42,11 +44,12 @@ class Preemptor(NamedTuple):
 
     @classmethod
     def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> Self:
-        metadata = group.metadata
-        related = POD_GROUP.reference(metadata)
-        own = (_OF_GROUP + metadata.key, metadata.uid)
-        held = (own, *((pod.key, pod.uid) for pod in pods))
-        return cls("podgroup", metadata.uid, CLUSTER, None, group.priority, held, related)
+        metadata, is_tree = group.metadata, isinstance(group, CompositePodGroup)
+        kind, prefix = (COMPOSITE_POD_GROUP, COMPOSITE) if is_tree else (POD_GROUP, "")
+        own = (_OF_GROUP + prefix + metadata.key, metadata.uid)
+        held, name = (own, *((pod.key, pod.uid) for pod in pods)), kind.name.lower()
+        related = kind.reference(metadata)
+        return cls(name, metadata.uid, CLUSTER, None, group.priority, held, related)
 
 
 class UnderWay:
@@ -101,7 +104,10 @@ class UnderWay:
         if pod.spec.scheduling_group is None or not (self._busy or self._last):
             return False
         key = group_key(pod)
-        group: PodGroup | None = self._cluster.get(POD_GROUP, key)
+        tree = self._cluster.pod_groups.tree_of(key)
+        if tree is not None and not tree.fault:
+            key = tree.root.key
+        group: PodGroup | None = object_of(self._cluster, key)
         return group is not None and self._holds(_OF_GROUP + key, group.metadata.uid)
 
     def _holds(self, key: str, uid: str) -> bool:

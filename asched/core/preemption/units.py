@@ -1,4 +1,5 @@
-"""Units of eviction: one pod, or all placed pods of a group that is evicted as a whole.
+"""Units of eviction: one pod, or all placed pods of a group that is evicted as a whole; of a tree,
+below the highest such group.
 
 A unit of one pod has the pod's priority; a group whose disruptionMode is PodGroup has its own,
 whatever its pods have. Less important than the preemptor are units of lower priority, except pods
@@ -20,6 +21,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import object_of
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Effect
@@ -65,11 +67,11 @@ class Below:
     def whole(self) -> Generator[Effect, Answer, list[Whole]]:
         """Groups that are evicted as a whole, with their placed pods."""
         found: list[Whole] = []
-        groups = self._cluster.all(POD_GROUP)
-        for key in list(groups):
-            pods = len(self._cluster.pod_groups.get(key).placed)
+        groups = self._cluster.pod_groups
+        for key in dict.fromkeys(map(groups.evicted_with, self._cluster.all(POD_GROUP))):
+            pods = sum(len(groups.get(leaf).placed) for leaf in groups.leaves_below(key))
             yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
-            group = groups.get(key)  # it may be deleted meanwhile
+            group: PodGroup | None = object_of(self._cluster, key)  # it may be deleted meanwhile
             infos = [] if group is None else self._pods_of(key, group)
             if group is not None and infos:
                 found.append((group, infos))
@@ -79,7 +81,9 @@ class Below:
         """The placed pods of a group that is evicted as a whole; none for other groups."""
         if not group.goes_whole or group.priority >= self._limit:
             return []
-        placed = map(self._cluster.placed.__getitem__, self._cluster.pod_groups.get(key).placed)
+        groups = self._cluster.pod_groups
+        uids = [uid for leaf in groups.leaves_below(key) for uid in groups.get(leaf).placed]
+        placed = map(self._cluster.placed.__getitem__, uids)
         return sorted((i for i in placed if i.row >= 0), key=lambda i: (i.row, i.pod.uid))
 
     def single(self) -> Generator[Effect, Answer, list[Unit]]:
@@ -97,8 +101,8 @@ class Below:
 
     def has_any(self) -> bool:
         """Whether there is any such unit."""
-        groups = self._cluster.all(POD_GROUP).items()
-        if any(self._pods_of(key, group) for key, group in groups):
+        keys = set(map(self._cluster.pod_groups.evicted_with, self._cluster.all(POD_GROUP)))
+        if any(self._pods_of(key, object_of(self._cluster, key)) for key in keys):
             return True
         by_priority = self._cluster.singleton(PodsByPriority)
         by_priority.catch_up(in_one_go=True)
@@ -114,7 +118,8 @@ class Below:
             return True
         key = group_key(info.pod)
         if key not in self._groups:
-            self._groups[key] = self._cluster.get(POD_GROUP, key)
+            whole = self._cluster.pod_groups.evicted_with(key)
+            self._groups[key] = object_of(self._cluster, whole)
         group = self._groups[key]
         return key != self._own and (group is None or not group.goes_whole)
 

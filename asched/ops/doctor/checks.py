@@ -22,6 +22,7 @@ from asched.core.config.merge import UnusableProfileError, needed_plugins, resol
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, OLDEST_SERVER, VersionChoice, for_server, minor_of
 from asched.core.model.kinds import (
+    COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
@@ -70,6 +71,8 @@ class Examination(msgspec.Struct, frozen=True):
     is_serving: bool = True
     #: Whether pod groups are watched (GenericWorkload).
     tries_groups: bool = False
+    #: Whether CompositePodGroups are, too.
+    forms_trees: bool = False
     #: Whether the statuses of PodGroups and ElasticQuotas are written (--status-controllers).
     writes_statuses: bool = False
     #: Whether rules that put taints on devices are watched (DRADeviceTaintRules).
@@ -162,6 +165,7 @@ async def _check_access(
         election,
         is_serving=examination.is_serving,
         tries_groups=examination.tries_groups,
+        forms_trees=examination.forms_trees,
         writes_statuses=examination.writes_statuses,
         heeds_taint_rules=examination.heeds_taint_rules,
         keeps_nodes=any(
@@ -223,6 +227,8 @@ def _check_version(reply: Reply, kubernetes: VersionChoice) -> list[Finding]:
 
 def _kinds(examination: Examination) -> tuple[Kind, ...]:
     upstream: tuple[Kind, ...] = (POD_GROUP,) if examination.tries_groups else ()
+    if examination.forms_trees:
+        upstream = (*upstream, COMPOSITE_POD_GROUP)
     if examination.heeds_taint_rules:
         upstream = (*upstream, DEVICE_TAINT_RULE)
     profiles = examination.configuration.profiles

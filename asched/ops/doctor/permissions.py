@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from asched import names
 from asched.core.config.v1 import LeaderElection
 from asched.core.model.kinds import (
+    COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
     CSI_DRIVER,
     CSI_NODE,
@@ -169,10 +170,13 @@ def group_of(kind: Kind) -> str:
 
 
 #: To watch pod groups and to write their conditions.
-GROUP_RIGHTS: Final = (
-    Right("list", group_of(POD_GROUP), POD_GROUP.plural),
-    Right("watch", group_of(POD_GROUP), POD_GROUP.plural),
-    Right("patch", group_of(POD_GROUP), f"{POD_GROUP.plural}/status"),
+GROUP_RIGHTS, COMPOSITE_RIGHTS = (
+    (
+        Right("list", group_of(kind), kind.plural),
+        Right("watch", group_of(kind), kind.plural),
+        Right("patch", group_of(kind), f"{kind.plural}/status"),
+    )
+    for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
 )
 
 
@@ -228,6 +232,7 @@ def needed(
     *,
     is_serving: bool = True,
     tries_groups: bool = False,
+    forms_trees: bool = False,
     writes_statuses: bool = False,
     heeds_taint_rules: bool = False,
     keeps_nodes: bool = False,
@@ -236,6 +241,7 @@ def needed(
     """Every right for these plugins, each once, in the order of first use.
 
     `tries_groups`: whether pod groups are watched without a plugin (GenericWorkload);
+    `forms_trees`: whether CompositePodGroups are, too;
     `writes_statuses`: whether --status-controllers is given; `heeds_taint_rules`: whether
     DRADeviceTaintRules is on; `keeps_nodes`: whether CheckAndHold has keepNodes. `own` are the
     rights that users' plugins declare.
@@ -246,7 +252,7 @@ def needed(
         for verb in ("list", "watch"):
             found.setdefault(Right(verb, group_of(kind), kind.plural), READERS[kind])
     if tries_groups or names.GANG_SCHEDULING in enabled:
-        for right in GROUP_RIGHTS:
+        for right in (*GROUP_RIGHTS, *(COMPOSITE_RIGHTS if forms_trees else ())):
             found.setdefault(right, POD_GROUPS)
     for plugin, rights in FOLLOWS.items():
         for right in rights if plugin in enabled else ():

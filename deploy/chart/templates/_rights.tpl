@@ -139,10 +139,10 @@ numa:
     verbs: [list, watch]
 podGroups:
   - apiGroups: [scheduling.k8s.io]
-    resources: [podgroups]
+    resources: [podgroups, compositepodgroups]
     verbs: [list, watch]
   - apiGroups: [scheduling.k8s.io]
-    resources: [podgroups/status]
+    resources: [podgroups/status, compositepodgroups/status]
     verbs: [patch]
 statusControllers:
   - apiGroups: [scheduling.x-k8s.io]

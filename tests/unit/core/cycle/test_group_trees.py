@@ -6,7 +6,7 @@ import pytest
 
 from asched.core.cluster.facts import Done, Fact, Gone, Listed, Seen
 from asched.core.config.gates import GateError, default_gates, parse
-from asched.core.framework.effects import Bind, DeletePod, MarkVictim, Patch
+from asched.core.framework.effects import Bind, DeletePod, EmitEvent, MarkVictim, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, NODE, POD, POD_GROUP_V1
 from asched.core.model.workload import CompositePodGroup, PodGroup
@@ -58,6 +58,7 @@ class Stage:
         self.bound: set[str] = set()
         self._conditions: dict[str, dict[str, Any]] = {}
         self.evicted: list[str] = []
+        self.notes: list[str] = []
         self.go(Listed(POD_GROUP_V1, ()))
 
     def go(self, *facts: Fact, after_s: float = 0.0) -> "Stage":
@@ -72,6 +73,8 @@ class Stage:
                 self._conditions.setdefault(f"{condition['type']} {effect.name}", {}).update(
                     condition
                 )
+            if isinstance(effect, EmitEvent):
+                self.notes.append(effect.note)
             if isinstance(effect, DeletePod):
                 self.evicted.append(effect.pod.name)
             if isinstance(effect, (MarkVictim, DeletePod)):
@@ -225,3 +228,20 @@ def test_the_gate_and_the_version_decide() -> None:
     assert off.bound == {"a-0"}
     on = Stage(room(8)).go(a_leaf("a", 1, "missing"), *members("a", 1))
     assert not on.bound
+
+
+def test_a_tree_that_is_disrupted_as_one_is_evicted_as_one() -> None:
+    """One of two victims would do; the highest group with the mode `all` is above both leaves."""
+    stage = Stage(room(2), room(2, "n2"))
+    whole = {"disruptionMode": {"all": {}}}
+    stage.go(a_composite("top"), a_composite("low", 2, "top", **whole))
+    for leaf, node in (("v", "n1"), ("w", "n2")):
+        placed = [a_member(f"{leaf}-{i}", leaf).on(node).build() for i in range(2)]
+        stage.go(a_leaf(leaf, 1, "low", **whole), *(Seen(POD, pod) for pod in placed))
+    high = {"priority": 100}
+    stage.go(a_composite("root", 1, **high), a_leaf("a", 1, **high))
+    stage.go(Seen(POD, a_member("a-0", "a").priority(100).build()))
+    assert sorted(stage.evicted) == ["v-0", "v-1", "w-0", "w-1"]
+    notes = [note for note in stage.notes if note.startswith("Preempted by ")]
+    assert len(notes) == 4
+    assert all("Preempted by compositepodgroup uid-root" in note for note in notes)
