@@ -19,6 +19,7 @@ from asched.core.model.workload import PodGroup
 #: The policy of a pod without one.
 PREEMPTS: Final = "PreemptLowerPriority"
 ALL: Final = "all pods in a single pod group should have the same"
+ALL_GROUPS: Final = "all pod groups in a hierarchy should have the same"
 ALL_OF_TREE: Final = "all pods in a pod group hierarchy should have the same"
 
 
@@ -36,15 +37,20 @@ def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -
     known: PodGroup | None = cluster.get(POD_GROUP, group.key)
     if known is None:
         return ""
-    every = ALL
-    if group.tree is not None:
-        known, every = group.tree.root.group, ALL_OF_TREE
-        for node in group.tree.nodes:
-            wrong = _differs(known, node.group, heeds_policy=heeds_policy)
-            if wrong:
-                return f"all pod groups in a hierarchy should have the same {wrong}"
-    first = group.attempts[0].pod
+    every, first = ALL, group.attempts[0].pod
+    nodes = group.tree.nodes if group.tree is not None else ()
+    if nodes:
+        known, every = nodes[0].group, ALL_OF_TREE
     own = (known.spec.preemption_policy or PREEMPTS) if heeds_policy else ""
+    for node in nodes:
+        at, priority = node.group.metadata.name, node.group.priority
+        if priority != known.priority:
+            both = f"{priority} ({at}) and {known.priority} ({known.metadata.name})"
+            return f"{ALL_GROUPS} priority as the root pod group's priority, got {both}"
+        policy = node.group.spec.preemption_policy or PREEMPTS
+        if own and policy != own:
+            whose = "as the root pod group's preemption policy"
+            return f"{ALL_GROUPS} preemption policy {whose}, got {policy} ({at}) and {own}"
     for pod in _pods(cluster, group):
         name = pod.spec.scheduler_name
         if name != first.spec.scheduler_name:
@@ -65,18 +71,6 @@ def _pods(cluster: Cluster, group: GroupAttempt) -> Iterator[Pod]:
         yield attempt.pod
     for key in cluster.pod_groups.leaves_of(group.key):
         yield from cluster.pod_groups.get(key).placed.values()
-
-
-def _differs(root: PodGroup, group: PodGroup, *, heeds_policy: bool) -> str:
-    """What a group of a tree has that its root has not; empty if they agree."""
-    if group.priority != root.priority:
-        named = f"{group.priority} ({group.metadata.key}) and {root.priority} ({root.metadata.key})"
-        return f"priority as the root pod group's priority, got {named}"
-    policy, wanted = (each.spec.preemption_policy or PREEMPTS for each in (group, root))
-    if heeds_policy and policy != wanted:
-        both = f"{policy} and {wanted}"
-        return f"preemption policy as the root pod group's preemption policy, got {both}"
-    return ""
 
 
 def _policy(pod: Pod) -> str:

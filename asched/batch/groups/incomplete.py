@@ -164,9 +164,8 @@ def _conditions(context: SchedulerContext, key: str, why: str) -> Iterator[Effec
     tree = context.cluster.pod_groups.tree_of(key)
     if tree is None:
         return
-    leaves = tree.leaves
     about = [key]
-    if not leaves or leaves[0].key == key:
+    if key in (*tree.leaves, key)[:1]:
         about += [node.key for node in tree.nodes if not node.is_leaf][:COMPOSITES_AT_ONCE]
     outcome, now_s = GroupOutcome(Result.UNSCHEDULABLE, why), context.cluster.wall_clock_s
     for each in about:

@@ -70,6 +70,8 @@ def make_room_for_group(
     plugins = group.runner.profile.group_post_filters
     known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
     if group.tree is not None:
+        if group.tree.fault:
+            return
         known = group.tree.root.group
     if not plugins:
         outcome.message += f", {NO_PLUGIN}"

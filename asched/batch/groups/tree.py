@@ -13,13 +13,14 @@ Bounds  each leaf is tried once in each placement; pauses as in trial.py.
 Source  KEP-6012; kubernetes/kubernetes pkg/scheduler/schedule_one_podgroup.go
 """
 
+from collections import defaultdict
 from collections.abc import Generator, Sequence
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result, Tried
 from asched.batch.groups.trial import let_go, take_nominations, try_group
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.group_trees import GroupTree, TreeNode
-from asched.core.cycle.context import SchedulerContext
+from asched.core.cluster.group_trees import TreeNode
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import unschedulable
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, generate
@@ -34,8 +35,11 @@ def try_tree(
     """
     assert group.tree is not None
     outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
+    if group.tree.fault:
+        outcome.message += f", {group.tree.fault}"
+        return outcome
     take_nominations(context, group)
-    trial = _TreeTrial(context, group, group.tree, outcome, only_whether=only_whether)
+    trial = _TreeTrial(context, group, outcome, only_whether=only_whether)
     is_feasible = yield from trial.attempt(group.tree.root, None)
     if outcome.result is Result.ERROR:
         return outcome
@@ -54,36 +58,27 @@ class _TreeTrial:
         self,
         context: SchedulerContext,
         group: GroupAttempt,
-        tree: GroupTree,
         outcome: GroupOutcome,
         *,
         only_whether: bool,
     ) -> None:
-        self._context = context
-        self._group = group
-        self._outcome = outcome
+        self._context, self._group, self._outcome = context, group, outcome
         self._only_whether = only_whether
-        self._ready = tree.ready or frozenset()
-        pods_of = context.cluster.pod_groups
-        leaf_of = {uid: n.key for n in tree.leaves for uid in pods_of.get(n.key).unplaced}
-        self._attempts: dict[str, list[int]] = {}
-        for at, attempt in enumerate(group.attempts):
-            if (leaf := leaf_of.get(attempt.pod.uid)) is not None:
-                self._attempts.setdefault(leaf, []).append(at)
+        self._ready = (group.tree.ready if group.tree is not None else None) or frozenset()
+        self._attempts: defaultdict[str, list[Attempt]] = defaultdict(list)
+        for attempt in group.attempts:
+            self._attempts[attempt.queued.gang].append(attempt)
 
     def attempt(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
         """Try a node; whether it is feasible, and if so its places are held."""
         self._outcome.infeasible.pop(node.key, None)
         if node.key not in self._ready:
             lacking = "pods" if node.is_leaf else "groups with enough pods"
-            self._outcome.infeasible[node.key] = f"{lacking} are missing: {node.minimum} needed"
-            return False
+            return self._fail(node, f"{lacking} are missing: {node.minimum} needed")
         mark = len(self._outcome.tried)
         placements = self._placements(node, within)
         if isinstance(placements, Status):
-            is_error = not placements.is_rejection
-            self._fail(node, placements.message, is_error=is_error)
-            return False
+            return self._fail(node, placements.message, is_error=not placements.is_rejection)
         for rows in placements:
             del self._outcome.tried[mark:]
             does = self._leaf(node, rows) if node.is_leaf else self._composite(node, rows)
@@ -94,30 +89,28 @@ class _TreeTrial:
             yield from self._take_back(mark)
         return False
 
-    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> None:
+    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> bool:
+        """Note why a node is not feasible."""
         self._outcome.infeasible[node.key] = message
         if is_error:
             self._outcome.result, self._outcome.message = Result.ERROR, message
+        return False
 
     def _leaf(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
-        attempts = [self._group.attempts[at] for at in self._attempts.get(node.key, ())]
+        group, attempts = self._group, self._attempts[node.key]
         pods = self._context.cluster.pod_groups.get(node.key)
         if attempts:
-            of_leaf = GroupAttempt(
-                node.key, attempts, self._group.id, attempts[0].pod, self._group.started_s
-            )
-            of_leaf.nominated = self._group.nominated
+            of_leaf = GroupAttempt(node.key, attempts, group.id, attempts[0].pod, group.started_s)
+            of_leaf.nominated = group.nominated
             found = yield from try_group(
                 self._context, of_leaf, within, {}, only_whether=self._only_whether
             )
             self._outcome.tried += found.tried
             if found.result is Result.ERROR:
-                self._fail(node, found.message, is_error=True)
-                return False
+                return self._fail(node, found.message, is_error=True)
         if len(pods.placed) >= node.minimum:
             return True
-        self._fail(node, _cannot(node.minimum, len(pods.placed), 0))
-        return False
+        return self._fail(node, _cannot(node.minimum, len(pods.placed), 0))
 
     def _composite(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
         feasible, remaining = 0, len(node.children)
@@ -130,8 +123,7 @@ class _TreeTrial:
                 return False
         if feasible >= node.minimum:
             return True
-        self._fail(node, _cannot(node.minimum, feasible, remaining))
-        return False
+        return self._fail(node, _cannot(node.minimum, feasible, remaining))
 
     def _take_back(self, mark: int) -> Generator[Effect, Answer, None]:
         """Give back the places of the pods that were tried since then; their group failed."""

@@ -13,7 +13,7 @@ Source  KEP-6012; kubernetes/kubernetes pkg/scheduler/backend/cache (hierarchyWr
         framework/plugins/gangscheduling/hierarchy_tracker.go; GROUPS_MAX is our own
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -25,6 +25,8 @@ DEPTH_MAX: Final = 4
 GROUPS_MAX: Final = 1_000
 #: Prefix of the keys of CompositePodGroups: no name has a colon.
 COMPOSITE: Final = "composite:"
+_TOO_DEEP: Final = f"the tree of groups has more than {DEPTH_MAX} levels"
+_TOO_LARGE: Final = f"the tree of groups has more than {GROUPS_MAX} groups"
 
 
 class TreeNode(msgspec.Struct):
@@ -46,11 +48,11 @@ class TreeNode(msgspec.Struct):
         return max(gang.min_count if self.is_leaf else gang.min_group_count, 1)
 
     @property
-    def below(self) -> "Iterator[TreeNode]":
-        """The node and all nodes below it, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.below
+    def leaves(self) -> tuple[str, ...]:
+        """The keys of the leaves at or below the node, in the order of trials."""
+        if self.is_leaf:
+            return (self.key,)
+        return tuple([key for child in self.children for key in child.leaves])
 
 
 class GroupTree(msgspec.Struct):
@@ -70,8 +72,9 @@ class GroupTree(msgspec.Struct):
         return self.nodes[0]
 
     @property
-    def leaves(self) -> list[TreeNode]:
-        return [node for node in self.nodes if node.is_leaf]
+    def leaves(self) -> tuple[str, ...]:
+        """The keys of all leaves."""
+        return tuple([node.key for node in self.nodes if node.is_leaf])
 
 
 class GroupTrees:
@@ -86,10 +89,9 @@ class GroupTrees:
     def object_moved(self, key: str, group: PodGroup | None) -> None:
         """A PodGroup or CompositePodGroup was added, changed or deleted."""
         self._forget(key)
-        old = self._groups.pop(key, None)
-        parent = parent_of(old)
-        if parent and (children := self._children.get(parent)) is not None:
-            children.pop(key, None)
+        parent = parent_of(self._groups.pop(key, None))
+        if children := self._children.get(parent):
+            del children[key]
             if not children:
                 del self._children[parent]
         if group is not None and (parent_of(group) or isinstance(group, CompositePodGroup)):
@@ -103,12 +105,10 @@ class GroupTrees:
         if leaf not in self._groups:
             return
         tree = self._trees.get(self._chain(leaf)[-1])
-        if tree is None or tree.ready is None:
-            return
-        gang = self._groups[leaf].spec.scheduling_policy.gang
-        minimum = max(gang.min_count, 1) if gang is not None else 1
-        if (self._count(leaf) >= minimum) is not (leaf in tree.ready):
-            tree.ready = None
+        if tree is not None and tree.ready is not None:
+            has_pods = self._count(leaf) >= TreeNode(leaf, self._groups[leaf]).minimum
+            if has_pods is not (leaf in tree.ready):
+                tree.ready = None
 
     def of(self, key: str) -> GroupTree | None:
         """The tree of a group; None for a PodGroup without a parent."""
@@ -151,39 +151,30 @@ class GroupTrees:
 
     def _built(self, root: str) -> GroupTree:
         tree = GroupTree()
-        top = self._groups.get(root)
-        if top is None:
+        if root not in self._groups:
             name = root.rpartition("/")[2]
             tree.fault = f"waits for the CompositePodGroup {name}, which does not exist"
-        parents: dict[str, TreeNode] = {}
-        level, depth = [root], 1
-        while level:
-            if len(tree.nodes) + len(level) > GROUPS_MAX:
-                tree.fault = f"the tree of groups has more than {GROUPS_MAX} groups"
-                tree.is_invalid = True
-                break
-            if depth > DEPTH_MAX:
-                tree.fault, tree.is_invalid = _TOO_DEEP, True
-                break
-            below: list[str] = []
-            for key in level:
-                group = self._groups.get(key)
-                if group is not None:
-                    node = parents[key] = TreeNode(key, group)
-                    tree.nodes.append(node)
-                    if (parent := parents.get(parent_of(group))) is not None:
-                        parent.children.append(node)
-                below += self._children.get(key, ())
-                if len(below) > GROUPS_MAX:
-                    break
-            if len(below) <= GROUPS_MAX:
-                below.sort(key=self._age)
-            level, depth = below, depth + 1
-        workloads = {_workload(node.group) for node in tree.nodes} - {""}
+        self._grow(tree, root, 1)
+        workloads = {node.group.workload_name for node in tree.nodes} - {""}
         if not tree.is_invalid and len(workloads) > 1:
             tree.fault = f"its groups name several Workloads: {', '.join(sorted(workloads)[:3])}"
             tree.is_invalid = True
         return tree
+
+    def _grow(self, tree: GroupTree, key: str, level: int) -> list[TreeNode]:
+        """Add a group, unless it is missing, and the groups below it."""
+        group, below = self._groups.get(key), self._children.get(key, {})
+        if level > DEPTH_MAX or len(tree.nodes) + len(below) >= GROUPS_MAX:
+            tree.fault = _TOO_DEEP if level > DEPTH_MAX else _TOO_LARGE
+            tree.is_invalid = True
+            return []
+        nodes = [] if group is None else [TreeNode(key, group)]
+        tree.nodes += nodes
+        for child in sorted(below, key=self._age):
+            grown = [] if tree.is_invalid else self._grow(tree, child, level + 1)
+            for node in nodes:
+                node.children += grown
+        return nodes
 
     def _age(self, key: str) -> tuple[str, str]:
         return self._groups[key].metadata.creation_timestamp or "", key
@@ -201,15 +192,7 @@ class GroupTrees:
         tree.is_complete = not tree.fault and tree.root.key in ready
 
 
-_TOO_DEEP: Final = f"the tree of groups has more than {DEPTH_MAX} levels"
-
-
 def parent_of(group: PodGroup | None) -> str:
     """The key of a group's parent; empty without one."""
     name = group.spec.parent_composite_pod_group_name if group is not None else None
     return f"{COMPOSITE}{group.metadata.namespace}/{name}" if group is not None and name else ""
-
-
-def _workload(group: PodGroup) -> str:
-    reference = group.spec.workload_ref
-    return reference.workload_name if reference is not None else ""

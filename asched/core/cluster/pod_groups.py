@@ -168,7 +168,7 @@ class PodGroups:
     def leaves_of(self, key: str) -> tuple[str, ...]:
         """The groups with pods that are scheduled together with this group, in order."""
         tree = self.tree_of(key)
-        return (key,) if tree is None else tuple([node.key for node in tree.leaves])
+        return (key,) if tree is None else tree.leaves
 
     def get(self, key: str) -> GroupPods:
         """The pods of a group, empty for an unknown group."""
@@ -178,9 +178,7 @@ class PodGroups:
         """The groups with pods of a group: itself, unless it is a composite."""
         tree = self.tree_of(key) if key.startswith(COMPOSITE) else None
         nodes = tree.nodes if tree is not None else ()
-        node = next((node for node in nodes if node.key == key), None)
-        below = node.below if node is not None else ()
-        return tuple([n.key for n in below if n.is_leaf]) if tree is not None else (key,)
+        return next((node.leaves for node in nodes if node.key == key), (key,))
 
     def evicted_with(self, key: str) -> str:
         """The key of the highest group above that is evicted as a whole; else of the group."""

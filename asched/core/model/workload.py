@@ -173,6 +173,11 @@ class PodGroup(Record, frozen=True, gc=False):
         return self.spec.priority or 0
 
     @property
+    def workload_name(self) -> str:
+        """The Workload that it was made for; empty if it names none."""
+        return self.spec.workload_ref.workload_name if self.spec.workload_ref is not None else ""
+
+    @property
     def goes_whole(self) -> bool:
         """Whether its pods can only be evicted together."""
         mode = self.spec.disruption_mode

@@ -14,7 +14,7 @@ Cost      two lookups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from asched import names
@@ -54,14 +54,10 @@ class GangScheduling(GangRule):
         )
 
     def extra_events(self) -> Sequence[Registration]:
-        hints: dict[Action, Callable[[Pod, Any, Any], Hint]] = {
-            Action.UPDATE: self._group_changed,
-            Action.DELETE: self._group_left,
-        }
         return tuple(
-            Registration(Trigger(kind.resource, action), hint, self.of_objects())
+            Registration(Trigger(kind.resource, action), self._group_changed, self.of_objects())
             for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
-            for action, hint in hints.items()
+            for action in (Action.UPDATE, Action.DELETE)
         )
 
     def unknown_group(self, name: str) -> str:
@@ -80,26 +76,26 @@ class GangScheduling(GangRule):
         return PERMIT_TIMEOUT_S
 
     def _offered_by_object(self, old: PodGroup, new: PodGroup | None) -> tuple[str, ...]:
-        return self._cluster.pod_groups.leaves_of(_key(new) if new is not None else parent_of(old))
+        return self._cluster.pod_groups.leaves_of(_key(old, new))
 
     def _group_appeared(self, pod: Pod, _old: Any, new: PodGroup) -> Hint:
-        return Hint.QUEUE if self.is_with(pod, _key(new)) else Hint.SKIP
+        return Hint.QUEUE if self.is_with(pod, _key(new, new)) else Hint.SKIP
 
-    def _group_left(self, pod: Pod, old: PodGroup, _new: None) -> Hint:
-        """Queue if the tree of a deleted group was invalid because of it."""
-        is_with = self.is_with(pod, parent_of(old)) and self.has_all_pods(self.key_of(pod))
-        return Hint.QUEUE if is_with else Hint.SKIP
-
-    def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
-        """Queue if minCount or minGroupCount went down and enough pods exist."""
-        before, now = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
-        if before is None or now is None or not self.is_with(pod, _key(new)):
+    def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup | None) -> Hint:
+        """Queue if a minimum went down, or a tree lost a group, and enough pods exist."""
+        if not self.is_with(pod, _key(old, new)) or not self.has_all_pods(self.key_of(pod)):
             return Hint.SKIP
-        is_lower = now.min_count < before.min_count
-        is_lower |= now.min_group_count < before.min_group_count
-        return Hint.QUEUE if is_lower and self.has_all_pods(self.key_of(pod)) else Hint.SKIP
+        if new is None:
+            return Hint.QUEUE
+        before, now = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
+        if before is None or now is None:
+            return Hint.SKIP
+        is_lower = now.min_count < before.min_count or now.min_group_count < before.min_group_count
+        return Hint.QUEUE if is_lower else Hint.SKIP
 
 
-def _key(group: PodGroup) -> str:
-    key = group.metadata.key
-    return COMPOSITE + key if isinstance(group, CompositePodGroup) else key
+def _key(old: PodGroup, new: PodGroup | None) -> str:
+    """The key of a group; of a deleted one that of its parent, whose tree may be valid now."""
+    if new is None:
+        return parent_of(old)
+    return (COMPOSITE if isinstance(new, CompositePodGroup) else "") + new.metadata.key

@@ -166,6 +166,41 @@ async def test_jobs_are_groups_by_the_defaults_of_1_38(tmp_path):
     }
 
 
+async def test_trees_of_groups_through_the_api(tmp_path):
+    """Both kinds are watched, by the versions that the server has, and get their conditions."""
+    served = frozenset({"scheduling.k8s.io/v1alpha3"})
+    server = ApiServer(options=Options(minor="1.38", alpha=served))
+    gates = parse_gates(["CompositePodGroup=true"], "1.38").enabled
+    reference = {"workloadName": "w", "templateName": "t"}
+    async with a_process(tmp_path, elects=False, gates=gates, server=server) as process:
+        for name, version, kind, spec in (
+            ("root", "v1alpha3", "CompositePodGroup", {"gang": {"minGroupCount": 2}}),
+            ("crew", "v1", "PodGroup", {"gang": {"minCount": 1}}),
+            ("other", "v1", "PodGroup", {"basic": {}}),
+        ):
+            body = {"schedulingPolicy": spec, "workloadRef": reference}
+            if kind == "PodGroup":
+                body["parentCompositePodGroupName"] = "root"
+                other = a_gang_member(f"{name}-0")
+                other["spec"]["schedulingGroup"]["podGroupName"] = name
+                server.create("pods", other)
+            group = {"apiVersion": f"scheduling.k8s.io/{version}", "kind": kind, "spec": body}
+            server.create("", {**group, "metadata": {"name": name, "namespace": "default"}})
+        line = 'attempts_total{profile="asched",result="scheduled"} 1.0'
+        await process.until(
+            "/metrics", lambda _, text: f"scheduler_podgroup_schedule_{line}" in text
+        )
+        async with asyncio.timeout(HANG_S):
+            while not (  # noqa: ASYNC110
+                root := server.get("compositepodgroups", "default", "root")
+            ).get("status"):
+                await asyncio.sleep(0.02)
+
+    (condition,) = root["status"]["conditions"]
+    assert condition["type"] == "CompositePodGroupInitiallyScheduled"
+    assert (condition["status"], condition["reason"]) == ("True", "Scheduled")
+
+
 def group_conditions(server):
     """By Job: status and reason of the condition of its PodGroup."""
     return {

@@ -245,3 +245,15 @@ def test_a_tree_that_is_disrupted_as_one_is_evicted_as_one() -> None:
     notes = [note for note in stage.notes if note.startswith("Preempted by ")]
     assert len(notes) == 4
     assert all("Preempted by compositepodgroup uid-root" in note for note in notes)
+
+
+def test_a_tree_that_loses_its_root_waits_for_it() -> None:
+    """Its pods wait for room, and keep waiting until the root is there again."""
+    stage = Stage(room(1)).go(a_composite("root"), a_leaf("a", 2), *members("a", 2))
+    root = a_composite("root")
+    stage.go(Gone(COMPOSITE_POD_GROUP, root.obj)).go(Seen(NODE, room(2, "n2").build()), after_s=60)
+    for _ in range(3):
+        stage.go(after_s=400)
+    assert not stage.bound
+    stage.go(root, after_s=1)
+    assert stage.bound == {"a-0", "a-1"}
