@@ -38,7 +38,7 @@ def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -
     if known is None:
         return ""
     every, first = ALL, group.attempts[0].pod
-    nodes = group.tree.nodes if group.tree is not None else ()
+    nodes = list(group.tree.nodes.values()) if group.tree is not None else []
     if nodes:
         known, every = nodes[0].group, ALL_OF_TREE
     own = (known.spec.preemption_policy or PREEMPTS) if heeds_policy else ""

@@ -59,7 +59,7 @@ def condition_patches(
 ) -> Generator[Effect, Answer, None]:
     """The patches of the group's condition, or those of all groups of its tree."""
     cluster, message = context.cluster, outcome.condition_message
-    keys = [node.key for node in group.tree.nodes] if group.tree is not None else [group.key]
+    keys = list(group.tree.nodes) if group.tree is not None else [group.key]
     for key in keys:
         own = outcome
         if group.tree is not None:

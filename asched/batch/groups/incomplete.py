@@ -22,7 +22,7 @@ from asched.batch.groups.attempt import GroupOutcome, Result
 from asched.batch.groups.condition import condition_patch
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import kind_of, object_of
-from asched.core.cluster.group_trees import GroupTree
+from asched.core.cluster.group_trees import COMPOSITE, GroupTree
 from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import CLEARED, note, status_patch
@@ -149,11 +149,10 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
 
 def _lacking(tree: GroupTree) -> str:
     """Which minimum of a tree is not met, from the root down."""
-    ready = tree.ready or frozenset()
-    lacking = [node for node in tree.nodes if node.key not in ready][:NAMES_MAX]
+    lacking = [node for node in tree.nodes.values() if not node.is_ready][:NAMES_MAX]
     lines = [
         f"{'PodGroup' if node.is_leaf else 'CompositePodGroup'} {node.group.metadata.name} lacks"
-        f" some of {node.minimum} {'pods' if node.is_leaf else 'complete groups'}"
+        f" {node.minimum - node.count} of {node.minimum} {'pods' if node.is_leaf else 'groups'}"
         for node in lacking
     ]
     return note(f"the tree of groups is incomplete: {', '.join(lines)}")
@@ -166,7 +165,7 @@ def _conditions(context: SchedulerContext, key: str, why: str) -> Iterator[Effec
         return
     about = [key]
     if key in (*tree.leaves, key)[:1]:
-        about += [node.key for node in tree.nodes if not node.is_leaf][:COMPOSITES_AT_ONCE]
+        about += [k for k in tree.nodes if k.startswith(COMPOSITE)][:COMPOSITES_AT_ONCE]
     outcome, now_s = GroupOutcome(Result.UNSCHEDULABLE, why), context.cluster.wall_clock_s
     for each in about:
         patch = condition_patch(context.cluster, each, outcome, now_s, is_invalid=tree.is_invalid)

@@ -64,7 +64,6 @@ class _TreeTrial:
     ) -> None:
         self._context, self._group, self._outcome = context, group, outcome
         self._only_whether = only_whether
-        self._ready = (group.tree.ready if group.tree is not None else None) or frozenset()
         self._attempts: defaultdict[str, list[Attempt]] = defaultdict(list)
         for attempt in group.attempts:
             self._attempts[attempt.queued.gang].append(attempt)
@@ -72,9 +71,9 @@ class _TreeTrial:
     def attempt(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
         """Try a node; whether it is feasible, and if so its places are held."""
         self._outcome.infeasible.pop(node.key, None)
-        if node.key not in self._ready:
-            lacking = "pods" if node.is_leaf else "groups with enough pods"
-            return self._fail(node, f"{lacking} are missing: {node.minimum} needed")
+        if not node.is_ready:
+            what = "pods" if node.is_leaf else "groups with enough pods"
+            return self._fail(node, f"{node.count} of {node.minimum} {what} exist")
         mark = len(self._outcome.tried)
         placements = self._placements(node, within)
         if isinstance(placements, Status):

@@ -7,8 +7,8 @@ children; one each with a basic policy. Children are tried by age, then by name.
 A tree with a fault is not scheduled: a parent is missing, the parents form a cycle, there are more
 than DEPTH_MAX levels or GROUPS_MAX groups, or the groups name several Workloads.
 
-Bounds  DEPTH_MAX steps to find a root; a tree is built anew, in GROUPS_MAX steps, when it is needed
-        after a change of its objects; pods change it in one step, unless a leaf gets its minimum.
+Bounds  DEPTH_MAX steps to find a root, and to count a pod; a tree is built anew, in GROUPS_MAX
+        steps, when it is needed after a change of its objects.
 Source  KEP-6012; kubernetes/kubernetes pkg/scheduler/backend/cache (hierarchyWrapper),
         framework/plugins/gangscheduling/hierarchy_tracker.go; GROUPS_MAX is our own
 """
@@ -30,22 +30,23 @@ _TOO_LARGE: Final = f"the tree of groups has more than {GROUPS_MAX} groups"
 
 
 class TreeNode(msgspec.Struct):
-    """A group of a tree; `minimum` counts pods of a leaf, and children of a composite."""
+    """A group of a tree. `minimum` is of pods for a leaf, and of children for a composite; `count`
+    are the pods there are, and the children that have their minimum.
+    """
 
     key: str
     group: PodGroup
+    minimum: int = 1
     children: "list[TreeNode]" = msgspec.field(default_factory=list)
+    count: int = 0
 
     @property
     def is_leaf(self) -> bool:
         return not self.key.startswith(COMPOSITE)
 
     @property
-    def minimum(self) -> int:
-        gang = self.group.spec.scheduling_policy.gang
-        if gang is None:
-            return 1
-        return max(gang.min_count if self.is_leaf else gang.min_group_count, 1)
+    def is_ready(self) -> bool:
+        return self.count >= self.minimum
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -56,25 +57,26 @@ class TreeNode(msgspec.Struct):
 
 
 class GroupTree(msgspec.Struct):
-    """`nodes`: parents first. `fault`: why the tree is not scheduled, and may lack its root;
+    """`nodes`: by key, parents first. `fault`: why the tree is not scheduled; nodes may be missing;
     `is_invalid`: objects must be changed for that, while a missing parent may still come.
     """
 
-    nodes: list[TreeNode] = msgspec.field(default_factory=list)
+    nodes: dict[str, TreeNode] = msgspec.field(default_factory=dict)
     fault: str = ""
     is_invalid: bool = False
-    #: leaves with enough pods, and whether the root has enough children; None: not yet known
-    ready: frozenset[str] | None = None
-    is_complete: bool = False
 
     @property
     def root(self) -> TreeNode:
-        return self.nodes[0]
+        return next(iter(self.nodes.values()))
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.fault and self.root.is_ready
 
     @property
     def leaves(self) -> tuple[str, ...]:
         """The keys of all leaves."""
-        return tuple([node.key for node in self.nodes if node.is_leaf])
+        return tuple([node.key for node in self.nodes.values() if node.is_leaf])
 
 
 class GroupTrees:
@@ -102,13 +104,16 @@ class GroupTrees:
 
     def pods_moved(self, leaf: str) -> None:
         """A pod of a group was added or deleted."""
-        if leaf not in self._groups:
-            return
-        tree = self._trees.get(self._chain(leaf)[-1])
-        if tree is not None and tree.ready is not None:
-            has_pods = self._count(leaf) >= TreeNode(leaf, self._groups[leaf]).minimum
-            if has_pods is not (leaf in tree.ready):
-                tree.ready = None
+        tree = self._trees.get(self._chain(leaf)[-1]) if leaf in self._groups else None
+        node = tree.nodes.get(leaf) if tree is not None else None
+        count = self._count(leaf)
+        while tree is not None and node is not None:
+            was_ready, node.count = node.is_ready, count
+            if node.is_ready is was_ready:
+                return
+            change = 1 if node.is_ready else -1
+            node = tree.nodes.get(parent_of(node.group))
+            count = node.count + change if node is not None else 0
 
     def of(self, key: str) -> GroupTree | None:
         """The tree of a group; None for a PodGroup without a parent."""
@@ -118,15 +123,13 @@ class GroupTrees:
         if len(chain) > DEPTH_MAX + 1:
             is_cycle = len(set(chain)) < len(chain)
             fault = "the parents of its groups form a cycle" if is_cycle else _TOO_DEEP
-            known = [each for each in dict.fromkeys(chain[::-1]) if each in self._groups]
-            nodes = [TreeNode(each, self._groups[each]) for each in known]
-            return GroupTree(nodes, fault, is_invalid=True, ready=frozenset())
+            known = {each: self._groups[each] for each in chain[::-1] if each in self._groups}
+            nodes = {each: TreeNode(each, group) for each, group in known.items()}
+            return GroupTree(nodes, fault, is_invalid=True)
         root = chain[-1]
         tree = self._trees.get(root)
         if tree is None:
             tree = self._trees[root] = self._built(root)
-        if tree.ready is None:
-            self._note_ready(tree)
         return tree
 
     def whole_above(self, key: str) -> str:
@@ -155,7 +158,7 @@ class GroupTrees:
             name = root.rpartition("/")[2]
             tree.fault = f"waits for the CompositePodGroup {name}, which does not exist"
         self._grow(tree, root, 1)
-        workloads = {node.group.workload_name for node in tree.nodes} - {""}
+        workloads = {node.group.workload_name for node in tree.nodes.values()} - {""}
         if not tree.is_invalid and len(workloads) > 1:
             tree.fault = f"its groups name several Workloads: {', '.join(sorted(workloads)[:3])}"
             tree.is_invalid = True
@@ -168,28 +171,25 @@ class GroupTrees:
             tree.fault = _TOO_DEEP if level > DEPTH_MAX else _TOO_LARGE
             tree.is_invalid = True
             return []
-        nodes = [] if group is None else [TreeNode(key, group)]
-        tree.nodes += nodes
+        nodes = [] if group is None else [TreeNode(key, group, _minimum(group))]
+        tree.nodes |= {node.key: node for node in nodes}
         for child in sorted(below, key=self._age):
             grown = [] if tree.is_invalid else self._grow(tree, child, level + 1)
             for node in nodes:
                 node.children += grown
+        for node in nodes:
+            ready = sum(child.is_ready for child in node.children)
+            node.count = self._count(key) if node.is_leaf else ready
         return nodes
 
     def _age(self, key: str) -> tuple[str, str]:
         return self._groups[key].metadata.creation_timestamp or "", key
 
-    def _note_ready(self, tree: GroupTree) -> None:
-        ready = set[str]()
-        for node in reversed(tree.nodes):  # children before parents
-            if node.is_leaf:
-                count = self._count(node.key)
-            else:
-                count = sum(child.key in ready for child in node.children)
-            if count >= node.minimum:
-                ready.add(node.key)
-        tree.ready = frozenset(ready)
-        tree.is_complete = not tree.fault and tree.root.key in ready
+
+def _minimum(group: PodGroup) -> int:
+    gang = group.spec.scheduling_policy.gang
+    is_composite = isinstance(group, CompositePodGroup)
+    return max(gang.min_group_count if is_composite else gang.min_count, 1) if gang else 1
 
 
 def parent_of(group: PodGroup | None) -> str:

@@ -177,8 +177,8 @@ class PodGroups:
     def leaves_below(self, key: str) -> tuple[str, ...]:
         """The groups with pods of a group: itself, unless it is a composite."""
         tree = self.tree_of(key) if key.startswith(COMPOSITE) else None
-        nodes = tree.nodes if tree is not None else ()
-        return next((node.leaves for node in nodes if node.key == key), (key,))
+        node = tree.nodes.get(key) if tree is not None else None
+        return node.leaves if node is not None else (key,)
 
     def evicted_with(self, key: str) -> str:
         """The key of the highest group above that is evicted as a whole; else of the group."""

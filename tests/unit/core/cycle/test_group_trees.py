@@ -1,5 +1,7 @@
 """Trees of pod groups: CompositePodGroups above PodGroups."""
 
+from collections.abc import Collection, Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -257,3 +259,51 @@ def test_a_tree_that_loses_its_root_waits_for_it() -> None:
     assert not stage.bound
     stage.go(root, after_s=1)
     assert stage.bound == {"a-0", "a-1"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_trees_keep_their_minimums_and_start_if_there_is_room(seed: int) -> None:
+    """Objects come in any order. Of nothing that runs a minimum is missing; with room for all pods
+    those run whose groups are complete up to the root.
+    """
+    rng = Random(seed)
+    cpus = rng.randint(2, 14)
+    parents, minimums, pods = {"root": ""}, {"root": rng.randint(0, 3)}, dict[str, str]()
+    depth = {"root": 1}
+    for name in [f"c{i}" for i in range(rng.randint(0, 3))]:
+        parent = rng.choice([other for other in depth if depth[other] < 3])
+        parents[name], depth[name], minimums[name] = parent, depth[parent] + 1, rng.randint(0, 2)
+    facts: list[Fact] = [a_composite(name, minimums[name], parents[name]) for name in depth]
+    for leaf in [f"l{i}" for i in range(rng.randint(1, 5))]:
+        parents[leaf], minimums[leaf] = rng.choice(list(depth)), rng.randint(0, 3)
+        facts.append(a_leaf(leaf, minimums[leaf], parents[leaf]))
+        members_of = members(leaf, rng.randint(0, 4))
+        pods |= {fact.obj.metadata.name: leaf for fact in members_of}
+        facts += members_of
+    rng.shuffle(facts)
+    stage = Stage(room(cpus // 2), room(cpus - cpus // 2, "n2"))
+    for fact in facts:
+        stage.go(fact)
+    for _ in range(10):
+        stage.go(after_s=70)
+
+    def has_minimum(name: str, counted: Collection[str]) -> bool:
+        children = [child for child, parent in parents.items() if parent == name]
+        count = sum(has_minimum(child, counted) for child in children)
+        if name not in depth:
+            count = sum(pods[pod] == name for pod in counted)
+        return count >= max(minimums[name], 1)
+
+    def upwards(name: str) -> Iterator[str]:
+        while name:
+            yield name
+            name = parents[name]
+
+    assert all(has_minimum(g, stage.bound) for pod in stage.bound for g in upwards(pods[pod]))
+    assert len(stage.play.parts.cluster.placed) == len(stage.bound)
+    complete = {
+        pod for pod, leaf in pods.items() if all(has_minimum(g, pods) for g in upwards(leaf))
+    }
+    assert stage.bound <= complete
+    if len(complete) <= cpus:
+        assert stage.bound == complete
