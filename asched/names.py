@@ -36,6 +36,7 @@ COSCHEDULING: Final = "Coscheduling"  # of scheduler-plugins; in no default prof
 CAPACITY_SCHEDULING: Final = "CapacityScheduling"  # of scheduler-plugins; in no default profile
 CHECK_AND_HOLD: Final = "CheckAndHold"  # our own; in no default profile
 BACKFILL: Final = "Backfill"  # our own; in no default profile
+GROUP_SCALE_UP: Final = "GroupScaleUp"  # our own; in no default profile
 
 #: The pseudo plugin to which rejections of pods beyond a limit (`core/model/pod_limits.py`) are
 #: attributed.

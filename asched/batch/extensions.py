@@ -10,9 +10,10 @@ from asched.batch.groups.cycle import schedule_group
 from asched.batch.groups.dry_run import GangDryRuns
 from asched.batch.provisioning import book, consuming, cycle, kept_nodes
 from asched.batch.resizes import DeferredResizes
+from asched.batch.scale_up import cycle as scale_ups
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
-from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
+from asched.core.config.args import BackfillArgs, CheckAndHoldArgs, GroupScaleUpArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, SchedulingUnit, Steps, Work
 from asched.core.framework.attempt import Rejection
@@ -131,10 +132,29 @@ class HeldPlaces(Extension):
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
 
+class NewNodes(Extension):
+    """GroupScaleUp: nodes are requested for gangs that do not fit."""
+
+    name = "scale-ups"
+
+    def is_used(self) -> bool:
+        return bool(self.context.args_by_profile(GroupScaleUpArgs))
+
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+        return scale_ups.request_nodes(self.context, attempts)
+
+    def begin_turn(self) -> Iterator[Work]:
+        return scale_ups.due(self.context)
+
+    def next_deadline_s(self) -> float | None:
+        return scale_ups.next_s(self.context.cluster)
+
+
 EXTENSIONS: tuple[type[Extension], ...] = (
     GroupUnits,
     QuotaWarnings,
     PromisedStarts,
     HeldPlaces,
     DeferredResizes,
+    NewNodes,
 )

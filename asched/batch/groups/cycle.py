@@ -35,6 +35,7 @@ from asched.batch.groups.trial import (
     seen,
     try_group,
 )
+from asched.batch.scale_up.ledger import ScaleUps
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import gang_of
 from asched.core.cycle.binding import Binding, end_failed
@@ -116,7 +117,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     elif group.tree is not None:
         outcome = yield from try_tree(context, group)
         minimum = outcome.minimum
-    elif _tries_placements(context, group):
+    elif tries_placements(context, group):
         outcome = yield from try_placements(context, group)
     else:
         outcome = yield from try_group(context, group)
@@ -135,7 +136,9 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
         start = yield from _start_text(context, group, outcome)
         reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
-        if names.REASON_NEW_NODES_DO_NOT_HELP in reasons:  # that pod keeps out the whole group
+        is_requested = group.key in context.cluster.singleton(ScaleUps).by_group
+        # One pod keeps out the whole group; or autoscalers would add nodes for single pods, too.
+        if is_requested or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
             reason = names.REASON_NEW_NODES_DO_NOT_HELP
     else:
         if outcome.infeasible:
@@ -339,7 +342,7 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
     return own
 
 
-def _tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
+def tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
     """Whether the group is tried in placements, by the feature gate or a plugin for all groups."""
     if context.gangs.tries_placements and not group.is_coscheduled:
         return True

@@ -107,7 +107,7 @@ def try_group(
         if budget.left <= 0:
             yield Pause()
         budget.note(TRY_STEPS)
-        tried = yield from _try_pod(context, group, attempt, within, plan)
+        tried = yield from try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
         needed -= tried.decision is not None
@@ -125,7 +125,7 @@ def try_group(
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
                 yield from pause_if_due(context, TRY_STEPS)
-                again = yield from _try_pod(context, group, before.attempt, within, plan)
+                again = yield from try_pod(context, group, before.attempt, within, plan)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
                     return outcome
@@ -149,7 +149,7 @@ def try_plan(
     for index, before in enumerate(outcome.tried):
         if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
             yield from pause_if_due(context, TRY_STEPS)
-            again = yield from _try_pod(context, group, before.attempt, within, {})
+            again = yield from try_pod(context, group, before.attempt, within, {})
             outcome.tried[index] = again
             if not _count(outcome, again):
                 break
@@ -202,7 +202,7 @@ def _may_profit(tried: Tried) -> bool:
     return any(getattr(plugins.get(name), "reads_counts", False) for name in failure.rejectors)
 
 
-def _try_pod(
+def try_pod(
     context: SchedulerContext,
     group: GroupAttempt,
     attempt: Attempt,

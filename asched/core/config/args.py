@@ -37,6 +37,8 @@ HOLD_S_MAX: Final = 86_400
 #: Each reservation costs one pass over its nodes for every attempt that it affects.
 RESERVATIONS_MAX: Final = 64
 HORIZON_S_MAX: Final = 31 * 86_400
+NEW_NODES_MAX: Final = 1_000
+SHAPES_MAX: Final = 16
 SHAPE_SCORE_MAX: Final = 10
 _PERCENT: Final = ValueRange(0, PERCENT_MAX)
 _SHARE: Final = ValueRange(1, PERCENT_MAX)
@@ -240,6 +242,38 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
     ] = 600 * NS_PER_SECOND
 
 
+class ShapeTaint(ConfigRecord, frozen=True):
+    """A taint of the nodes of a shape."""
+
+    key: str = ""
+    value: Annotated[str, FieldMark.OMIT_EMPTY] = ""
+    effect: str = ""
+
+
+class NodeShape(ConfigRecord, frozen=True):
+    """The nodes of an autoscaler's node group: what pods find on a new one, and how many more there
+    may be.
+    """
+
+    name: str = ""
+    labels: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
+    taints: tuple[ShapeTaint, ...] = ()
+    allocatable: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
+    max_nodes: Annotated[Int32, ValueRange(1, NEW_NODES_MAX)] = 100
+
+
+class GroupScaleUpArgs(PluginArgs, frozen=True):
+    """Our own: the shapes of node that an autoscaler can add, in the order of preference; how long
+    a request for new nodes stays open, and after which time another one is made for the same gang;
+    how many requests a namespace may have open.
+    """
+
+    node_shapes: tuple[NodeShape, ...] = ()
+    time_limit_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 900
+    backoff_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 1800
+    max_requests_per_namespace: Annotated[Int32, ValueRange(1, PERCENT_MAX)] = 4
+
+
 class InterPodAffinityArgs(PluginArgs, frozen=True):
     """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
 
@@ -299,6 +333,7 @@ BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
         CoschedulingArgs(0, 0, 0),
         DefaultPreemptionArgs(0, 0),
         DynamicResourcesArgs(None, None),
+        GroupScaleUpArgs(),
         InterPodAffinityArgs(0),
         NodeAffinityArgs(),
         NodeResourcesBalancedAllocationArgs(()),

@@ -27,6 +27,8 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.text import internal, shown
+from asched.core.model.quantity import QuantityError, parse
+from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 
 RESOURCE_WEIGHT_MAX: Final = 100
 STRATEGIES: Final = (
@@ -41,6 +43,8 @@ FIELD_OPERATORS: Final = ("In", "NotIn")
 #: Name of a ProvisioningClass, as the API accepts it (without upper case).
 CLASS_NAME: Final = re.compile(names.SUBDOMAIN_PATTERN)
 CLASS_NAME_MAX: Final = 253
+TAINT_EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+NO_SHAPES: Final = "name the shapes of node that the autoscaler can add"
 _INT64: Final = range(-(2**63), 2**63)
 
 Gates = Mapping[str, bool]
@@ -106,6 +110,51 @@ def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> 
     if not CLASS_NAME.fullmatch(name) or len(name) > CLASS_NAME_MAX:
         faults.append(invalid((*path, "provisioningClassName"), name, "must be a DNS subdomain"))
     return faults + ranges(args, path)
+
+
+def group_scale_up(args: plugin_args.GroupScaleUpArgs, path: Path, _: Gates) -> list[Problem]:
+    faults, shapes = ranges(args, path), (*path, "nodeShapes")
+    if not args.node_shapes:
+        return [*faults, required(shapes, NO_SHAPES)]
+    if len(args.node_shapes) > plugin_args.SHAPES_MAX:
+        text = f"must have at most {plugin_args.SHAPES_MAX} items"
+        faults.append(invalid(shapes, len(args.node_shapes), text))
+    seen: set[str] = set()
+    for i, shape in enumerate(args.node_shapes):
+        item_path = (*shapes, i)
+        if shape.name in seen:
+            faults.append(duplicate((*item_path, "name"), shape.name))
+        seen.add(shape.name)
+        faults += _node_shape(shape, item_path)
+    return faults
+
+
+def _node_shape(shape: plugin_args.NodeShape, path: Path) -> list[Problem]:
+    faults = ranges(shape, path)
+    if not shape.name:
+        faults.append(required((*path, "name"), "can not be empty"))
+    elif wrong := qualified.label_value_faults(shape.name):
+        faults.append(invalid((*path, "name"), shape.name, "; ".join(wrong)))
+    for key, value in (shape.labels or {}).items():
+        faults += qualified_name(key, (*path, "labels", Key(key)))
+        if wrong := qualified.label_value_faults(value):
+            faults.append(invalid((*path, "labels", Key(key)), value, "; ".join(wrong)))
+    for i, taint in enumerate(shape.taints):
+        item_path = (*path, "taints", i)
+        faults += qualified_name(taint.key, (*item_path, "key"))
+        if taint.effect not in TAINT_EFFECTS:
+            faults.append(not_supported((*item_path, "effect"), taint.effect, TAINT_EFFECTS))
+    if not shape.allocatable:
+        faults.append(required((*path, "allocatable"), "name the resources of such a node"))
+    for key, value in (shape.allocatable or {}).items():
+        item_path = (*path, "allocatable", Key(key))
+        faults += qualified_name(key, item_path)
+        try:
+            if parse(value) < 0:
+                faults.append(invalid(item_path, value, "must not be negative"))
+        except QuantityError as error:
+            faults.append(invalid(item_path, value, str(error)))
+    return faults
 
 
 def pod_topology_spread(
@@ -279,6 +328,7 @@ CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DEFAULT_PREEMPTION: default_preemption,
     names.BACKFILL: backfill,
     names.CHECK_AND_HOLD: check_and_hold,
+    names.GROUP_SCALE_UP: group_scale_up,
     names.NODE_AFFINITY: node_affinity,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: balanced_allocation,
     names.POD_TOPOLOGY_SPREAD: pod_topology_spread,

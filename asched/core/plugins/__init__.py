@@ -47,6 +47,7 @@ PLUGINS: Final[dict[str, str]] = {
     "Backfill": "asched.batch.backfill.plugin",
     "CapacityScheduling": "capacity.plugin",
     "CheckAndHold": "asched.batch.provisioning.plugin",
+    "GroupScaleUp": "asched.batch.scale_up.plugin",
     "GangScheduling": "gang_scheduling",
     "TopologyPlacementGenerator": "topology_placement_generator",
     "PodGroupPodsCount": "pod_group_pods_count",

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from asched.core.config.defaults import default_configuration
 from asched.core.config.in_tree import KnownPlugins
+from asched.core.config.merge import needed_plugins
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.kube.errors import ClientError
+from asched.names import GROUP_SCALE_UP
 from asched.ops.autoscalers import CLUSTER_AUTOSCALER, KARPENTER, exported
 from asched.ops.doctor.notes import Finding, JsonObject, State, unreadable
 from asched.ops.doctor.reader import ClusterReader
@@ -20,6 +22,7 @@ from asched.ops.doctor.reader import ClusterReader
 CHECK: Final = "autoscaler"
 ALLOWED: Final = "allowed-scheduler-names"
 BYPASSED: Final = "bypassed-scheduler-names"
+SERVES_REQUESTS: Final = "enable-provisioning-requests"
 #: Where each takes what `asched config export` prints.
 CONFIG_FLAGS: Final = {CLUSTER_AUTOSCALER: "scheduler-config-file", KARPENTER: "scheduler-config"}
 KARPENTER_VARIABLE: Final = "SCHEDULER_CONFIG"
@@ -91,6 +94,12 @@ def _wrong(
         text = f"{where}: --{BYPASSED} has {', '.join(bypassed)}: it adds nodes for pods that have"
         cure = "take the name out; asched writes the condition that it waits for"
         yield Finding(CHECK, State.WARNING, f"{text} not been tried yet", cure)
+    asks = any(GROUP_SCALE_UP in needed_plugins(profile) for profile in configuration.profiles)
+    if asks and "true" not in given.get(SERVES_REQUESTS, ()):
+        without = f"without --{SERVES_REQUESTS} " if autoscaler == CLUSTER_AUTOSCALER else ""
+        text = f"{where}: {without}it serves no request of GroupScaleUp"
+        cure = f"set --{SERVES_REQUESTS} of cluster-autoscaler, or remove GroupScaleUp"
+        yield Finding(CHECK, State.WARNING, f"{text}; gangs wait until its time limit", cure)
     flag = CONFIG_FLAGS[autoscaler]
     if flag not in given and _decides(autoscaler, configuration, known) != _decides(
         autoscaler, default_configuration(), known

@@ -58,6 +58,7 @@ OF_PLUGINS: Final = {
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
     names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),
+    names.GROUP_SCALE_UP: (PROVISIONING_REQUEST,),
 }
 
 
@@ -320,10 +321,10 @@ def _missing_kind(kind: Kind) -> Finding:
         )
         return Finding("kinds", State.WARNING, f"{text}; no namespace has a quota", cure)
     if kind is PROVISIONING_REQUEST:
-        text = f"{text}; no slots are reserved for Kueue"
+        text = f"{text}; no slots are reserved for Kueue, no nodes requested for gangs"
         cure = (
             "install the CRD of cluster-autoscaler (docs/batch.md names the command), or remove"
-            " CheckAndHold from the profile"
+            " CheckAndHold and GroupScaleUp from the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
     cure = f"upgrade the cluster if {READERS[kind]} needs them; otherwise nothing to do"

@@ -88,6 +88,7 @@ COMPONENTS: Final = {
     names.CHECK_AND_HOLD: "check-and-hold",
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
     names.BACKFILL: "backfill",
+    names.GROUP_SCALE_UP: "group-scale-up",
 }
 #: The same for plugins of `asched.hardware`, which declare their rights.
 HARDWARE_COMPONENTS: Final = {
@@ -149,6 +150,12 @@ WRITES: Final[dict[str, tuple[Right, ...]]] = {
         # Since 1.36 changing an allocation also needs this one.
         Right("patch", _RESOURCE, "resourceclaims/binding"),
     ),
+    names.GROUP_SCALE_UP: (
+        Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
+        Right("delete", "autoscaling.x-k8s.io", "provisioningrequests"),
+        Right("create", "", "podtemplates"),
+        Right("delete", "", "podtemplates"),
+    ),
 }
 #: Delegated authentication and authorisation, and the cluster's client CA.
 DELEGATION: Final = (
@@ -208,6 +215,7 @@ FOLLOWS: Final = {
     names.BACKFILL: JOB_RIGHTS,
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
+    names.GROUP_SCALE_UP: REQUEST_RIGHTS[:2],
     names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,
 }
 #: Writes of the status controllers (--status-controllers), by the plugin whose objects they are.

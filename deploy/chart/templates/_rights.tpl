@@ -114,6 +114,13 @@ gpuNodeLocks:
   - apiGroups: [""]
     resources: [nodes]
     verbs: [patch]
+groupScaleUp:
+  - apiGroups: [autoscaling.x-k8s.io]
+    resources: [provisioningrequests]
+    verbs: [list, watch, create, delete]
+  - apiGroups: [""]
+    resources: [podtemplates]
+    verbs: [create, delete]
 heldNodes:
   - apiGroups: [""]
     resources: [nodes]

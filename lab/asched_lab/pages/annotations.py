@@ -91,6 +91,27 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "Which of the two asched has set, and removes",
     ),
     Marker(
+        "asched.dev/group-scale-up",
+        "label of a ProvisioningRequest or PodTemplate",
+        f"{_READ}, {_WRITTEN}",
+        "GroupScaleUp",
+        "asched made the object, and deletes it",
+    ),
+    Marker(
+        "asched.dev/scheduler-name",
+        "annotation of a ProvisioningRequest",
+        f"{_READ}, {_WRITTEN}",
+        "GroupScaleUp",
+        "The profile that made it",
+    ),
+    Marker(
+        "asched.dev/new-nodes",
+        "annotation of a ProvisioningRequest",
+        f"{_READ}, {_WRITTEN}",
+        "GroupScaleUp",
+        "How many nodes of which shape its gang lacks",
+    ),
+    Marker(
         "scheduling.x-k8s.io/pod-group",
         "label of a pod",
         _READ,

@@ -96,6 +96,13 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     ),
     "DynamicResources.filterTimeout": "Bound of the search for devices, as steps of work",
     "DynamicResources.bindingTimeout": "Time to wait for binding conditions of devices",
+    "GroupScaleUp.nodeShapes": (
+        "The kinds of node that the autoscaler can add, preferred ones first"
+        " ([Autoscalers](autoscalers.md))"
+    ),
+    "GroupScaleUp.timeLimitSeconds": "How long a request for new nodes stays open",
+    "GroupScaleUp.backoffSeconds": "Time until another request for the same gang",
+    "GroupScaleUp.maxRequestsPerNamespace": "Open requests of a namespace",
     "InterPodAffinity.hardPodAffinityWeight": (
         "Score for nodes whose pods require affinity to the pod, 0 to 100"
     ),
@@ -143,6 +150,7 @@ PLUGIN_TEXTS: Final[Mapping[str, str]] = {
     "Backfill": "Promise waiting gangs a start, and let smaller pods go ahead meanwhile",
     "CapacityScheduling": "Guarantee namespaces a minimum by ElasticQuotas and lend the rest",
     "CheckAndHold": "Answer ProvisioningRequests and reserve their places",
+    "GroupScaleUp": "Request new nodes for all pods of a gang at once",
     "GangScheduling": "Start the pods of a `scheduling.k8s.io` PodGroup together",
     "TopologyPlacementGenerator": "Keep a pod group within one topology domain",
     "PodGroupPodsCount": "Prefer placements that take more pods of a group",

@@ -13,6 +13,7 @@ NOT_BY_DEFAULT = (
     names.BACKFILL,
     names.COSCHEDULING,
     names.CHECK_AND_HOLD,
+    names.GROUP_SCALE_UP,
     names.CAPACITY_SCHEDULING,
 )
 

@@ -266,6 +266,27 @@ async def test_flags_of_an_autoscaler(
 
 
 @pytest.mark.parametrize(
+    ("image", "args", "is_served"),
+    [
+        (CA, (), False),
+        (CA, ("--enable-provisioning-requests",), True),
+        (CA, ("--enable-provisioning-requests=false",), False),
+        (KARPENTER, (), False),
+    ],
+)
+async def test_an_autoscaler_serves_the_requests_of_gangs(
+    clinic: Clinic, image: str, args: tuple[str, ...], is_served: bool
+) -> None:
+    multi_point = {"enabled": [{"name": "GroupScaleUp"}]}
+    profile = {"schedulerName": "asched", "plugins": {"multiPoint": multi_point}}
+    asking = replace(configuration({"profiles": [profile]}), leader_election=ELECTION)
+    clinic.server.create("", autoscaler(image, *args))
+    (found,) = about(await clinic.examine(configuration=asking), "autoscaler")
+    assert found.state is (State.OK if is_served else State.WARNING)
+    assert ("request of GroupScaleUp" in found.text) is not is_served
+
+
+@pytest.mark.parametrize(
     ("image", "args", "env", "is_given"),
     [
         (CA, (), (), False),

@@ -1,0 +1,294 @@
+"""Requests for the new nodes that gangs lack: made, followed, withdrawn.
+
+    gang fits nowhere ─> missing nodes are found ─> templates and request created ─> open
+      ├─> it has started, was deleted, or is incomplete ──────────> withdrawn
+      └─> time is up; the request failed, was refused or deleted ─> withdrawn, and not made again
+                                                                    before a backoff
+
+While a request is open, its gang's pods have the reason `NewNodesDoNotHelp`: autoscalers would add
+nodes for single pods otherwise. Afterwards the gang is tried again, which writes the reason anew.
+
+A new process finds open requests by their label, and follows those whose gang still waits; all
+others of its profiles are deleted. Requests of other clients have no such label.
+
+Bounds  a namespace's open requests are limited (maxRequestsPerNamespace); one computation for a
+        gang that no shape takes every SEARCH_S; all open requests are checked every CHECK_S;
+        WRITES_MAX writes at a time.
+"""
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final
+
+from asched.batch.groups.incomplete import Incomplete
+from asched.batch.groups.trial import pause_if_due
+from asched.batch.scale_up import objects
+from asched.batch.scale_up.ledger import ScaleUp, ScaleUps
+from asched.batch.scale_up.missing_nodes import find_missing_nodes
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer, Done, Refused
+from asched.core.cluster.gang import count_missing, gang_of, object_of
+from asched.core.config.args import GroupScaleUpArgs
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.extension import Work
+from asched.core.framework.effects import Create, Delete, Effect
+from asched.core.framework.status import MISTAKES
+from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
+from asched.core.model.provisioning import ProvisioningRequest, RequestStage
+from asched.core.model.timestamp import microseconds
+
+CHECK_S: Final = 1.0
+SEARCH_S: Final = 60.0
+RETRY_S: Final = 5.0
+WRITES_MAX: Final = 8
+#: Budget steps for a request that changed.
+CONSIDER_STEPS: Final = 0.5
+#: Budget steps to compare the specs of as many pods as `PodSets.collect` does at once.
+SPECS_STEPS: Final = 100
+#: Characters of an annotation that are shown.
+TEXT_MAX: Final = 100
+FORBIDDEN, NOT_FOUND, CONFLICT = 403, 404, 409
+#: Codes with which a create is not refused for good.
+REPEATED: Final = (CONFLICT, 429, *range(500, 600))
+
+Steps = Generator[Effect, Answer, None]
+
+
+def next_s(cluster: Cluster) -> float | None:
+    """The time at which `due` has work next; None if a change has to come first."""
+    scale_ups = cluster.singleton(ScaleUps)
+    is_busy = bool(scale_ups.by_group or scale_ups.unwanted)
+    return scale_ups.next_check_s if is_busy else None
+
+
+def request_nodes(
+    context: SchedulerContext, attempts: Sequence[Attempt]
+) -> Generator[Effect, Answer, str]:
+    """Request the nodes that a gang without places lacks; returns the text for its condition."""
+    key, cluster = attempts[0].queued.gang, context.cluster
+    args = _args(context).get(attempts[0].profile) if key else None
+    group = object_of(cluster, key) if args is not None else None
+    if args is None or group is None:
+        return ""
+    scale_ups, uid = cluster.singleton(ScaleUps), group.metadata.uid
+    known = scale_ups.by_group.get(key)
+    if known is not None:
+        return known.text
+    is_full = scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace
+    if is_full or scale_ups.is_paused(key, uid, context.now_s):
+        return ""
+    made = yield from _new(context, attempts, args)
+    if made is None:
+        scale_ups.pause(key, uid, context.now_s + SEARCH_S)
+        return ""
+    now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
+    if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
+        return ""
+    scale_ups.unwanted.pop(made.object_key, None)
+    scale_ups.add(made)
+    return made.text
+
+
+def _new(
+    context: SchedulerContext, attempts: Sequence[Attempt], args: GroupScaleUpArgs
+) -> Generator[Effect, Answer, ScaleUp | None]:
+    cluster, key = context.cluster, attempts[0].queued.gang
+    missing = yield from find_missing_nodes(context, attempts, args.node_shapes)
+    if missing is None:
+        return None
+    sets = objects.PodSets()
+    for _ in sets.collect(missing.pods):
+        yield from pause_if_due(context, SPECS_STEPS)
+    group = object_of(cluster, key)
+    if group is None or len(sets.by_spec) > objects.SETS_MAX:
+        return None
+    profile, new_nodes = attempts[0].profile, f"{missing.new_nodes} of shape {missing.shape}"
+    bodies = objects.bodies(
+        cluster, key, sets, profile=profile, new_nodes=new_nodes, valid_s=args.time_limit_s
+    )
+    metadata = group.metadata
+    return ScaleUp(
+        key=key,
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=bodies[-1]["metadata"]["name"],
+        profile=profile,
+        new_nodes=new_nodes,
+        until_s=cluster.wall_clock_s + args.time_limit_s,
+        templates=len(bodies) - 1,
+        bodies=bodies,
+    )
+
+
+def due(context: SchedulerContext) -> Iterator[Work]:
+    """Yield the writes to begin now. Called by the leader once all objects are known."""
+    scale_ups = context.cluster.singleton(ScaleUps)
+    if not (_args(context) or scale_ups.by_group or scale_ups.unwanted):
+        return
+    if changed := scale_ups.changed():
+        context.queue.sliced.do(_considering(context, changed))
+    if context.queue.sliced or context.now_s < scale_ups.next_check_s:
+        return
+    scale_ups.next_check_s = context.now_s + CHECK_S
+    for scale_up in tuple(scale_ups.by_group.values()):
+        _end_if_due(context, scale_up)
+    writes = [(_create, s) for s in scale_ups.by_group.values() if s.bodies]
+    writes += [(_delete, scale_up) for scale_up in scale_ups.unwanted.values()]
+    begun = sum(scale_up.is_writing for _, scale_up in writes)
+    for write, scale_up in writes:
+        if begun < WRITES_MAX and not scale_up.is_writing and context.now_s >= scale_up.write_s:
+            begun += 1
+            scale_up.is_writing, scale_up.write_s = True, context.now_s + RETRY_S
+            yield Work(write(context, scale_up), decides=False)
+
+
+def _args(context: SchedulerContext) -> dict[str, GroupScaleUpArgs]:
+    """The plugin's args by profile; computed once after a reload."""
+    scale_ups = context.cluster.singleton(ScaleUps)
+    if scale_ups.runners is not context.runners:
+        scale_ups.runners = context.runners
+        scale_ups.args = context.args_by_profile(GroupScaleUpArgs)
+    return scale_ups.args
+
+
+# --- the state of requests -----------------------------------------------------------------------
+
+
+def _considering(context: SchedulerContext, keys: Sequence[str]) -> Iterator[None]:
+    for key in keys:
+        context.queue.sliced.budget.note(CONSIDER_STEPS)
+        yield
+        try:
+            _consider(context, key)
+        except MISTAKES as raised:  # it is skipped until it changes again
+            context.contain(raised, "scale-ups", key)
+
+
+def _consider(context: SchedulerContext, key: str) -> None:
+    """Handle a request that was added, changed or deleted."""
+    scale_ups = context.cluster.singleton(ScaleUps)
+    request: ProvisioningRequest | None = context.cluster.stored(PROVISIONING_REQUEST, key)
+    known = scale_ups.by_object.get(key)
+    if known is not None:
+        known.is_seen |= request is not None
+        is_deleted = request is None and known.is_seen
+        known.is_over |= is_deleted or (request is not None and request.stage is RequestStage.ENDED)
+        return
+    profile = "" if request is None else objects.profile_of(request)
+    if request is None or profile not in _args(context):
+        return
+    adopted = _adopted(context, request, profile)
+    is_wanted = not (
+        _is_withdrawn(context.cluster, adopted)
+        or key in scale_ups.unwanted
+        or adopted.key in scale_ups.by_group
+        or scale_ups.is_paused(adopted.key, adopted.uid, context.now_s)
+    )
+    if is_wanted:
+        scale_ups.add(adopted)
+    else:
+        scale_ups.delete(adopted)
+
+
+def _adopted(context: SchedulerContext, request: ProvisioningRequest, profile: str) -> ScaleUp:
+    """A request of an earlier process."""
+    key, uid = objects.group_of(request)
+    metadata = request.metadata
+    try:
+        made_s = microseconds(metadata.creation_timestamp or "") / 1e6
+    except ValueError:
+        made_s = context.cluster.wall_clock_s
+    return ScaleUp(
+        key=key,
+        uid=uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        profile=profile,
+        new_nodes=(metadata.annotations or {}).get(objects.NEW_NODES, "")[:TEXT_MAX],
+        until_s=made_s + _args(context)[profile].time_limit_s,
+        templates=len(request.spec.pod_sets),
+        is_seen=True,
+        is_over=request.stage is RequestStage.ENDED,
+    )
+
+
+def _end_if_due(context: SchedulerContext, scale_up: ScaleUp) -> None:
+    cluster, key = context.cluster, scale_up.key
+    scale_ups, args = cluster.singleton(ScaleUps), _args(context).get(scale_up.profile)
+    is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
+    if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
+        return
+    if not is_withdrawn and args is not None:
+        scale_ups.pause(key, scale_up.uid, context.now_s + args.backoff_s)
+    scale_ups.remove(scale_up)
+    waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
+    if waiting is not None and context.owns(waiting):
+        context.queue.activate((waiting,), context.now_s)  # it brings the others
+
+
+def _is_withdrawn(cluster: Cluster, scale_up: ScaleUp) -> bool:
+    """Whether the gang has started, was deleted, or is reported as incomplete."""
+    key, group = scale_up.key, object_of(cluster, scale_up.key)
+    gang, pods = gang_of(cluster, key), cluster.pod_groups.get(key)
+    if group is None or gang is None or group.metadata.uid != scale_up.uid:
+        return True
+    if count_missing(cluster, key) <= 0:  # nodes that seem free until then would be removed
+        return not any(map(cluster.is_assumed, pods.placed))
+    return not pods.count or key in cluster.singleton(Incomplete).reports
+
+
+# --- writes --------------------------------------------------------------------------------------
+
+
+def _create(context: SchedulerContext, scale_up: ScaleUp) -> Steps:
+    """Create the templates, then the request; again after RETRY_S without a clear answer."""
+    try:
+        for number, body in enumerate(scale_up.bodies):
+            kind = _kind(context, scale_up, number)
+            answer = yield Create(kind=kind, namespace=scale_up.namespace, body=body)
+            if isinstance(answer, Refused) and answer.code not in REPEATED:
+                scale_up.is_over = True
+                _complain(context, answer)
+                break
+            is_there = isinstance(answer, Refused) and answer.code == CONFLICT
+            if not (isinstance(answer, Done) or is_there):
+                return
+        scale_up.bodies, scale_up.write_s = (), -math.inf
+    finally:
+        scale_up.is_writing = False
+
+
+def _delete(context: SchedulerContext, scale_up: ScaleUp) -> Steps:
+    """Delete the request, then its templates; again after RETRY_S without a clear answer."""
+    try:
+        for number in reversed(range(scale_up.templates + 1)):
+            kind = _kind(context, scale_up, number)
+            name = scale_up.name
+            if kind is POD_TEMPLATE:
+                name = objects.template_name(name, number)
+            answer = yield Delete(kind=kind, namespace=scale_up.namespace, name=name)
+            code = answer.code if isinstance(answer, Refused) else 0
+            if isinstance(answer, Refused) and code == FORBIDDEN:
+                _complain(context, answer)
+            elif not (isinstance(answer, Done) or code == NOT_FOUND):
+                return
+        context.cluster.singleton(ScaleUps).unwanted.pop(scale_up.object_key, None)
+    finally:
+        scale_up.is_writing = False
+
+
+def _kind(context: SchedulerContext, scale_up: ScaleUp, number: int) -> Kind:
+    """The kind of one of its objects, of which the last one is the request."""
+    is_request = number == scale_up.templates
+    return context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
+
+
+def _complain(context: SchedulerContext, answer: Refused) -> None:
+    scale_ups = context.cluster.singleton(ScaleUps)
+    if not scale_ups.was_refused:
+        scale_ups.was_refused = True
+        context.observer.complaint(
+            f"cannot request nodes for gangs: {answer.message}; add"
+            " deploy/components/group-scale-up and the CRD of cluster-autoscaler, or remove"
+            " GroupScaleUp from the profile"
+        )

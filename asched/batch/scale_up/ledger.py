@@ -1,0 +1,100 @@
+"""The open requests for new nodes, by gang."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from asched.core.cluster.cluster import Cluster
+from asched.core.config.args import GroupScaleUpArgs
+from asched.core.framework.runner import Runner
+from asched.core.model.kinds import PROVISIONING_REQUEST
+
+#: Gangs for which no request is made for a time.
+PAUSED_MAX: Final = 4_096
+
+
+class ScaleUp(msgspec.Struct, eq=False):
+    """One request. `uid` is the group's, `until_s` since 1970. `bodies` are not created yet."""
+
+    key: str
+    uid: str
+    namespace: str
+    name: str
+    profile: str
+    new_nodes: str
+    until_s: float
+    templates: int
+    bodies: tuple[dict[str, Any], ...] = ()
+    write_s: float = -math.inf
+    is_writing: bool = False
+    #: whether the watch has shown it; whether its end was seen, or it was refused
+    is_seen: bool = False
+    is_over: bool = False
+
+    @property
+    def object_key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def text(self) -> str:
+        """What the conditions of the gang say about it."""
+        what = f"{self.new_nodes} (ProvisioningRequest {self.name})"
+        return f"; new nodes are requested for the gang: {what}"
+
+
+class ScaleUps:
+    """Made by `Cluster.singleton`. Times of turns, if not stated otherwise."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.by_group: dict[str, ScaleUp] = {}
+        self.by_object: dict[str, ScaleUp] = {}
+        #: to be deleted, by object
+        self.unwanted: dict[str, ScaleUp] = {}
+        self.by_namespace = Counter[str]()
+        #: group -> its uid, and the time before which no request is made for it
+        self._paused: dict[str, tuple[str, float]] = {}
+        self.args: dict[str, GroupScaleUpArgs] = {}
+        self.runners: Mapping[str, Runner] | None = None
+        self.next_check_s = -math.inf
+        self.was_refused = False
+        self._cursor = -2
+
+    def add(self, scale_up: ScaleUp) -> None:
+        self.by_group[scale_up.key] = self.by_object[scale_up.object_key] = scale_up
+        self.by_namespace[scale_up.namespace] += 1
+        self.next_check_s = -math.inf
+
+    def remove(self, scale_up: ScaleUp) -> None:
+        del self.by_group[scale_up.key], self.by_object[scale_up.object_key]
+        self.by_namespace[scale_up.namespace] -= 1
+        self.by_namespace += Counter()  # drops a namespace without requests
+        self.delete(scale_up)
+
+    def delete(self, scale_up: ScaleUp) -> None:
+        """Delete its objects, once no write of theirs is under way."""
+        self.unwanted.setdefault(scale_up.object_key, scale_up)
+        self.next_check_s = -math.inf
+
+    def pause(self, key: str, uid: str, until_s: float) -> None:
+        self._paused.pop(key, None)
+        self._paused[key] = uid, until_s
+        if len(self._paused) > PAUSED_MAX:
+            self._paused.pop(next(iter(self._paused)))
+
+    def is_paused(self, key: str, uid: str, now_s: float) -> bool:
+        paused, until_s = self._paused.get(key, ("", 0.0))
+        return paused == uid and now_s < until_s
+
+    def changed(self) -> list[str]:
+        """Keys of requests that changed since the last call; all of them in the first."""
+        log = self._cluster.object_log
+        entries = log.since(self._cursor)
+        self._cursor = log.end
+        if entries is None:
+            return [*self._cluster.all(PROVISIONING_REQUEST), *self.by_object]
+        resource = PROVISIONING_REQUEST.resource
+        return list(dict.fromkeys(key for changed, key in entries if changed == resource))

@@ -1,0 +1,200 @@
+"""Find out how many new nodes a gang lacks, by its profile's own rules.
+
+    room on existing nodes ─> a supposed node of a shape, filled ─> another one ─> ... ─> all fit
+
+The gang's pods are placed one by one, as in any trial of a group, and their places given back.
+Nodes that do not exist are a supposition: whenever the trial pauses, they are removed before other
+pods have their turn. One shape serves all pods without room on existing nodes, because
+cluster-autoscaler adds nodes of one node group for a request.
+
+Equal pods are not tried on a node that rejected one of them.
+
+Bounds  PODS_MAX pods, TRIES_MAX trials of a pod.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.cycle import tries_placements
+from asched.batch.groups.trial import (
+    TRY_STEPS,
+    announce_freed,
+    let_go,
+    pause_if_due,
+    released,
+    seen,
+    try_pod,
+)
+from asched.batch.groups.without_pods import without
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import count_missing
+from asched.core.cluster.supposition import Supposition
+from asched.core.config.args import NodeShape
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.framework.effects import Effect
+from asched.core.framework.placements import Mask
+from asched.core.model.kinds import NODE
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.node import Node, NodeSpec, NodeStatus
+from asched.core.model.pod import Pod
+from asched.core.model.requests import PODS
+from asched.core.model.taint import Taint
+
+PODS_MAX: Final = 5_000
+TRIES_MAX: Final = 20_000
+#: Budget steps to suppose a node, or to undo it, and for each pod there.
+NODE_STEPS: Final = 10
+POD_STEPS: Final = 2
+HOSTNAME: Final = "kubernetes.io/hostname"
+#: The kubelet's own limit of pods, for shapes that name none.
+PODS_OF_NODE: Final = "110"
+
+
+class MissingNodes(NamedTuple):
+    """`new_nodes` of a shape take these pods, together with room on existing nodes."""
+
+    shape: str
+    new_nodes: int
+    pods: tuple[Pod, ...]
+
+
+def find_missing_nodes(
+    context: SchedulerContext, attempts: Sequence[Attempt], shapes: Sequence[NodeShape]
+) -> Generator[Effect, Answer, MissingNodes | None]:
+    """The first shape that takes all pods, or else the minimum; None if there is none. No pod may
+    have a place.
+    """
+    popped = attempts[0]
+    key = popped.queued.gang
+    needed = count_missing(context.cluster, key)
+    if not 0 < needed <= len(attempts) <= PODS_MAX:
+        return None
+    if any(attempt.consults or attempt.pod.spec.resource_claims for attempt in attempts):
+        return None
+    group = GroupAttempt(key, list(attempts), popped.id, popped.pod, popped.started_s)
+    if tries_placements(context, group):  # new nodes may be in none of them
+        return None
+    search = _search(context, group, shapes, needed)
+    found = yield from seen(group, released(context, group, search))
+    yield from announce_freed(context, group)
+    return found
+
+
+def _search(
+    context: SchedulerContext, group: GroupAttempt, shapes: Sequence[NodeShape], needed: int
+) -> Generator[Effect, Answer, MissingNodes | None]:
+    fallback, tries = None, 0
+    for shape in shapes:
+        trial = ShapeTrial(context, group, shape, tries)
+        yield from without(
+            context.cluster, (), trial.steps(), trial.suppose_again, trial.node_steps
+        )
+        tries = trial.tries
+        found = MissingNodes(shape.name, len(trial.nodes), tuple(trial.pods))
+        if not found.new_nodes or trial.has_failed:
+            continue
+        if len(found.pods) == len(group.attempts):
+            return found
+        if len(found.pods) >= needed and fallback is None:
+            fallback = found
+    return fallback
+
+
+class ShapeTrial:
+    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod."""
+
+    def __init__(
+        self, context: SchedulerContext, group: GroupAttempt, shape: NodeShape, tries: int
+    ) -> None:
+        self._context, self._group, self._shape = context, group, shape
+        self._suppose: Supposition | None = None
+        self.nodes: list[Node] = []
+        self.pods: list[Pod] = []
+        self.tries = tries
+        self.has_failed = False
+
+    def node_steps(self) -> float:
+        """The budget steps to suppose one of the nodes so far with its pods, on average."""
+        placed = len(self._group.outcome.tried) if self._group.outcome else 0
+        return NODE_STEPS + POD_STEPS * placed / max(len(self.nodes), 1)
+
+    def suppose_again(self, suppose: Supposition) -> Iterator[float]:
+        """Suppose all nodes so far; yields the cost of each before it."""
+        self._suppose, steps = suppose, self.node_steps()
+        for node in self.nodes:
+            yield steps
+            suppose.seen(NODE, node)
+
+    def steps(self) -> Generator[Effect, Answer, GroupOutcome]:
+        """Place as many pods as possible, then give all places back."""
+        context, group = self._context, self._group
+        outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, "")
+        waiting = yield from self._fill(outcome, group.attempts, None)
+        while waiting and len(self.nodes) < self._shape.max_nodes and not self.has_failed:
+            node = _node(self._shape, len(self.nodes))
+            self.nodes.append(node)
+            context.cluster.budget.note(NODE_STEPS)
+            assert self._suppose is not None
+            self._suppose.seen(NODE, node)
+            left = yield from self._fill(outcome, waiting, node.name)
+            if len(left) == len(waiting):  # another one would take none of them either
+                self.nodes.pop()
+                break
+            waiting = left
+        self.pods = [tried.attempt.pod for tried in outcome.tried]
+        yield from let_go(context, group, outcome)
+        supposed = {_name(self._shape, number) for number in range(len(self.nodes))}
+        for number, (_, freed) in tuple(group.freed.nodes.items()):
+            freed.difference_update(supposed)
+            if not freed:
+                del group.freed.nodes[number]
+        return outcome
+
+    def _fill(
+        self, outcome: GroupOutcome, waiting: Sequence[Attempt], name: str | None
+    ) -> Generator[Effect, Answer, list[Attempt]]:
+        """Place pods on a supposed node, or on existing nodes; returns the others."""
+        context, group = self._context, self._group
+        left, rejected = [], set[tuple[int, int]]()
+        for attempt in waiting:
+            equals = attempt.info.cls.number, attempt.pod.priority
+            if equals in rejected or self.has_failed:
+                left.append(attempt)
+                continue
+            yield from pause_if_due(context, TRY_STEPS)
+            within = None if name is None else self._only(name)
+            tried = yield from try_pod(context, group, attempt, within, {})
+            self.tries += 1
+            self.has_failed |= self.tries >= TRIES_MAX
+            if tried.decision is not None:
+                outcome.tried.append(tried)
+                continue
+            assert tried.failure is not None
+            self.has_failed |= tried.failure.is_error
+            rejected.add(equals)
+            left.append(attempt)
+        return left
+
+    def _only(self, name: str) -> Mask:
+        nodes = self._context.cluster.nodes
+        mask: Mask = np.zeros(nodes.height, dtype=np.bool_)
+        mask[nodes.row_of[name]] = True
+        return mask
+
+
+def _name(shape: NodeShape, number: int) -> str:
+    """No name of a real node has a colon."""
+    return f"{shape.name}:{number}"
+
+
+def _node(shape: NodeShape, number: int) -> Node:
+    name = _name(shape, number)
+    taints = tuple([Taint(taint.key, taint.value, taint.effect) for taint in shape.taints])
+    return Node(
+        ObjectMeta(name=name, uid=name, labels={**(shape.labels or {}), HOSTNAME: name}),
+        NodeSpec(taints=taints or None),
+        NodeStatus(allocatable={PODS: PODS_OF_NODE, **(shape.allocatable or {})}),
+    )

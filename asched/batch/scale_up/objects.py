@@ -1,0 +1,165 @@
+"""The objects of a request for new nodes: PodTemplates, and a ProvisioningRequest that names them.
+
+The request has all pods of the gang that have to start, also those with room on existing nodes:
+cluster-autoscaler uses this room first, too. Its name is derived from its content, so that a create
+whose answer was lost is repeated without effect. The PodGroup owns all of these objects: they do
+not outlive it.
+
+Labels in which equal pods differ, such as an index, are left out of their template.
+
+Bounds  SETS_MAX templates: the API allows as many.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import kind_of, object_of
+from asched.core.cluster.pod_groups import coscheduled_key
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Kind,
+)
+from asched.core.model.pod import Pod, spec_key
+from asched.core.model.provisioning import ProvisioningRequest
+
+CLASS_NAME: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
+#: The label of asched's requests, and their annotations: the profile that made it, and how many new
+#: nodes of which shape it needs.
+LABEL: Final = "asched.dev/group-scale-up"
+PROFILE: Final = "asched.dev/scheduler-name"
+NEW_NODES: Final = "asched.dev/new-nodes"
+SETS_MAX: Final = 32
+#: Fields of a pod's spec that its template must not have.
+OF_PODS: Final = ("nodeName", "schedulingGates", "schedulingGroup", "activeDeadlineSeconds")
+MERGED: Final = ("matchLabelKeys", "mismatchLabelKeys")
+#: Of a container; an init container may have the second.
+RESTARTS: Final = ("restartPolicyRules", "restartPolicy")
+#: Pods whose specs are compared in one part.
+PODS_AT_ONCE: Final = 64
+
+Json = dict[str, Any]
+
+
+class PodSets(msgspec.Struct):
+    """Equal pods, labels aside: a pod of each set, the labels that all have, and their number."""
+
+    by_spec: dict[bytes, tuple[Pod, dict[str, str], int]] = msgspec.field(default_factory=dict)
+
+    def collect(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Add pods, in parts."""
+        for number, pod in enumerate(pods, 1):
+            key = spec_key(pod, pods[0])
+            like, labels, count = self.by_spec.get(key) or (pod, dict(pod.labels), 0)
+            common = {
+                name: value for name, value in labels.items() if pod.labels.get(name) == value
+            }
+            self.by_spec[key] = like, common, count + 1
+            if not number % PODS_AT_ONCE:
+                yield
+
+    def templates(self) -> list[tuple[Json, int]]:
+        """The template of each set, and its number of pods."""
+        return [
+            ({"metadata": {"labels": labels}, "spec": _spec(pod)}, count)
+            for pod, labels, count in self.by_spec.values()
+        ]
+
+
+def bodies(
+    cluster: Cluster, key: str, sets: PodSets, *, profile: str, new_nodes: str, valid_s: int
+) -> tuple[Json, ...]:
+    """The bodies of all objects, the request last. `key` is that of the group, which exists."""
+    templates, group, kind = sets.templates(), object_of(cluster, key), kind_of(key)
+    text = orjson.dumps((group.metadata.uid, templates), option=orjson.OPT_SORT_KEYS)
+    name = f"asched-{hashlib.sha256(text).hexdigest()[:16]}"
+    owner = {
+        "apiVersion": cluster.spoken(kind).group_version,
+        "kind": kind.name,
+        "name": group.metadata.name,
+        "uid": group.metadata.uid,
+    }
+    shared = {
+        "namespace": group.metadata.namespace,
+        "labels": {LABEL: "true"},
+        "ownerReferences": [owner],
+    }
+    names = [template_name(name, number) for number in range(len(templates))]
+    found = [
+        _body(POD_TEMPLATE, {"name": own, **shared}, template=template)
+        for own, (template, _) in zip(names, templates, strict=True)
+    ]
+    spec = {
+        "provisioningClassName": CLASS_NAME,
+        "parameters": {VALID_UNTIL_SECONDS: str(valid_s)},
+        "podSets": [
+            {"podTemplateRef": {"name": own}, "count": count}
+            for own, (_, count) in zip(names, templates, strict=True)
+        ],
+    }
+    notes = {PROFILE: profile, NEW_NODES: new_nodes}
+    metadata = {"name": name, **shared, "annotations": notes}
+    return (*found, _body(cluster.spoken(PROVISIONING_REQUEST), metadata, spec=spec))
+
+
+def _body(kind: Kind, metadata: Json, **content: Json) -> Json:
+    head = {"apiVersion": kind.group_version, "kind": kind.name}
+    return {**head, "metadata": metadata, **content}
+
+
+def template_name(request: str, number: int) -> str:
+    return f"{request}-{number}"
+
+
+def profile_of(request: ProvisioningRequest) -> str:
+    """The profile that made a request; empty for requests of other clients."""
+    metadata = request.metadata
+    if LABEL not in (metadata.labels or ()) or request.spec.provisioning_class_name != CLASS_NAME:
+        return ""
+    return (metadata.annotations or {}).get(PROFILE, "")
+
+
+def group_of(request: ProvisioningRequest) -> tuple[str, str]:
+    """(key, uid) of the group that owns a request; empty without one."""
+    for owner in request.metadata.owner_references or ():
+        name = f"{request.metadata.namespace}/{owner.name}"
+        for kind in (COSCHEDULING_GROUP, POD_GROUP):
+            group = kind.group_version.partition("/")[0]
+            if owner.kind == kind.name and owner.api_version.partition("/")[0] == group:
+                is_label = kind is COSCHEDULING_GROUP
+                return coscheduled_key(name) if is_label else name, owner.uid
+    return "", ""
+
+
+def _spec(pod: Pod) -> Json:
+    """The parts of a pod's spec that decide where it fits, as a template may have them. The API
+    server has added the keys of `matchLabelKeys` to the selectors, and refuses a template with
+    both.
+    """
+    claim = "persistentVolumeClaim"
+    spec: Json = {k: v for k, v in msgspec.to_builtins(pod.spec).items() if k not in OF_PODS}
+    for name in ("affinity", "topologySpreadConstraints"):
+        if name in spec:
+            spec[name] = _without(spec[name], MERGED)
+    for name, dropped in (("containers", RESTARTS), ("initContainers", RESTARTS[:1])):
+        if name in spec:
+            spec[name] = [_without(container, dropped) for container in spec[name]]
+    volumes = [volume for volume in spec.pop("volumes", ()) if claim in volume]
+    if volumes:
+        spec["volumes"] = [{"name": v["name"], claim: v[claim]} for v in volumes]
+    return spec
+
+
+def _without(part: Any, names: Sequence[str]) -> Any:
+    """A copy of JSON without these fields."""
+    if isinstance(part, dict):
+        return {k: _without(v, names) for k, v in part.items() if k not in names}
+    return [_without(each, names) for each in part] if isinstance(part, list | tuple) else part

@@ -1,0 +1,29 @@
+"""GroupScaleUp: requests the new nodes that a gang lacks, all of them at once.
+
+For a gang that does not fit, one ProvisioningRequest of the class best-effort-atomic-scale-up is
+made (`batch/scale_up/cycle.py`). cluster-autoscaler then adds all nodes for it, or none.
+
+Rejects   nothing, and runs at no point: it is listed at postFilter.
+Cost      for a pod without a group one test, when it fits nowhere.
+Source    our own; the object is cluster-autoscaler's (pkg/provisioningrequest/besteffortatomic)
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from asched import names
+from asched.core.config.args import GroupScaleUpArgs
+from asched.core.framework.points import Plugin, Registration
+from asched.core.model.kinds import PROVISIONING_REQUEST, Kind
+
+
+class GroupScaleUp(Plugin):
+    name = names.GROUP_SCALE_UP
+    listed_at: ClassVar[frozenset[str]] = frozenset({"postFilter"})
+    kinds: ClassVar[tuple[Kind, ...]] = (PROVISIONING_REQUEST,)
+
+    def __init__(self, args: GroupScaleUpArgs | None) -> None:
+        self.args = args or GroupScaleUpArgs()
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
