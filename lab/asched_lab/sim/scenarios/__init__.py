@@ -8,6 +8,7 @@ from asched_lab.sim.scenarios.activation_storm import ActivationStorm
 from asched_lab.sim.scenarios.advisers import Advisers
 from asched_lab.sim.scenarios.autoscaled import (
     Burst,
+    GangAsksOnce,
     GangBurst,
     HeldAndEmpty,
     LateConsumers,
@@ -82,6 +83,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     VanishingVersions,
     Burst,
     GangBurst,
+    GangAsksOnce,
     QuotaFull,
     HeldAndEmpty,
     LateConsumers,

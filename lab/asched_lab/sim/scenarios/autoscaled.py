@@ -9,22 +9,35 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import ClassVar, Final
 
-from asched_lab.sim.autoscalers import CLUSTER_AUTOSCALER, CONSUMES, KINDS, ZONE, Autoscaler
-from asched_lab.sim.faults import LostAnswers, StaleWatch
+from asched.core.model.kinds import COSCHEDULING_GROUP
+from asched.kube.writes import WireRequest
+from asched_lab.sim.autoscalers import (
+    CLUSTER_AUTOSCALER,
+    CONSUMES,
+    KINDS,
+    REQUESTS,
+    ZONE,
+    Autoscaler,
+)
+from asched_lab.sim.faults import Fault, LostAnswers, Restarts, StaleWatch
+from asched_lab.sim.requests import send
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.steps import AddNodes, AddPods, Json, Step, Wait, pod_manifest
+from asched_lab.sim.steps import AddNodes, AddPods, Json, Step, Wait, pod_manifest, remove
 from asched_lab.sim.world import World
 
 NODE_CPU: Final = 4
 SHAPE: Final = {"cpu": str(NODE_CPU), "memory": "8Gi", "pods": "110"}
 COSCHEDULED: Final = "scheduling.x-k8s.io/pod-group"
 CLASS: Final = "check-and-hold.asched.dev"
+#: Of a request for new nodes, in seconds.
+LIMIT_S: Final = 200
+DELETED_SHARE: Final = 0.2
 
 
 class Autoscaled(Scenario):
     """Base: a full cluster, and an autoscaler whose nodes come late."""
 
-    faults = (LostAnswers(rate=0.05), StaleWatch(lag_s_max=3))
+    faults: ClassVar[tuple[Fault, ...]] = (LostAnswers(rate=0.05), StaleWatch(lag_s_max=3))
     settle_s = 400.0
     #: As arguments of `Autoscaler`.
     cloud: ClassVar[Mapping[str, float]] = {}
@@ -105,11 +118,70 @@ class GangBurst(Autoscaled):
             pod = pod_manifest(f"gang-{number}", "1")
             pod["metadata"]["labels"][COSCHEDULED] = "gang"
             world.server.create("pods", pod)
-        yield Wait(wait_s=300.0)
+        yield Wait(wait_s=self.wait_s(world))
+
+    def wait_s(self, world: World) -> float:  # noqa: ARG002 - for subclasses
+        return 300.0
 
     def needed(self, world: World) -> int:
         assert not world.waiting(), "the gang waits, and no node is bought for it"
         return ceil(self.count / NODE_CPU)
+
+
+class GangAsksOnce(GangBurst):
+    """The same with GroupScaleUp: one scale-up for the whole gang, by processes that die now and
+    then. In some worlds the gang is deleted meanwhile; Karpenter serves no requests.
+    """
+
+    faults = (*Autoscaled.faults, Restarts(every_s=60.0))
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {
+                    "multiPoint": {
+                        "enabled": [{"name": "Coscheduling"}, {"name": "GroupScaleUp"}],
+                        "disabled": [{"name": "PrioritySort"}],
+                    }
+                },
+                "pluginConfig": [
+                    {
+                        "name": "GroupScaleUp",
+                        "args": {
+                            "nodeShapes": [
+                                {"name": "small", "allocatable": {"cpu": "500m"}},
+                                {"name": "usual", "labels": {ZONE: "a"}, "allocatable": SHAPE},
+                            ],
+                            "timeLimitSeconds": LIMIT_S,
+                        },
+                    }
+                ],
+            }
+        ]
+    }
+
+    def start(self, world: World) -> Iterator[Step]:
+        yield from super().start(world)
+        self.is_deleted = world.rng.random() > 1.0 - DELETED_SHARE
+        if self.is_deleted:
+            group = COSCHEDULING_GROUP.object_path("default", "gang")
+            send(world.server.ctx, WireRequest("DELETE", group, None))
+            for number in range(self.count):
+                remove(world, "pods", f"gang-{number}", "default")
+        yield Wait(wait_s=300.0)
+
+    def wait_s(self, world: World) -> float:
+        return world.rng.uniform(0.0, 60.0)
+
+    def check(self, world: World) -> None:
+        left = world.server.list(REQUESTS)
+        assert not left, f"{left[0]['metadata']['name']} is not withdrawn"
+        if self.is_deleted:
+            return
+        super().check(world)
+        assert not world.server.list("podtemplates"), "templates are left"
+        if self.scaler.kind == CLUSTER_AUTOSCALER:
+            assert len(self.scaler.scale_ups) == 1, self.scaler.scale_ups
 
 
 class QuotaFull(Autoscaled):
