@@ -4,6 +4,7 @@ For a gang that does not fit, one ProvisioningRequest of the class best-effort-a
 made (`batch/scale_up/cycle.py`). cluster-autoscaler then adds all nodes for it, or none.
 
 Rejects   nothing, and runs at no point: it is listed at postFilter.
+Retry     a gang is tried again when nodes come, as without this plugin.
 Cost      for a pod without a group one test, when it fits nowhere.
 Source    our own; the object is cluster-autoscaler's (pkg/provisioningrequest/besteffortatomic)
 """
