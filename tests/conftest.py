@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from asched.host.user_plugins import catalogue
+from asched.serve import turns
 from tests.real_api_server import real_api_server
 
 # Hundreds of tests start a process, and each worker imports all test files: without cached bytecode
@@ -30,6 +31,11 @@ _offered = catalogue.entry_points
 #: Plugins that are installed where the tests run; no test knows of them.
 THEIRS = frozenset(_offered(group=catalogue.GROUP))
 catalogue.entry_points = lambda group: [o for o in _offered(group=group) if o not in THEIRS]
+
+
+# Tests ask the port of a scheduler in their own process more often than its share of the processor
+# allows; tests of the share start a process.
+turns.CREDIT_S = 3600.0
 
 
 @pytest.fixture(scope="session")

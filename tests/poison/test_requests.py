@@ -109,9 +109,9 @@ async def test_nothing_that_is_asked_breaks_anything(
             port.inspector.told[name] = {}
         paths = [*port.routes.paths(), "", "*", "/nowhere", "http://other/metrics", "/ui"]
         answered = 0
-        for _ in range(REQUESTS):
-            request = a_request(rng, paths)
-            said = await said_to(port.server.port, request, tls)
+        requests = [a_request(rng, paths) for _ in range(REQUESTS)]
+        answers = await asyncio.gather(*(said_to(port.server.port, r, tls) for r in requests))
+        for request, said in zip(requests, answers, strict=True):
             status = said.partition(b" ")[2][:3]
             assert not status.startswith(b"5"), (request[:300], said[:300])
             assert b"Traceback" not in said, request[:300]

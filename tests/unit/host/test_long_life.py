@@ -60,7 +60,8 @@ def open_things() -> Counter[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc here")
 async def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "STREAM_S", 0.5)
+    # shorter ones would take more requests a second than a client may send
+    monkeypatch.setattr(pace, "STREAM_S", 1.0)
     async with a_process(tmp_path) as process:
 
         async def live(rounds: int) -> int:
@@ -71,7 +72,7 @@ async def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                     assert status == 200, path
                 status, _ = await process.ask("/debug/asched/audit", method="POST")
                 assert status == 200
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.1)
             _, page = await process.ask("/metrics")
             told = [line for line in page.splitlines() if line.startswith("asched_audit_compared")]
             return sum(float(line.rpartition(" ")[2]) > 0 for line in told)
@@ -166,6 +167,7 @@ async def test_leader_changes_and_rotated_files_leave_nothing(
 ) -> None:
     monkeypatch.setattr(credentials, "TOKEN_CHECK_S", 0.0)
     monkeypatch.setattr(certificates, "FILES_CHECK_S", 0.0)
+    monkeypatch.setattr(hearing, "LOOK_S", 0.05)
     files = Files(tmp_path)
     await files.begin()
     files.server.create("nodes", a_node("n1"))
