@@ -16,7 +16,7 @@ from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS
 
 #: Of these one more run is played, here and in another process.
-TWICE: Final = ("LeaderChanges", "BusyDevices", "Gangs")
+TWICE: Final = ("SideBySide", "BusyDevices", "Gangs")
 
 
 @pytest.mark.parametrize("name", TWICE)

@@ -13,7 +13,7 @@ from tests.weigh import growth
 from tests.year import Year
 
 #: Once all that ages has been full once, and as often again.
-DAYS = 60
+DAYS = 40
 #: What a moment holds: of each kind below one a day.
 WOBBLE = DAYS // 2
 MORE_WOBBLE = {

@@ -4,12 +4,15 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import aiohttp
 
+from asched.cli.commands import main
 from asched.cli.forwarder import Forwarder
 from asched.cli.pages import PageError
 from asched.kube.transport import Reply
@@ -53,7 +56,23 @@ TOLD = {
 
 
 async def asched(*words):
-    """Exit status, standard output, standard error of a command."""
+    """Exit status, standard output, standard error of a command, which runs in a thread."""
+    return await asyncio.to_thread(_command, words)
+
+
+def _command(words):
+    out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    handlers = patch("asched.cli.commands.signal.signal")  # for the main thread only
+    with handlers, redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main(list(words))
+        except SystemExit as ended:
+            status = ended.code
+    return status, *(stream.buffer.getvalue().decode() for stream in (out, err))
+
+
+async def asched_process(*words):
+    """The same with a process of its own, for a command that has handlers of signals."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "asched", *words),
         stdout=asyncio.subprocess.PIPE,

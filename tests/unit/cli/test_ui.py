@@ -11,7 +11,15 @@ import aiohttp
 
 from asched.cli.reach import TOKEN_HEADER
 from tests.patience import HANG_S
-from tests.unit.cli.programs import LEASE, POD, TOKEN, World, a_forwarder, a_kubeconfig, asched
+from tests.unit.cli.programs import (
+    LEASE,
+    POD,
+    TOKEN,
+    World,
+    a_forwarder,
+    a_kubeconfig,
+    asched_process,
+)
 from tests.unit.kube.scripted import scripted
 from tests.unit.serve.browser import a_tab
 from tests.unit.serve.views import a_view
@@ -99,7 +107,7 @@ async def test_after_a_failure_it_asks_who_leads_now(tmp_path: Path) -> None:
     world.answers[page] = (503, {"message": "no route"})
     async with scripted(world.answer) as server:
         flag = a_kubeconfig(tmp_path, server.url)
-        refused = await asched("top", "--web", flag)
+        refused = await asched_process("top", "--web", flag)
         assert refused[0] == 1
         assert "the API server cannot reach pod asched-7f-x" in refused[2]
 
@@ -107,7 +115,7 @@ async def test_after_a_failure_it_asks_who_leads_now(tmp_path: Path) -> None:
 async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     async with a_port(allowed=("/*",)) as port:
         number = port.server.port
-        ended, _, err = await asched(
+        ended, _, err = await asched_process(
             "top", "--web", f"--server=https://localhost:{number}", f"--port={number}"
         )
     assert ended == 1

@@ -8,11 +8,11 @@ import os
 import re
 import signal
 import ssl
-import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -22,6 +22,7 @@ from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S
+from tests.unit.cli.programs import asched
 
 NAME = "api.invalid"
 LOGIN = "jane:p%40ss"
@@ -97,14 +98,8 @@ class World:
     async def snapshot(self, kubeconfig: str, **environment: str) -> tuple[int, str, str]:
         """Exit status and output of `asched snapshot`."""
         clean = {k: v for k, v in os.environ.items() if "PROXY" not in k.upper()}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "asched", "snapshot", "--kubeconfig", kubeconfig, "-"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**clean, **environment},
-        )
-        out, err = await process.communicate()
-        return process.returncode or 0, out.decode(), err.decode()
+        with patch.dict(os.environ, {**clean, **environment}, clear=True):
+            return await asched("snapshot", "--kubeconfig", kubeconfig, "-")
 
 
 @pytest.fixture(params=[True])
