@@ -17,10 +17,10 @@ from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S
 
-WAITING = 1_500
+WAITING = 800
 #: Of a pod that waits: the pod, its place in the queue, its last story, its event's series.
 PER_POD_KIB = 32
-ROUNDS = 12
+ROUNDS = 8
 
 
 def flags(server: ApiServer, folder: Path) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ async def test_pods_that_wait_take_neither_threads_nor_memory_without_end(tmp_pa
             with_all_kib = figure(process, "VmRSS")
             for number in range(ROUNDS):
                 relabel(server, number)
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.2)
             after_kib = figure(process, "VmRSS")
 
             assert with_all_kib - base_kib <= WAITING * PER_POD_KIB

@@ -26,9 +26,9 @@ FLAGS = (
     "--scheduler-name=asched",
 )
 NODES = 40
-PODS = 1_500
+PODS = 600
 #: The leader dies when so many are bound.
-KILL_AT = 200
+KILL_AT = 100
 
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])

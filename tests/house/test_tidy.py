@@ -45,9 +45,8 @@ NAMED_TWICE = {"Node", "NodeAffinity", "Pod", "ScorePlugin"}
 def test_a_class_name_means_one_class() -> None:
     files = defaultdict(list)
     for path in SOURCES:
-        for node in ast.walk(ast.parse(text_of(path))):
-            if isinstance(node, ast.ClassDef):
-                files[node.name].append(relative(path))
+        for name in re.findall(r"^ *class (\w+)[(:\[]", text_of(path), re.MULTILINE):
+            files[name].append(relative(path))
     doubled = {name: paths for name, paths in files.items() if len(paths) > 1}
     assert doubled.keys() == NAMED_TWICE, doubled
 
@@ -56,7 +55,7 @@ def test_a_file_says_what_it_is_for() -> None:
     found = [
         relative(path)
         for path in SOURCES
-        if text_of(path).strip() and not ast.get_docstring(ast.parse(text_of(path)))
+        if (text := text_of(path).strip()) and not text.startswith(('"""', 'r"""'))
     ]
     assert not found
 

@@ -7,6 +7,8 @@ a decision that is no fact would show here.
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +26,20 @@ ROOT = Path(__file__).resolve().parents[2]
 OTHERS = sorted(ROOT.glob(".venv-3.*/bin/python"))
 
 
-def lived(name: str, seed: int, folder: Path) -> list[Path]:
-    world = play(SCENARIOS[name], seed, record=folder)
-    assert world.ledger.bound_count
-    return sorted(folder.iterdir())
+Lived = Callable[[str, int], list[Path]]
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    """The recordings of a scenario's processes; each is played once."""
+
+    @cache
+    def play_once(name: str, seed: int) -> list[Path]:
+        folder = tmp_path_factory.mktemp(name)
+        assert play(SCENARIOS[name], seed, record=folder).ledger.bound_count
+        return sorted(folder.iterdir())
+
+    return play_once
 
 
 #: With several processes, reloads, extenders, users' plugins and late answers. Kept recordings of
@@ -45,11 +57,11 @@ REPEATED: Final = (
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_every_process_of_a_life_can_be_repeated(name: str, tmp_path: Path) -> None:
+def test_every_process_of_a_life_can_be_repeated(name: str, lived: Lived) -> None:
     plugins = SCENARIOS[name].plugins
     catalogue = Catalogue([of_class(cls, "the scenario") for cls in plugins])
     decided = 0
-    for path in lived(name, 1, tmp_path):
+    for path in lived(name, 1):
         recording = Recording(path)
         rebuilt = Rebuilt(recording.head, catalogue)
         for turn in recording:
@@ -80,11 +92,9 @@ def replayed_by(python: str, *paths: Path, **environment: str) -> str:
     )
 
 
-def test_another_process_decides_the_same(tmp_path: Path) -> None:
+def test_another_process_decides_the_same(lived: Lived) -> None:
     """Whatever order it keeps sets of strings in: another one than this process, mostly."""
-    paths = [
-        path for name in ("BusyDevices", "Gangs") for path in lived(name, 1, _made(tmp_path / name))
-    ]
+    paths = [path for name in ("BusyDevices", "PromisedStarts") for path in lived(name, 1)]
 
     told = replayed_by(sys.executable, *paths, PYTHONHASHSEED="1")
     assert told == "all decisions are equal\n" * len(paths)
@@ -92,16 +102,7 @@ def test_another_process_decides_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not OTHERS, reason="no other Python: make test-pythons sets up .venv-3.*")
 @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parents[1].name)
-def test_another_python_decides_the_same(python: Path, tmp_path: Path) -> None:
-    paths = [
-        path
-        for name in ("Churn", "BusyDevices", "EvenSpread")
-        for path in lived(name, 2, _made(tmp_path / name))
-    ]
+def test_another_python_decides_the_same(python: Path, lived: Lived) -> None:
+    paths = [path for name in ("Churn", "BusyDevices", "EvenSpread") for path in lived(name, 2)]
 
     assert replayed_by(str(python), *paths) == "all decisions are equal\n" * len(paths)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder

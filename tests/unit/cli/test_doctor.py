@@ -1,19 +1,17 @@
 """`asched doctor` as a command: flags, output, exit status."""
 
-import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from asched.cli.doctor import as_text, main, split
 from asched.ops.doctor.notes import Finding, State
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
-from tests.shared import ROOT
+from tests.unit.cli.programs import asched
 
 FINDINGS = [
     Finding("reach", State.OK, "it answers"),
@@ -68,15 +66,10 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 async def doctor(home: Path, *words: str) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "asched", "doctor", *words),
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(home)},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
-    assert process.returncode is not None
-    return process.returncode, output.decode()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    with patch.dict(os.environ, environment, clear=True):
+        status, output, _ = await asched("doctor", *words)
+    return status, output
 
 
 async def test_a_healthy_cluster_is_zero_and_an_absent_one_is_one(

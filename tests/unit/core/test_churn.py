@@ -6,7 +6,7 @@ from tests.churn import NODES, Churn
 from tests.small_bounds import make_small
 from tests.weigh import growth
 
-ROUNDS = 10 * NODES
+ROUNDS = 6 * NODES
 #: Logs, idle terms and the like are a little more or less full each time: not by one a round.
 WOBBLE = ROUNDS // 2
 #: ... of these, several make an entry.

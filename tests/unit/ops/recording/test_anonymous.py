@@ -109,7 +109,7 @@ def test_it_names_nobody(recording: Recording, tmp_path: Path) -> None:
     assert "machine" not in head or not head["machine"]
 
 
-@pytest.mark.parametrize("name", ["BusyDevices", "Advisers"])
+@pytest.mark.parametrize("name", ["EveryPhase", "Advisers"])
 def test_simulated_lives_decide_the_same(name: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     assert play(SCENARIOS[name], 1, record=tmp_path / "in").ledger.bound_count
