@@ -3,6 +3,7 @@ was skipped, and why, is told in one line at the end.
 """
 
 import asyncio
+import gc
 import os
 import sys
 from collections import Counter
@@ -36,6 +37,12 @@ catalogue.entry_points = lambda group: [o for o in _offered(group=group) if o no
 # Tests ask the port of a scheduler in their own process more often than its share of the processor
 # allows; tests of the share start a process.
 turns.CREDIT_S = 3600.0
+
+
+def pytest_collection_finish():
+    """No collection of garbage looks through the tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
