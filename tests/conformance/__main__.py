@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from asched.core.config.versions import MINORS
 from tests.conformance import cases, hints, parity, queue_traces, registrations_file, traces
 from tests.conformance.cases import Result
@@ -130,10 +132,10 @@ def extender_scenario(record: dict[str, Any]) -> Result:
 def lines(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file, compressed or not."""
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
+    with opener(path, "rb") as file:
         for line in file:
             if line.strip():
-                yield json.loads(line)
+                yield orjson.loads(line)
 
 
 def report(results: list[Result], *, as_json: bool) -> None:

@@ -163,21 +163,21 @@ HUGE: Final = {
     "a JSON number of a great power": '{"parallelism": 1e999999999}',
     "a number of a great power": HEAD + "parallelism: 1e999999999\n",
     "a number to the base of 60": HEAD + "parallelism: " + ":".join(["59"] * 20_000) + "\n",
-    "a duration of many parts": HEAD + "leaderElection: {leaseDuration: " + "1h" * 10_000 + "}\n",
+    "a duration of many parts": HEAD + "leaderElection: {leaseDuration: " + "1h" * 4_000 + "}\n",
     "many profiles": HEAD + "profiles:\n" + "".join(f"- schedulerName: p{n}\n" for n in range(100)),
     "many plugins": HEAD
     + "profiles:\n- plugins:\n    filter:\n      enabled:\n"
-    + "".join(f"      - name: p{n}\n" for n in range(1_000)),
+    + "".join(f"      - name: p{n}\n" for n in range(400)),
     "a plugin many times": HEAD
     + "profiles:\n- plugins:\n    filter:\n      enabled:\n"
     + "      - name: NodeName\n" * 1_000,
     "many extenders": HEAD
     + "extenders:\n"
     + "".join(f"- urlPrefix: http://e{n}\n  filterVerb: f\n" for n in range(500)),
-    "many unknown fields": HEAD + "".join(f"x{n}: 1\n" for n in range(2_000)),
+    "many unknown fields": HEAD + "".join(f"x{n}: 1\n" for n in range(800)),
     "a key that occurs often": HEAD + "parallelism: 1\n" * 2_000,
-    "a long name": HEAD + "profiles:\n- schedulerName: " + "a" * 200_000 + "\n",
-    "a long line of words": HEAD + "profiles:\n- schedulerName: " + "a " * 100_000 + "\n",
+    "a long name": HEAD + "profiles:\n- schedulerName: " + "a" * 60_000 + "\n",
+    "a long line of words": HEAD + "profiles:\n- schedulerName: " + "a " * 30_000 + "\n",
     "nothing but blanks": " " * 200_000,
     "nothing but new lines": "\n" * 200_000,
     "nothing but anchors": "".join(f"&a{n} " for n in range(20_000)),

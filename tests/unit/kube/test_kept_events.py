@@ -3,8 +3,10 @@ can make longest.
 """
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -15,16 +17,19 @@ from asched.kube.dispatch import Dispatcher
 from asched.kube.session import ConnectionOptions, connect
 from tests.unit.kube.kubeconfigs import kubeconfig
 
-MIB: Final = 1 << 20
 #: One pod with 3,000 scheduling gates makes 167,000; more pods with fewer take less time here.
 NOTE_LETTERS: Final = 8_000
-NOTES: Final[dict[str, Callable[[int], str]]] = {
-    # One letter outside of the first plane makes Python take four bytes for each.
-    "wide": lambda number: f"\U0001f600 {number} " + "x" * NOTE_LETTERS,
-    "short": lambda number: f"0/{number} nodes are available",
-}
-
+BYTES_MAX: Final = 170 << 20
 COUNT: Final = 30_000
+
+
+def wide(number: int) -> str:
+    """One letter outside of the first plane makes Python take four bytes for each."""
+    return f"\U0001f600 {number} " + "x" * NOTE_LETTERS
+
+
+def short(number: int) -> str:
+    return f"0/{number} nodes are available"
 
 
 def reference(kind: str, number: int) -> ObjectReference:
@@ -57,27 +62,35 @@ def a_condition(number: int, note: Callable[[int], str]) -> Effect:
     return PatchPodStatus(id=number + 1, pod=pod, condition=condition)
 
 
-@pytest.mark.parametrize("note", NOTES.values(), ids=NOTES)
-@pytest.mark.parametrize(
-    ("made", "lane", "most_mib"), [(an_event, Lane.EVENT, 170), (a_condition, Lane.STATUS, 170)]
-)
-async def test_what_waits_is_bounded_in_bytes(
-    made: Any, lane: Lane, most_mib: int, note: Callable[[int], str], tmp_path: Any
-) -> None:
-    """Nothing is sent meanwhile, as where the server does not answer."""
+@asynccontextmanager
+async def a_dispatcher(tmp_path: Path) -> AsyncIterator[tuple[Dispatcher, "count[int]"]]:
+    """Nothing is sent, as where the server does not answer; and a count of the answers."""
     login = kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
     session = await connect(ConnectionOptions(kubeconfig=str(login)), handshake=False)
     answered = count()
-    dispatcher = Dispatcher(session, lambda _answer: next(answered) and None)
-    tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
-        for number in range(COUNT):
-            dispatcher.submit(made(number, note))
-        kept = tracemalloc.get_traced_memory()[0] - before
+        yield Dispatcher(session, lambda _answer: next(answered) and None), answered
     finally:
-        tracemalloc.stop()
         await session.close()
-    assert kept < most_mib * MIB
-    if note is NOTES["short"]:
+
+
+@pytest.mark.parametrize("made", [an_event, a_condition])
+async def test_what_waits_is_bounded_in_bytes(made: Any, tmp_path: Path) -> None:
+    async with a_dispatcher(tmp_path) as (dispatcher, _):
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            for number in range(COUNT):
+                dispatcher.submit(made(number, wide))
+            kept = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+    assert kept < BYTES_MAX
+
+
+@pytest.mark.parametrize(("made", "lane"), [(an_event, Lane.EVENT), (a_condition, Lane.STATUS)])
+async def test_all_that_is_short_waits(made: Any, lane: Lane, tmp_path: Path) -> None:
+    async with a_dispatcher(tmp_path) as (dispatcher, answered):
+        for number in range(COUNT):
+            dispatcher.submit(made(number, short))
         assert (dispatcher.dropped_count(lane), next(answered)) == (0, 0)

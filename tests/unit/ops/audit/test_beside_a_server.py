@@ -17,6 +17,7 @@ from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
 from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
+from asched.ops.audit import objects, places
 from asched.ops.audit.auditor import Auditor
 from asched.ops.audit.findings import Difference
 from tests.builders import a_node, a_pod
@@ -75,7 +76,11 @@ async def audited(scheduler: Scheduler) -> list[Difference]:
     return [difference for _, difference in auditor.report.differences]
 
 
-async def test_what_is_planted_is_found_and_healed(scheduler: Scheduler) -> None:
+async def test_what_is_planted_is_found_and_healed(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (objects, places):  # what is different is looked at again so much later
+        monkeypatch.setattr(module, "SETTLE_S", 0.5)
     cluster = scheduler.machine.context.cluster
     assert await audited(scheduler) == []
     keys = sorted(key for key in cluster.pods_seen if "/pod-" in key)
