@@ -169,8 +169,8 @@ MISTAKES: Final = (
         "after 410 it goes on from now, without a list",
         "Churn",
         WATCH,
-        "            raise Relist(self._version, str(error)) from error\n        except TRY_AGAIN",
-        '            self._version = ""\n        except TRY_AGAIN',
+        "            raise Relist(self.version, str(error)) from error\n        except TRY_AGAIN",
+        '            self.version = ""\n        except TRY_AGAIN',
     ),
     Mistake(
         "watches",
@@ -387,7 +387,7 @@ MISTAKES: Final = (
         "a list that is older than what is known is believed",
         "Churn",
         WATCH,
-        "        if runs_backwards(self._version, found.version):",
+        "        if runs_backwards(self.version, found.version):",
         "        if False:",
     ),
     # --- with no look at the simulation ----------------------------------------------------------
