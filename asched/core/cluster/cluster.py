@@ -265,6 +265,8 @@ class Cluster(Objects):
         self.pod_groups.see(pod, old)
         if cls is not None:
             sights += self._settle(pod, cls)
+        elif old is not None and old.spec.node_name and pod.metadata.uid in self.placed:
+            self._unplace(self.placed[pod.metadata.uid])  # no API server does that
         return [*sights, ObservedChange(POD, old, pod)]
 
     def _settle(self, pod: Pod, cls: PodClass) -> list[ObservedChange]:
