@@ -4,6 +4,8 @@ import asyncio
 import signal
 from pathlib import Path
 
+import pytest
+
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.checker import EndState
@@ -33,14 +35,15 @@ async def until_some_are_bound(server: ApiServer, number: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_signal_in_the_middle_of_a_burst(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_in_the_middle_of_a_burst(number: signal.Signals, tmp_path: Path) -> None:
     """1. Bindings take their time. 2. A signal. 3. Those under way land; nothing begins anew."""
-    server, kubeconfig = await a_server(tmp_path, pods=400)
+    server, kubeconfig = await a_server(tmp_path, pods=1000)
     server.faults.add(Fault("delay", BINDING, seconds=0.5))
     try:
         async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
-            await until_some_are_bound(server, 50)
-            process.signal(signal.SIGTERM)
+            await until_some_are_bound(server, 100)
+            process.signal(number)
             status = await process.ended(within_s=HANG_S)
             words = process.words
         bound = sum(1 for pod in server.list("pods") if pod["spec"].get("nodeName"))
@@ -50,7 +53,7 @@ async def test_a_signal_in_the_middle_of_a_burst(tmp_path: Path) -> None:
     assert status == 0
     assert "Traceback" not in words
     assert '"bindings_left": 0' in words or "bindings_left=0" in words, words
-    assert 50 <= bound < 400
+    assert 100 <= bound < 1000
     assert EndState(server.list("nodes"), server.list("pods")).broken_rules() == []
 
 
@@ -78,7 +81,7 @@ async def test_a_signal_before_anything_was_listed(tmp_path: Path) -> None:
     try:
         async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
             await process.says("starting")
-            process.signal(signal.SIGINT)
+            process.signal(signal.SIGTERM)
             status = await process.ended(within_s=HANG_S)
             words = process.words
     finally:

@@ -78,8 +78,10 @@ def condition_patch(
     cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float, *, is_invalid: bool = False
 ) -> PatchGroupStatus | None:
     """The patch of the condition; None if it is equal already, or the object does not exist."""
+    if is_coscheduled(key):
+        return None
     group: PodGroup | None = object_of(cluster, key)
-    if group is None or is_coscheduled(key):
+    if group is None:
         return None
     status, reason = _status_of(outcome.result)
     reason = names.REASON_INVALID if is_invalid else reason

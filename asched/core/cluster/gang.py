@@ -17,7 +17,10 @@ def kind_of(key: str) -> Kind:
 
 def object_of(cluster: Cluster, key: str) -> Any:
     """The PodGroup of a group, or None."""
-    return cluster.get(kind_of(key), key.removeprefix(COSCHEDULED).removeprefix(COMPOSITE))
+    kind = kind_of(key)
+    if kind is POD_GROUP:
+        return cluster.get(kind, key)
+    return cluster.get(kind, key.removeprefix(COSCHEDULED).removeprefix(COMPOSITE))
 
 
 def count_missing(cluster: Cluster, key: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from asched.core.model.kinds import (
     BY_RESOURCE,
+    COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
@@ -53,6 +54,7 @@ RARE: Final = (
     ELASTIC_QUOTA,
     LOCAL_QUEUE,
     PROVISIONING_REQUEST,
+    COMPOSITE_POD_GROUP,
 )
 #: Only Backfill reads Jobs, for their deadlines: few accounts may list them.
 LEFT_OUT: Final = (JOB,)

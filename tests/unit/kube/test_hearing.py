@@ -75,8 +75,8 @@ def placed(server, name):
 async def test_a_leader_that_stays_deaf_frees_its_lease_and_begins_anew(
     tmp_path, monkeypatch, hurried, caplog
 ):
-    monkeypatch.setattr(hearing, "HAND_OVER_S", 3.0)
-    monkeypatch.setattr(hearing, "DEAF_S", 2.4)
+    monkeypatch.setattr(hearing, "HAND_OVER_S", 5.0)
+    monkeypatch.setattr(hearing, "DEAF_S", 4.0)
     monkeypatch.setattr(hearing, "LOOK_S", 0.1)
     logging.getLogger("asched").propagate = True
     async with a_process(tmp_path) as process:

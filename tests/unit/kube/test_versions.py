@@ -68,7 +68,8 @@ class World:
 
 @asynccontextmanager
 async def following(*served: str) -> AsyncIterator[World]:
-    server = ApiServer(options=Options(alpha=frozenset(served)))
+    minor = "1.38" if STABLE in served else "1.36"
+    server = ApiServer(options=Options(alpha=frozenset(served) - {STABLE}, minor=minor))
     await server.start()
     session = await connect(ConnectionOptions(master=server.url))
     world = World(server, session)
