@@ -258,9 +258,8 @@ async def _send(stream: ClientStream, page: Page, *, closes: bool, has_body: boo
     }
     lines = [f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    await stream.send("\r\n".join([*lines, "", ""]).encode())
-    if has_body:
-        await stream.send(page.body)
+    head = "\r\n".join([*lines, "", ""]).encode()
+    await stream.send(head + page.body if has_body else head)
 
 
 def _quiet(message: str, peer: str, error: BaseException | None) -> None:
