@@ -9,7 +9,7 @@ Bounds  one reservation an owner, as many as the profiles allow; WAITING_MAX own
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
@@ -52,7 +52,7 @@ GIVE_UP_S: Final = 300.0
 class StartTimes(msgspec.Struct):
     """Outcomes of promises, and the owners that wait for one. Made by `Cluster.singleton`."""
 
-    args: dict[str, BackfillArgs] = msgspec.field(default_factory=dict)
+    args: Mapping[str, BackfillArgs] = msgspec.field(default_factory=dict)
     runners: object = None
     #: owners that wait for a reservation: order, and the key of a pod
     waiting: dict[str, tuple[StartOrder, str]] = msgspec.field(default_factory=dict)

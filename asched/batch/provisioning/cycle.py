@@ -40,7 +40,6 @@ from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Work
 from asched.core.framework.effects import Effect
-from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
@@ -92,9 +91,6 @@ class ProvisioningRequests:
         self.tracked: dict[str, Tracked] = {}
         #: key -> uid of ended requests that still exist: a later status of theirs is not trusted
         self.ended: dict[str, str] = {}
-        #: the cached result of `served`, and its runners
-        self.classes: dict[str, CheckAndHoldArgs] = {}
-        self.runners: Mapping[str, Runner] | None = None
         self._cursor = -2
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
@@ -210,13 +206,9 @@ def _both(cluster: Cluster) -> tuple[ProvisioningRequests, Bookings]:
     return cluster.singleton(ProvisioningRequests), cluster.singleton(Bookings)
 
 
-def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
-    """The plugin's args by provisioning class; computed once after a reload."""
-    known = context.cluster.singleton(ProvisioningRequests)
-    if known.runners is not context.runners:
-        known.runners = context.runners
-        known.classes = context.args_by_profile(CheckAndHoldArgs)
-    return known.classes
+def served(context: SchedulerContext) -> Mapping[str, CheckAndHoldArgs]:
+    """The plugin's args by profile."""
+    return context.args_by_profile(CheckAndHoldArgs)
 
 
 def next_s(cluster: Cluster) -> float | None:

@@ -17,7 +17,7 @@ Bounds  a namespace's open requests are limited (maxRequestsPerNamespace); one c
 """
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
 from asched.batch.groups.incomplete import Incomplete
@@ -142,13 +142,9 @@ def due(context: SchedulerContext) -> Iterator[Work]:
             yield Work(write(context, scale_up), decides=False)
 
 
-def _args(context: SchedulerContext) -> dict[str, GroupScaleUpArgs]:
-    """The plugin's args by profile; computed once after a reload."""
-    scale_ups = context.cluster.singleton(ScaleUps)
-    if scale_ups.runners is not context.runners:
-        scale_ups.runners = context.runners
-        scale_ups.args = context.args_by_profile(GroupScaleUpArgs)
-    return scale_ups.args
+def _args(context: SchedulerContext) -> Mapping[str, GroupScaleUpArgs]:
+    """The plugin's args by profile."""
+    return context.args_by_profile(GroupScaleUpArgs)
 
 
 # --- the state of requests -----------------------------------------------------------------------

@@ -2,14 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.config.args import GroupScaleUpArgs
-from asched.core.framework.runner import Runner
 from asched.core.model.kinds import PROVISIONING_REQUEST
 
 #: Gangs for which no request is made for a time.
@@ -57,8 +54,6 @@ class ScaleUps:
         self.by_namespace = Counter[str]()
         #: group -> its uid, and the time before which no request is made for it
         self._paused: dict[str, tuple[str, float]] = {}
-        self.args: dict[str, GroupScaleUpArgs] = {}
-        self.runners: Mapping[str, Runner] | None = None
         self.next_check_s = -math.inf
         self.was_refused = False
         self._cursor = -2

@@ -96,6 +96,9 @@ class SchedulerContext(msgspec.Struct):
     _passed: defaultdict[tuple[str, str, str], int] = msgspec.field(
         default_factory=lambda: defaultdict(int)
     )
+    #: results of `args_by_profile`, and the runners that they are of
+    _args: dict[type, dict[str, Any]] = msgspec.field(default_factory=dict)
+    _args_of: Mapping[str, Runner] | None = None
 
     @property
     def gangs(self) -> Gangs:
@@ -167,14 +170,20 @@ class SchedulerContext(msgspec.Struct):
         self.observer.plugin_raised(plugin, where or part, error)
         return f'plugin "{plugin}" raised {raised}'
 
-    def args_by_profile(self, kind: type[A]) -> dict[str, A]:
-        """The plugin args of this type by profile name, for profiles with such a plugin."""
-        return {
-            name: args
-            for name, runner in self.runners.items()
-            for plugin in runner.profile.plugins.values()
-            if isinstance(args := getattr(plugin, "args", None), kind)
-        }
+    def args_by_profile(self, kind: type[A]) -> Mapping[str, A]:
+        """The plugin args of this type by profile name, for profiles with such a plugin: the same
+        object until the profiles are replaced.
+        """
+        if self._args_of is not self.runners:
+            self._args_of, self._args = self.runners, {}
+        if kind not in self._args:
+            self._args[kind] = {
+                name: args
+                for name, runner in self.runners.items()
+                for plugin in runner.profile.plugins.values()
+                if isinstance(args := getattr(plugin, "args", None), kind)
+            }
+        return self._args[kind]
 
     def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
