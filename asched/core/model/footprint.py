@@ -1,32 +1,27 @@
 """Memory of a value: an upper estimate, for caches that are bounded in bytes."""
 
-from sys import getsizeof
-from types import NoneType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from msgspec.structs import astuple
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=repr)
 
 
 def footprint(value: Any) -> int:
-    """Bytes of a value and of everything it refers to; shared parts count each time."""
-    size_bytes, parts = 0, [value]
-    for part in parts:  # grows in the loop
-        kind = part.__class__
-        if kind is NoneType or kind is bool:
-            continue
-        size_bytes += getsizeof(part)
-        if kind is str or kind is int:  # most parts
-            continue
-        if kind is tuple or kind is list or kind is set or kind is frozenset:
-            parts += part
-        elif kind is dict:
-            parts += part
-            parts += part.values()
-        elif isinstance(part, msgspec.Struct):
-            parts += astuple(part)
-        elif isinstance(part, msgspec.Raw):
-            size_bytes += len(memoryview(part))
-        elif isinstance(part, tuple):  # named
-            parts += part
-    return size_bytes
+    """Bytes of records and plain values and of all that they refer to; shared parts count each
+    time.
+
+    Estimated from their JSON text, because a walk over the objects takes five times as long; for a
+    pod the estimate is two to three times the sum of `sys.getsizeof`.
+    """
+    try:
+        text = _encoder.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair, in a text of a user's plugin
+        text = repr(value).replace("'", '"').encode(errors="replace")
+    return (
+        (1 if text.isascii() else 4) * len(text)
+        # a string has a head of 49 to 76 bytes, an entry of a dictionary two strings
+        + 35 * text.count(b'"')
+        + 40 * text.count(b",")
+        + 200 * (text.count(b"{") + text.count(b"["))
+    )
