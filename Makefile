@@ -15,7 +15,7 @@ WORKERS ?= 3
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
-	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
+	@echo "make test-pythons  all tests on the oldest and the newest Python that is promised, public interfaces between"
 	@echo "make check   ruff, mypy, import contracts, house tests, the documentation, commit subjects"
 	@echo "make format  format and fix what ruff can"
 	@echo "make docs    build the documentation into build/site; a broken link fails"
@@ -71,10 +71,11 @@ pages: $(READY)
 run: compiled
 	$(BIN)/asched run $(ARGS)
 
-# All tests on the oldest Python that is promised, the tests of public interfaces on the others (the newest is the image's).
+# All tests on the oldest Python that is promised and on the newest, the image's; the tests of public interfaces between.
 # Each has an environment of its own. The output names those that are not installed.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
-WHOLE := $(firstword $(PYTHONS))
+OLDEST := $(firstword $(PYTHONS))
+WHOLE := $(OLDEST) $(lastword $(PYTHONS))
 PUBLIC := tests/behaviour tests/conformance
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 test-pythons:
@@ -95,10 +96,10 @@ bench: compiled
 LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(LOCK_ARGS)
 IMAGE := --constraint requirements-dev.lock --python-version
 lock:
-	$(LOCK) --python-version $(WHOLE) --group dev --output-file requirements-dev.lock pyproject.toml
-	$(LOCK) $(IMAGE) $(WHOLE) --output-file deploy/requirements.lock pyproject.toml
+	$(LOCK) --python-version $(OLDEST) --group dev --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) $(IMAGE) $(OLDEST) --output-file deploy/requirements.lock pyproject.toml
 	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
-	  $(LOCK) $(IMAGE) $(WHOLE) --no-deps --output-file deploy/extra-load.lock -
+	  $(LOCK) $(IMAGE) $(OLDEST) --no-deps --output-file deploy/extra-load.lock -
 	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) 3.13 --output-file deploy/build.lock -
 
 # Offline. The image is built where buildah or docker has its base (BASE=).
