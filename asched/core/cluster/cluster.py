@@ -273,10 +273,9 @@ class Cluster(Objects):
         """Apply the node of a pod from the API, which replaces an assumed node."""
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         if info is not None:
-            stays = (
-                info.node_name == pod.spec.node_name
-                and info.pod.is_terminating == pod.is_terminating
-            )
+            stays = info.node_name == pod.spec.node_name and (
+                info.pod.metadata.deletion_timestamp is None
+            ) == (pod.metadata.deletion_timestamp is None)
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and (moved := self.classes.moved(info.pod, pod)):
                     self.nodes.log.add(info.row, moved)

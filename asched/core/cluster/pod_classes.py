@@ -179,8 +179,9 @@ class PodClasses:
                 uid=own.uid,
                 resource_version=own.resource_version,
                 generation=own.generation,
-                annotations=_one_of(own.annotations, known.annotations),
-                owner_references=_one_of(own.owner_references, known.owner_references),
+                annotations=own.annotations and _one_of(own.annotations, known.annotations),
+                owner_references=own.owner_references
+                and _one_of(own.owner_references, known.owner_references),
                 creation_timestamp=_one_of(own.creation_timestamp, known.creation_timestamp),
                 deletion_timestamp=own.deletion_timestamp,
                 finalizers=own.finalizers,
@@ -188,10 +189,11 @@ class PodClasses:
             structs.replace(
                 like.spec,
                 node_name=intern(spec.node_name),
-                scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
-                volumes=_one_of(spec.volumes, like.spec.volumes),
+                scheduler_name=intern(spec.scheduler_name),
+                volumes=spec.volumes and _one_of(spec.volumes, like.spec.volumes),
                 scheduling_gates=spec.scheduling_gates,
-                scheduling_group=_one_of(spec.scheduling_group, like.spec.scheduling_group),
+                scheduling_group=spec.scheduling_group
+                and _one_of(spec.scheduling_group, like.spec.scheduling_group),
                 active_deadline_seconds=spec.active_deadline_seconds,
                 termination_grace_period_seconds=spec.termination_grace_period_seconds,
             ),

@@ -20,7 +20,7 @@ from asched import names
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut
 from asched.core.cycle.confirmation import follow, names_node, settle_lost
-from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
+from asched.core.cycle.context import SKIPPED, SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import DecisionStep
 from asched.core.framework import second_look
@@ -59,7 +59,7 @@ class Binding(msgspec.Struct):
         except MISTAKES as raised:  # costs the pod this attempt, not the process
             status = failure(self.context.contain(raised, "bind", self.attempt.pod.key))
         self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
-        if status.is_success:
+        if status.code is Code.SUCCESS:
             try:
                 yield self._bound()
             except MISTAKES as raised:  # the pod stays bound
@@ -81,7 +81,7 @@ class Binding(msgspec.Struct):
     def _until_bound(self) -> Generator[Effect, Answer, Status]:
         context, attempt, waiting = self.context, self.attempt, self.waiting
         working, status = self._pre_flight()
-        if not status.is_success:
+        if status.code is not Code.SUCCESS:
             return status
         if context.announces_places and (working or waiting.deadlines):
             yield from self._write_nomination()
@@ -101,7 +101,8 @@ class Binding(msgspec.Struct):
         waiting.stage = Stage.BINDING
         started_s = context.counter_s()
         status = yield from self._bind()
-        context.point_ran(attempt, "Bind", status.code.text, started_s)
+        code = SUCCEEDED if status is SUCCESS else status.code.text
+        context.point_ran(attempt, "Bind", code, started_s)
         return status
 
     def _pre_bind(self, working: list[PreBindPlugin]) -> Generator[Effect, Answer, Status]:
@@ -120,7 +121,7 @@ class Binding(msgspec.Struct):
         """Return the PreBind plugins that have work to do."""
         context = self.context
         if not self.attempt.pre_binds:
-            context.point_passed(self.attempt, "PreBindPreFlight", Code.SKIP.text)
+            context.point_passed(self.attempt, "PreBindPreFlight", SKIPPED)
             return [], SUCCESS
         started_s = context.counter_s()
         working, status = self._ask_pre_flight()
@@ -246,7 +247,9 @@ class Binding(msgspec.Struct):
             )
             self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
-                return status if status.is_success else _named(status, "Bind", plugin.name)
+                return (
+                    status if status.code is Code.SUCCESS else _named(status, "Bind", plugin.name)
+                )
         return failure("every bind plugin skipped the pod")
 
     def _settled(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:

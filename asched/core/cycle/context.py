@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 #: Length of an exception's text in a message: it may quote an object of any size.
 RAISED_CHARS_MAX: Final = 1_000
 SUCCEEDED: Final = Code.SUCCESS.text
+SKIPPED: Final = Code.SKIP.text
 A = TypeVar("A")
 #: Framework classes that call one plugin each.
 CALLS_PLUGIN: Final = (CachedResult, Prepared, WeightedPoints)
@@ -255,7 +256,7 @@ class Attempt(msgspec.Struct):
             reason=reason,
             action=action,
             note=note,
-            reporting_controller=self.profile,
+            reporting_controller=self.runner.profile.scheduler_name,
         )
 
 

@@ -314,14 +314,14 @@ def hold(
     context.cluster.assume(info, node)
     context.nominator.delete(info.pod.metadata.uid)
     status = _ask_reserve(context, attempt, decision)
-    if not status.is_success:
+    if status.code is not Code.SUCCESS:
         yield from give_back(context, attempt, node)
         return _refusal(status, "Reserve")
-    waiting = WaitingPod(info, node, attempt.profile)
+    waiting = WaitingPod(info, node, attempt.runner.profile.scheduler_name)
     if company is not None:
         return ReservedPlace(waiting, company.permit(info.pod.uid))
     status = _ask_permit(context, attempt, waiting)
-    if not (status.is_success or status.code is Code.WAIT):
+    if status.code not in (Code.SUCCESS, Code.WAIT):
         yield from give_back(context, attempt, node)
         return _refusal(status, "Permit")
     if waiting.deadlines:

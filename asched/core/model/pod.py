@@ -313,7 +313,7 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
         (
             pod.metadata.namespace,
             (labelled or pod).metadata.labels,
-            pod.metadata.controller,
+            pod.metadata.owner_references and pod.metadata.controller,
             spec.priority,
             spec.preemption_policy,
             spec.node_selector,

@@ -106,6 +106,8 @@ class DryRunFilter:
         """
         due = self._resting.due
         self.is_unfinished = False
+        if not due:  # mostly
+            return
         for _ in range(LOOKS_MAX):
             equals = due.first(now_s)
             is_early = equals is None
