@@ -60,22 +60,33 @@ FEW = {**USUAL, "name": "few", "maxNodes": 1}
 
 
 @pytest.mark.parametrize(
-    ("shapes", "new_nodes"),
-    [
-        ((SMALL, USUAL), "2 of shape usual"),
-        ((TAINTED, USUAL), "2 of shape usual"),
-        ((FEW, USUAL), "2 of shape usual"),
-        ((FEW,), ""),
-        ((SMALL, TAINTED), ""),
-    ],
+    "shapes", [(SMALL, USUAL), (TAINTED, USUAL), (FEW, USUAL)], ids=["small", "tainted", "few"]
 )
 def test_the_first_shape_that_takes_all_pods_is_requested(
-    shapes: tuple[dict[str, Any], ...], new_nodes: str
+    shapes: tuple[dict[str, Any], ...],
 ) -> None:
     play = ScaleUpPlay(room("n1", 1), shapes=shapes)
     play.crew(8)
-    assert (play.new_nodes if play.requests else "") == new_nodes
-    assert play.reasons == {REQUESTED if new_nodes else HELPS}
+    assert play.new_nodes == "2 of shape usual"
+    assert play.reasons == {REQUESTED}
+    play.audited()
+
+
+def test_autoscalers_add_no_nodes_for_a_gang_that_no_shape_helps() -> None:
+    play = ScaleUpPlay(room("n1", 1), shapes=(SMALL, TAINTED, FEW))
+    play.crew(8)
+    assert not play.requests
+    assert play.reasons == {REQUESTED}
+    why = (
+        "1 with small (Insufficient cpu),"
+        " 1 with tainted (node(s) had untolerated taint(s)), 5 with few (maxNodes 1)"
+    )
+    text = f"; no shape of new nodes helps the gang: of 8 pods fit {why}"
+    assert play.conditions["crew-0"]["message"].endswith(text)
+    play.turn(Seen(NODE, room("n2", 3).build()))
+    while not play.requests and play.now_s < 3000:
+        play.settle(10)  # the next attempt comes with a sweep, every five minutes
+    assert play.new_nodes == "1 of shape few"
     play.audited()
 
 

@@ -136,9 +136,9 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
         start = yield from _start_text(context, group, outcome)
         reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
-        is_requested = group.key in context.cluster.singleton(ScaleUps).by_group
+        is_decided = context.cluster.singleton(ScaleUps).decides(group.key, context.now_s)
         # One pod keeps out the whole group; or autoscalers would add nodes for single pods, too.
-        if is_requested or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
+        if is_decided or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
             reason = names.REASON_NEW_NODES_DO_NOT_HELP
     else:
         if outcome.infeasible:

@@ -5,8 +5,9 @@
       └─> time is up; the request failed, was refused or deleted ─> withdrawn, and not made again
                                                                     before a backoff
 
-While a request is open, its gang's pods have the reason `NewNodesDoNotHelp`: autoscalers would add
-nodes for single pods otherwise. Afterwards the gang is tried again, which writes the reason anew.
+While a request is open, or if no shape helps the gang, its pods have the reason
+`NewNodesDoNotHelp`: autoscalers would add nodes for single pods otherwise. After a request the gang
+is tried again, which writes the reason anew.
 
 A new process finds open requests by their label, and follows those whose gang still waits; all
 others of its profiles are deleted. Requests of other clients have no such label.
@@ -64,7 +65,9 @@ def next_s(cluster: Cluster) -> float | None:
 def request_nodes(
     context: SchedulerContext, attempts: Sequence[Attempt]
 ) -> Generator[Effect, Answer, str]:
-    """Request the nodes that a gang without places lacks; returns the text for its condition."""
+    """Request the nodes that a gang without places lacks, if a shape helps it; returns the text for
+    its condition.
+    """
     key, cluster = attempts[0].queued.gang, context.cluster
     args = _args(context).get(attempts[0].profile) if key else None
     group = object_of(cluster, key) if args is not None else None
@@ -74,13 +77,15 @@ def request_nodes(
     known = scale_ups.by_group.get(key)
     if known is not None:
         return known.text
-    is_full = scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace
-    if is_full or scale_ups.is_paused(key, uid, context.now_s):
+    text = scale_ups.paused(key, uid, context.now_s)
+    if text is not None:
+        return text
+    if scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace:
         return ""
     made = yield from _new(context, attempts, args)
-    if made is None:
-        scale_ups.pause(key, uid, context.now_s + SEARCH_S)
-        return ""
+    if isinstance(made, str):
+        scale_ups.pause(key, uid, context.now_s + SEARCH_S, made)
+        return made
     now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
     if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
         return ""
@@ -91,17 +96,17 @@ def request_nodes(
 
 def _new(
     context: SchedulerContext, attempts: Sequence[Attempt], args: GroupScaleUpArgs
-) -> Generator[Effect, Answer, ScaleUp | None]:
+) -> Generator[Effect, Answer, ScaleUp | str]:
     cluster, key = context.cluster, attempts[0].queued.gang
     missing = yield from find_missing_nodes(context, attempts, args.node_shapes)
-    if missing is None:
-        return None
+    if isinstance(missing, str):
+        return missing
     sets = objects.PodSets()
     for _ in sets.collect(missing.pods):
         yield from pause_if_due(context, SPECS_STEPS)
     group = object_of(cluster, key)
     if group is None or len(sets.by_spec) > objects.SETS_MAX:
-        return None
+        return ""
     profile, new_nodes = attempts[0].profile, f"{missing.new_nodes} of shape {missing.shape}"
     bodies = objects.bodies(
         cluster, key, sets, profile=profile, new_nodes=new_nodes, valid_s=args.time_limit_s
@@ -178,7 +183,7 @@ def _consider(context: SchedulerContext, key: str) -> None:
         _is_withdrawn(context.cluster, adopted)
         or key in scale_ups.unwanted
         or adopted.key in scale_ups.by_group
-        or scale_ups.is_paused(adopted.key, adopted.uid, context.now_s)
+        or scale_ups.paused(adopted.key, adopted.uid, context.now_s) is not None
     )
     if is_wanted:
         scale_ups.add(adopted)

@@ -11,6 +11,7 @@ from asched.core.model.kinds import PROVISIONING_REQUEST
 
 #: Gangs for which no request is made for a time.
 PAUSED_MAX: Final = 4_096
+NO_PAUSE: Final = ("", 0.0, "")
 
 
 class ScaleUp(msgspec.Struct, eq=False):
@@ -52,8 +53,9 @@ class ScaleUps:
         #: to be deleted, by object
         self.unwanted: dict[str, ScaleUp] = {}
         self.by_namespace = Counter[str]()
-        #: group -> its uid, and the time before which no request is made for it
-        self._paused: dict[str, tuple[str, float]] = {}
+        #: group -> its uid, the time before which no request is made for it, and the text why no
+        #: shape helps it; empty for other reasons
+        self._paused: dict[str, tuple[str, float, str]] = {}
         self.next_check_s = -math.inf
         self.was_refused = False
         self._cursor = -2
@@ -74,15 +76,21 @@ class ScaleUps:
         self.unwanted.setdefault(scale_up.object_key, scale_up)
         self.next_check_s = -math.inf
 
-    def pause(self, key: str, uid: str, until_s: float) -> None:
+    def pause(self, key: str, uid: str, until_s: float, text: str = "") -> None:
         self._paused.pop(key, None)
-        self._paused[key] = uid, until_s
+        self._paused[key] = uid, until_s, text
         if len(self._paused) > PAUSED_MAX:
             self._paused.pop(next(iter(self._paused)))
 
-    def is_paused(self, key: str, uid: str, now_s: float) -> bool:
-        paused, until_s = self._paused.get(key, ("", 0.0))
-        return paused == uid and now_s < until_s
+    def paused(self, key: str, uid: str, now_s: float) -> str | None:
+        """The text of a pause; None without one."""
+        paused, until_s, text = self._paused.get(key, NO_PAUSE)
+        return text if paused == uid and now_s < until_s else None
+
+    def decides(self, key: str, now_s: float) -> bool:
+        """Whether a request is open for the gang, or no shape helps it."""
+        _, until_s, text = self._paused.get(key, NO_PAUSE)
+        return key in self.by_group or bool(text and now_s < until_s)
 
     def changed(self) -> list[str]:
         """Keys of requests that changed since the last call; all of them in the first."""

@@ -63,20 +63,20 @@ class MissingNodes(NamedTuple):
 
 def find_missing_nodes(
     context: SchedulerContext, attempts: Sequence[Attempt], shapes: Sequence[NodeShape]
-) -> Generator[Effect, Answer, MissingNodes | None]:
-    """The first shape that takes all pods, or else the minimum; None if there is none. No pod may
-    have a place.
+) -> Generator[Effect, Answer, MissingNodes | str]:
+    """The first shape that takes all pods, or else the minimum. Otherwise the text why no shape
+    does; empty if that is not known. No pod may have a place.
     """
     popped = attempts[0]
     key = popped.queued.gang
     needed = count_missing(context.cluster, key)
     if not 0 < needed <= len(attempts) <= PODS_MAX:
-        return None
+        return ""
     if any(attempt.consults or attempt.pod.spec.resource_claims for attempt in attempts):
-        return None
+        return ""
     group = GroupAttempt(key, list(attempts), popped.id, popped.pod, popped.started_s)
     if tries_placements(context, group):  # new nodes may be in none of them
-        return None
+        return ""
     search = _search(context, group, shapes, needed)
     found = yield from seen(group, released(context, group, search))
     yield from announce_freed(context, group)
@@ -85,8 +85,8 @@ def find_missing_nodes(
 
 def _search(
     context: SchedulerContext, group: GroupAttempt, shapes: Sequence[NodeShape], needed: int
-) -> Generator[Effect, Answer, MissingNodes | None]:
-    fallback, tries = None, 0
+) -> Generator[Effect, Answer, MissingNodes | str]:
+    fallback, tries, small = None, 0, list[str]()
     for shape in shapes:
         trial = ShapeTrial(context, group, shape, tries)
         yield from without(
@@ -94,17 +94,25 @@ def _search(
         )
         tries = trial.tries
         found = MissingNodes(shape.name, len(trial.nodes), tuple(trial.pods))
-        if not found.new_nodes or trial.has_failed:
+        if trial.has_failed:
             continue
-        if len(found.pods) == len(group.attempts):
+        if len(found.pods) < needed:
+            small.append(f"{len(found.pods)} with {shape.name} ({trial.limit})")
+        elif found.new_nodes and len(found.pods) == len(group.attempts):
             return found
-        if len(found.pods) >= needed and fallback is None:
+        elif found.new_nodes and fallback is None:
             fallback = found
-    return fallback
+    if fallback is not None:
+        return fallback
+    if len(small) < len(shapes):
+        return ""
+    return f"; no shape of new nodes helps the gang: of {needed} pods fit {', '.join(small)}"
 
 
 class ShapeTrial:
-    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod."""
+    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod; `limit`
+    is why another one takes none.
+    """
 
     def __init__(
         self, context: SchedulerContext, group: GroupAttempt, shape: NodeShape, tries: int
@@ -115,6 +123,7 @@ class ShapeTrial:
         self.pods: list[Pod] = []
         self.tries = tries
         self.has_failed = False
+        self.limit = ""
 
     def node_steps(self) -> float:
         """The budget steps to suppose one of the nodes so far with its pods, on average."""
@@ -144,6 +153,8 @@ class ShapeTrial:
                 self.nodes.pop()
                 break
             waiting = left
+        if len(self.nodes) == self._shape.max_nodes:
+            self.limit = f"maxNodes {len(self.nodes)}"
         self.pods = [tried.attempt.pod for tried in outcome.tried]
         yield from let_go(context, group, outcome)
         supposed = {_name(self._shape, number) for number in range(len(self.nodes))}
@@ -176,6 +187,10 @@ class ShapeTrial:
             self.has_failed |= tried.failure.is_error
             rejected.add(equals)
             left.append(attempt)
+            rejection = tried.failure.rejection
+            if name is not None and rejection is not None:
+                status = rejection.status_at(context.cluster.nodes.row_of[name])
+                self.limit = status.message if status is not None else ""
         return left
 
     def _only(self, name: str) -> Mask:
