@@ -50,6 +50,7 @@ class EndState:
             for name, node in self.nodes.items()
         }
         self._by_node: dict[str, list[JsonObject]] = defaultdict(list)
+        self._repelling: list[JsonObject] = []
         for pod in self.counted:
             self._take_place(pod)
 
@@ -62,6 +63,8 @@ class EndState:
 
     def _take_place(self, pod: JsonObject) -> None:
         self._by_node[pod["spec"]["nodeName"]].append(pod)
+        if terms_of(pod, ANTI_AFFINITY):
+            self._repelling.append(pod)
         free = self.free.get(pod["spec"]["nodeName"])
         if free is not None:
             for name, requested in requests_of(pod).items():
@@ -121,31 +124,23 @@ class EndState:
         )
 
     def _may_be_near(self, node: str, pod: JsonObject) -> bool:
-        node_obj = self.nodes[node]
-        for term in terms_of(pod, ANTI_AFFINITY):
-            own_domain = domain(node_obj, term["topologyKey"])
-            if own_domain is not None and any(
-                self._domain_of(other, term) == own_domain
-                and term_selects(term, pod, other, self.namespaces)
-                for other in self.counted
-            ):
-                return False
-        for other in self.counted:
-            for term in terms_of(other, ANTI_AFFINITY):
-                other_domain = self._domain_of(other, term)
-                if (
-                    other_domain is not None
-                    and other_domain == domain(node_obj, term["topologyKey"])
-                    and term_selects(term, other, pod, self.namespaces)
-                ):
-                    return False
-        return self._is_drawn(node_obj, pod)
+        placed = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        others = self.counted if terms_of(pod, ANTI_AFFINITY) else ()
+        return (
+            not any(_repels(placed, other, self.nodes, self.namespaces) for other in others)
+            and not any(
+                _repels(other, placed, self.nodes, self.namespaces) for other in self._repelling
+            )
+            and self._is_drawn(self.nodes[node], pod)
+        )
 
     def _is_drawn(self, node_obj: JsonObject, pod: JsonObject) -> bool:
         """Whether its required affinity is met: in each term's domain is a pod that all terms
         select, or no such pod exists and the pod itself matches.
         """
         terms = terms_of(pod, AFFINITY)
+        if not terms:
+            return True
         if any(domain(node_obj, term["topologyKey"]) is None for term in terms):
             return False
         friends = [
@@ -172,16 +167,14 @@ class EndState:
             own_domain = domain(node_obj, constraint["topologyKey"])
             if own_domain is None:
                 return False
-            counts = self._spread(constraint, constraints, pod)
+            counts = self.spread(constraint, constraints, pod)
             own = int(spread_counts(constraint, pod, pod))
-            fewest = min(counts.values(), default=0)
-            if len(counts) < (constraint.get("minDomains") or 1):
-                fewest = 0
-            if counts.get(own_domain, 0) + own - fewest > constraint["maxSkew"]:
+            most = constraint["maxSkew"] + fewest(constraint, counts)
+            if counts.get(own_domain, 0) + own > most:
                 return False
         return True
 
-    def _spread(
+    def spread(
         self, constraint: JsonObject, constraints: Sequence[JsonObject], pod: JsonObject
     ) -> dict[str, int]:
         """Pods by domain, on nodes that have every key and that the constraint counts."""
@@ -222,12 +215,13 @@ def _repels(
     namespaces: Mapping[str, JsonObject],
 ) -> bool:
     """Whether a required anti-affinity term of one pod selects the other in its domain."""
-    own_node, other_node = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
     for term in terms_of(pod, ANTI_AFFINITY):
-        own_domain = domain(own_node, term["topologyKey"])
+        own_domain, other_domain = (
+            domain(nodes.get(p["spec"]["nodeName"]), term["topologyKey"]) for p in (pod, other)
+        )
         if (
             own_domain is not None
-            and own_domain == domain(other_node, term["topologyKey"])
+            and own_domain == other_domain
             and term_selects(term, pod, other, namespaces)
         ):
             return True
@@ -240,27 +234,19 @@ def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
     This is certainly a broken rule only if no matching pod ever left and all of them have the
     constraint.
     """
-    listed = list(nodes)
-    by_node = defaultdict(list)
-    for pod in counted(pods):
-        by_node[pod["spec"]["nodeName"]].append(pod)
-    found = []
+    end, found = EndState(nodes, pods), []
     for constraint, pod in _constraints(pods):
-        counts: dict[str, int] = {}
-        for node in listed:
-            where = domain(node, constraint["topologyKey"])
-            if where is not None and includes(constraint, node, pod):
-                placed = by_node[node["metadata"]["name"]]
-                counts[where] = counts.get(where, 0) + sum(
-                    spread_counts(constraint, pod, other) for other in placed
-                )
-        fewest = min(counts.values(), default=0)
-        if len(counts) < (constraint.get("minDomains") or 1):
-            fewest = 0
-        if counts and max(counts.values()) - fewest > constraint["maxSkew"]:
+        counts = end.spread(constraint, (constraint,), pod)
+        if counts and max(counts.values()) - fewest(constraint, counts) > constraint["maxSkew"]:
             where = f"{constraint['topologyKey']} in {pod['metadata']['namespace']}"
             found.append(f"spread by {where}: {counts}")
     return found
+
+
+def fewest(constraint: JsonObject, counts: Mapping[str, int]) -> int:
+    """The count of the emptiest domain; 0 if there are fewer domains than needed."""
+    is_lacking = len(counts) < (constraint.get("minDomains") or 1)
+    return 0 if is_lacking else min(counts.values())
 
 
 def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, JsonObject]]:

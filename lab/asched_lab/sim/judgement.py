@@ -1,7 +1,9 @@
 """Checks of a world at rest: one line for each violation."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.cluster import audit as state_audit
 from asched.core.cluster.gang import gang_of
@@ -11,6 +13,7 @@ from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
+from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched_lab.sim.process import Process
 from asched_lab.sim.world import World
@@ -133,25 +136,48 @@ def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
     `but_for`: leaves out pods rejected by these plugins alone, which may change their result
     without an event.
     """
+    resting = [
+        queued
+        for queued in world.machine.context.queue.places.unschedulable
+        if not queued.rejectors or any(name not in but_for for name in queued.rejectors)
+    ]
     return [
         f"{queued.key} sleeps, rejected by {sorted(queued.rejectors)}, but fits {node}"
-        for queued, node in fitting_at_rest(world)
-        if not queued.rejectors or any(name not in but_for for name in queued.rejectors)
+        for queued, node in fitting(world, resting)
     ]
 
 
-def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
-    """Resting pods for which a fresh attempt finds a node, with the node."""
-    parts = world.parts
-    runners = world.setup.runners(parts)
-    for queued in list(world.machine.context.queue.places.unschedulable):
+def fitting(world: World, resting: Sequence[QueuedPod]) -> Iterator[tuple[QueuedPod, str]]:
+    """Pods for which a fresh attempt finds a node, with the node. Of pods that are equal but for
+    their names one is tried.
+    """
+    runners = world.setup.runners(world.parts) if resting else {}
+    nodes: dict[object, str] = {}
+    for queued in resting:
         runner = runners[queued.pod.spec.scheduler_name]
         if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
             continue
-        answer = _answer(world, runner, queued)
-        fits = answer is not None and not isinstance(answer, Rejection)
-        if fits and _gang_fits(world, runner, queued):
-            yield queued, answer.node
+        content = _content(world, queued.pod)
+        if content not in nodes:
+            answer = _answer(world, runner, queued)
+            fits = answer is not None and not isinstance(answer, Rejection)
+            is_placed = fits and _gang_fits(world, runner, queued)
+            nodes[content] = answer.node if is_placed else ""
+        if nodes[content]:
+            yield queued, nodes[content]
+
+
+def _content(world: World, pod: Pod) -> object:
+    """Equal for pods that fit on the same nodes. Objects may be named after a pod with volumes or
+    claims.
+    """
+    spec, metadata = pod.spec, pod.metadata
+    if spec.volumes or spec.resource_claims:
+        return pod.uid
+    about = metadata.labels, metadata.annotations, metadata.owner_references
+    return msgspec.json.encode(
+        (metadata.namespace, about, spec, world.parts.nominator.node_of(pod.uid))
+    )
 
 
 def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
@@ -164,7 +190,8 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     pods = cluster.pod_groups.get(key)
     lacking: int = max(gang.min_count - len(pods.placed), 1)
     found: list[tuple[PodInfo, str]] = []
-    for pod in tuple(pods.unplaced.values()):
+    unplaced = dict(pods.unplaced)
+    for pod in unplaced.values():
         info = cluster.classes.info_of(pod)
         answer = world.judged(runner.schedule(info, 0))
         if not isinstance(answer, Rejection):
@@ -174,6 +201,8 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     for info, promised in found:
         cluster.forget(info)
         nominator.add(info.pod, promised)
+    pods.unplaced.clear()  # in the order from before: the process must not notice the check
+    pods.unplaced.update(unplaced)
     return len(found) >= lacking
 
 

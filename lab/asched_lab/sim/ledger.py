@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
-from asched_lab.sim.checker import apart
-from asched_lab.sim.rules import amount, requests_of
+from asched_lab.sim.checker import ANTI_AFFINITY, apart
+from asched_lab.sim.rules import amount, requests_of, terms_of
 
 Json = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Ledger:
 
     def sends(self, bind: Bind, *, node: Json | None, placed: Mapping[str, str]) -> None:
         """The machine sends a binding. `node`: as it knows it, None if it knows none; `placed`: the
-        pods it has seen on nodes, uid to node.
+        pods it has seen on this node, and this pod if it was seen on one, uid to node.
         """
         if node is None:
             self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
@@ -85,22 +85,24 @@ class Ledger:
             return
         self.ours[bind.pod.uid] = bind.node
         known = self._sent[bind.pod.uid].known_others
+        mine = next((pod for pod in pods if pod["metadata"]["uid"] == bind.pod.uid), None)
+        is_apart = mine is not None and terms_of(mine, ANTI_AFFINITY)
         counted = [
             pod
             for pod in pods
-            if pod["spec"].get("nodeName")
+            if (node := pod["spec"].get("nodeName"))
+            and (node == bind.node or is_apart or terms_of(pod, ANTI_AFFINITY))
             and (pod["metadata"]["uid"] in self.ours or pod["metadata"]["uid"] in known)
         ]
         by_name = {node["metadata"]["name"]: node for node in nodes}
-        self._check_room(bind, counted)
+        self._check_room(bind, mine, counted)
         if bind.node in by_name:
-            self._check_neighbours(bind, counted, by_name)
+            self._check_neighbours(bind, mine, counted, by_name)
 
-    def _check_room(self, bind: Bind, counted: list[Json]) -> None:
+    def _check_room(self, bind: Bind, mine: Json | None, counted: list[Json]) -> None:
         """Check the node as it was known to this decision, or to a later one about the node.
         Resources that the pod does not request are not checked.
         """
-        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
         own = requests_of(mine) if mine is not None else {}
         known = (self._sent[bind.pod.uid].node, self._last[bind.node].node)
         offers = [node["status"]["allocatable"] for node in known if node is not None]
@@ -117,8 +119,9 @@ class Ledger:
                 text = f"{name}: {float(requested)} of {float(has)}"
                 self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
 
-    def _check_neighbours(self, bind: Bind, counted: list[Json], nodes: Mapping[str, Json]) -> None:
-        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
+    def _check_neighbours(
+        self, bind: Bind, mine: Json | None, counted: list[Json], nodes: Mapping[str, Json]
+    ) -> None:
         for other in counted if mine is not None else ():
             if other is not mine and not _is_through(other) and apart(mine, other, nodes):
                 name = other["metadata"]["name"]

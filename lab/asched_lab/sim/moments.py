@@ -16,7 +16,7 @@ from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.profile import Profile
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
-from asched_lab.sim.judgement import fitting_at_rest
+from asched_lab.sim.judgement import fitting
 from asched_lab.sim.process import Process
 from asched_lab.sim.world import World
 
@@ -45,6 +45,7 @@ class Moments:
     def __init__(self, world: World, moody: Container[str]) -> None:
         self._world = world
         self._moody = moody
+        self._is_due = False  # a check at this moment
         self._rng = random.Random(f"moments of {world.seed}")  # does not change the world's draws
         world.on_effect.append(self._hear)
         self._plan()
@@ -59,6 +60,7 @@ class Moments:
 
     def _check(self) -> None:
         world, process = self._world, self._world.acting
+        self._is_due = False
         if not world.active_faults.is_on or not _is_awake(process):
             return
         for line in unlike_seen(process):
@@ -94,14 +96,18 @@ class Moments:
             for equals in self._world.machine.context.queue.places.unschedulable.due
             for queued in equals
         }
-        return {
-            (queued.pod.uid, queued.attempts): f"{queued.key} was not woken, rejected by"
-            f" {sorted(queued.rejectors)}, and fits {node}"
-            for queued, node in fitting_at_rest(self._world)
+        resting = [
+            queued
+            for queued in self._world.machine.context.queue.places.unschedulable
             if queued.pod.uid not in due
             and queued.rejectors <= filters
             and group_key(queued.pod) not in gangs
-            and not self._awaits_room(queued.pod.uid, node)
+        ]
+        return {
+            (queued.pod.uid, queued.attempts): f"{queued.key} was not woken, rejected by"
+            f" {sorted(queued.rejectors)}, and fits {node}"
+            for queued, node in fitting(self._world, resting)
+            if not self._awaits_room(queued.pod.uid, node)
         }
 
     def _awaits_room(self, uid: str, node: str) -> bool:
@@ -117,7 +123,8 @@ class Moments:
         if not isinstance(effect, EmitEvent):
             return
         is_failure = effect.reason == names.EVENT_FAILED_SCHEDULING
-        if is_failure and self._rng.random() < AFTER_FAILURE:
+        if is_failure and self._rng.random() < AFTER_FAILURE and not self._is_due:
+            self._is_due = True
             self._world.clock.after(0.0, self._check)
         if effect.reason != names.EVENT_SCHEDULED:
             return

@@ -53,11 +53,11 @@ def begun(
     proxies do.
     """
     path, _, text = request.path.partition("?")
-    query = dict(parse_qsl(text))
-    if query.get("watch") != "true":
+    if "watch=true" not in text:
         return None
+    query = dict(parse_qsl(text)) if "sendInitialEvents" in text else {}
     version = query.get("resourceVersion", "")
-    if "sendInitialEvents" in query and version and active_faults.is_on:
+    if version and active_faults.is_on:
         version = str(active_faults.rng.randint(int(version), ctx.store.revision))
         first = _listed_at(ctx, path, query, version)
         since = {key: value for key, value in query.items() if key not in INITIAL}

@@ -229,7 +229,11 @@ class World:
 
     def _enter(self, bind: Bind) -> None:
         cluster = self.parts.cluster
-        seen = {p.uid: p.spec.node_name for p in cluster.pods_seen.values() if p.spec.node_name}
+        seen = {
+            pod.uid: node
+            for key, pod in cluster.pods_seen.items()
+            if (node := pod.spec.node_name) and (node == bind.node or key == bind.pod.key)
+        }
         self.ledger.sends(bind, node=self.seen_node(bind.node), placed=seen)
         if self.extenders is not None and (objection := self.extenders.objects_to(bind)):
             self.ledger.complain(f"pod {bind.pod.key}: {objection}")

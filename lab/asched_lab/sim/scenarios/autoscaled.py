@@ -38,7 +38,7 @@ class Autoscaled(Scenario):
     """Base: a full cluster, and an autoscaler whose nodes come late."""
 
     faults: ClassVar[tuple[Fault, ...]] = (LostAnswers(rate=0.05), StaleWatch(lag_s_max=3))
-    settle_s = 400.0
+    settle_s = 200.0
     #: As arguments of `Autoscaler`.
     cloud: ClassVar[Mapping[str, float]] = {}
 
