@@ -231,7 +231,7 @@ def _room(
         replace(room, first=()).drop()
         return replace(room, background=None, withdraw=None, victims=())
     if room is not None and room.victims:
-        context.observer.preempting(len(room.victims))
+        context.observer.preempting(len(room.victims), room.violations, room.disruptions)
     return room
 
 

@@ -96,7 +96,9 @@ def make_room_for_group(
     except MISTAKES as raised:
         room = RoomMade(failure(failure_of(context, raised, group.key).message))
     took_s = context.counter_s() - started_s
-    context.observer.group_preempting(room.status.code.text, len(room.victims), took_s)
+    context.observer.group_preempting(
+        room.status.code.text, len(room.victims), took_s, room.violations, room.disruptions
+    )
     if not room.status.is_success:
         failed.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:

@@ -53,6 +53,16 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 141785",
         "tests/unit/core/preemption/test_budgets.py::test_an_empty_selector_by_version",
     ),
+    "budgets-count-each-pod-of-a-group": VersionRule(
+        (
+            "of a group that is evicted as a whole, pods after the first that violates a budget do"
+            " not count"
+        ),
+        "each of its pods takes a disruption",
+        "1.37",
+        "PR 137981",
+        "tests/unit/core/preemption/test_budgets.py::test_units_of_several_pods_by_version",
+    ),
     "capacity-out-of-range-is-refused": VersionRule(
         "a negative request for capacity lowers the sum in use",
         "a request that is negative or beyond 64 bits does not fit",
@@ -160,7 +170,8 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "victims of preemption for a group count in scheduler_preemption_victims",
         (
             "they count in scheduler_workload_preemption_victims, and attempts in"
-            " scheduler_workload_preemption_attempts_total; searching and evicting have durations"
+            " scheduler_workload_preemption_attempts_total; searching and evicting have durations;"
+            " violated budgets and disrupted groups are counted"
         ),
         "1.37",
         "PR 139373",

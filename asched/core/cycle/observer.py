@@ -40,8 +40,10 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def preemption_tried(self) -> None:
         """Preemption searches victims for a pod."""
 
-    def preempting(self, victims: int) -> None:
-        """Preemption found this many victims."""
+    def preempting(self, victims: int, violations: int, disruptions: int) -> None:
+        """Preemption found this many victims, which violate so many disruption budgets; of these
+        victims `disruptions` belong to groups.
+        """
 
     def placements_generated(self, profile: str, count: int) -> None:
         """A pod group has this many placements to choose from."""
@@ -51,7 +53,9 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     ) -> None:
         """As many placements of a pod group were found to take it or not, each in this time."""
 
-    def group_preempting(self, code: str, victims: int, duration_s: float) -> None:
+    def group_preempting(
+        self, code: str, victims: int, duration_s: float, violations: int, disruptions: int
+    ) -> None:
         """The search for victims for a whole group ended with this status, and found this many."""
 
     def preempted(self, result: str, duration_s: float, preemptor: str) -> None:
@@ -110,7 +114,7 @@ class SilentObserver(SilentQueue, SilentPlugins):
 
     def preemption_tried(self) -> None: ...
 
-    def preempting(self, victims: int) -> None: ...
+    def preempting(self, victims: int, violations: int, disruptions: int) -> None: ...
 
     def placements_generated(self, profile: str, count: int) -> None: ...
 
@@ -118,7 +122,9 @@ class SilentObserver(SilentQueue, SilentPlugins):
         self, profile: str, *, is_feasible: bool, duration_s: float, times: int = 1
     ) -> None: ...
 
-    def group_preempting(self, code: str, victims: int, duration_s: float) -> None: ...
+    def group_preempting(
+        self, code: str, victims: int, duration_s: float, violations: int, disruptions: int
+    ) -> None: ...
 
     def preempted(self, result: str, duration_s: float, preemptor: str) -> None: ...
 

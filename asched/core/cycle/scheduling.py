@@ -205,7 +205,8 @@ def _rejected(
             yield from skip(context, attempt)
             return None
         if result is not None and result.victims:
-            context.observer.preempting(len(result.victims))
+            count = len(result.victims)
+            context.observer.preempting(count, result.violations, result.disruptions)
         why = rejected(rejection, result)
         if context.extensions.rejected and not why.nomination.node:
             added = yield from words_of_extensions(context, (attempt,))

@@ -86,13 +86,16 @@ class GroupTrial(Protocol):
 class RoomMade(msgspec.Struct, frozen=True):
     """`places`: by uid, where pods of the group may go once the victims have gone.
 
-    `background` evicts them; None if all are terminating. `victims` by key.
+    `background` evicts them; None if all are terminating. `victims` by key. `violations`: of
+    disruption budgets; `disruptions`: victims of groups, each evicted as a whole or by itself.
     """
 
     status: Status
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
     background: Late | None = None
     victims: tuple[str, ...] = ()
+    violations: int = 0
+    disruptions: int = 0
 
 
 class GroupPostFilterPlugin(Plugin):

@@ -316,7 +316,8 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     because nothing was left to do, the pod is retried at once. `withdraw` reverts its recorded
     state if it must not run: the pod's group does not fit even so. `background` of any other status
     is carried out before the pod returns to the queue; if it fails, its status is reported in place
-    of this one. `first` collects these of all plugins.
+    of this one. `first` collects these of all plugins. `violations`: of disruption budgets;
+    `disruptions`: victims that belong to groups.
     """
 
     status: Status
@@ -325,6 +326,8 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     victims: tuple[str, ...] = ()
     withdraw: Callable[[], None] | None = None
     first: tuple[Late, ...] = ()
+    violations: int = 0
+    disruptions: int = 0
 
     def drop(self) -> None:
         """Carry nothing out, and revert the recorded state."""

@@ -210,10 +210,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         uid = trial.group.metadata.uid
         if self._duels.rests(uid):
             return RoomMade(unschedulable(ROOM_LOST))
-        probe, victims = yield from sparing.victims_for(trial, self._budgets)
+        probe, found = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
-        keys, nodes = list[str](), dict[str, None]()
+        keys, nodes, victims = list[str](), dict[str, None](), found.pods
         for start in range(0, len(victims), VICTIMS_AT_ONCE):
             yield from trial.charge(VICTIM_STEPS * VICTIMS_AT_ONCE, is_alone=True)
             some = victims[start : start + VICTIMS_AT_ONCE]
@@ -222,7 +222,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
         leaving = eviction.Eviction(self.name, preemptor, victims, trial, self._under_way)
         self._duels.makes_room(uid, nodes)
-        return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys))
+        counts = found.violations, found.disruptions
+        return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys), *counts)
 
     def make_room_for_resize(
         self, pod: PodInfo, fit: NodeResourcesFit, site: eviction.Site
@@ -354,6 +355,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             leaving.begin(),
             tuple(info.pod.key for info in candidate.victims),
             leaving.withdraw,
+            violations=candidate.violations,
+            disruptions=sum(bool(info.pod.spec.scheduling_group) for info in candidate.victims),
         )
 
 

@@ -33,6 +33,8 @@ I64 = npt.NDArray[np.int64]
 
 #: Rule: an empty selector selects every pod of the namespace.
 EMPTY_SELECTS: Final = "budget-with-empty-selector-protects"
+#: Rule: of a unit, the pods after the first one that violates a budget count as well.
+ALL_COUNT: Final = "budgets-count-each-pod-of-a-group"
 #: Budgets whose selectors are matched in a step of the budget of work, and budgets counted.
 MATCHES_PER_STEP: Final = 5
 COUNTED_PER_STEP: Final = 2000
@@ -83,7 +85,7 @@ class Budgets:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._empty_selects = DEFAULT_GATES[EMPTY_SELECTS]
+        self.follow(DEFAULT_GATES)
         self._cursor = -1
         self._changed: set[str] = set()  # not processed yet
         self._budgets: dict[str, DisruptionBudget] = {}
@@ -102,7 +104,7 @@ class Budgets:
 
     def follow(self, rules: Mapping[str, bool]) -> None:
         """Decide by these rules (`config/versions.py`); before any budget is read."""
-        self._empty_selects = rules[EMPTY_SELECTS]
+        self._empty_selects, self._all_count = rules[EMPTY_SELECTS], rules[ALL_COUNT]
 
     def __len__(self) -> int:
         return len(self._budgets)
@@ -191,13 +193,13 @@ class Budgets:
         allowed = self._allowed.copy()
         return [self._takes_too_much(allowed, info) for info in pods]
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
-        """The same for units: a unit violates as soon as one of its pods does; its remaining pods
-        are not counted. Valid for one `generation`.
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[int]:
+        """The same for units: how many pods of each violate a budget. Valid for one
+        `generation`.
         """
-        allowed = self._allowed.copy()
+        allowed, count = self._allowed.copy(), sum if self._all_count else any
         for pods in units:
-            yield any(self._takes_too_much(allowed, info) for info in pods)
+            yield int(count(self._takes_too_much(allowed, info) for info in pods))
 
     def _takes_too_much(self, allowed: I64, info: PodInfo) -> bool:
         """Count one more evicted pod. Whether a budget does not allow it."""

@@ -50,7 +50,7 @@ class GangBudgets(Budgets):
         violating = super().violations(pods)
         return [over or is_of_gang(info.pod) for over, info in zip(violating, pods, strict=True)]
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[int]:
         listed = list(units)
         for over, pods in zip(super().violated_by(listed), listed, strict=True):
-            yield over or any(is_of_gang(info.pod) for info in pods)
+            yield over or int(any(is_of_gang(info.pod) for info in pods))

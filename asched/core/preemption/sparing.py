@@ -33,7 +33,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/podgroupp
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.facts import Answer
@@ -295,15 +295,23 @@ class Sparing:
         return fits
 
 
+class GroupVictims(NamedTuple):
+    """`pods`: the most important first. `violations`: of disruption budgets; `disruptions`: units
+    of groups.
+    """
+
+    pods: Sequence[PodInfo] = ()
+    violations: int = 0
+    disruptions: int = 0
+
+
 def victims_for(
     trial: GroupTrial, budgets: Budgets
-) -> Generator[Effect, Answer, tuple[Probe, list[PodInfo]]]:
-    """Places for the group and its victims, the most important first. Pods that leave anyway are
-    not among them.
-    """
+) -> Generator[Effect, Answer, tuple[Probe, GroupVictims]]:
+    """Places for the group and its victims. Pods that leave anyway are not among them."""
     below = Below(trial)
     if not below.has_any():
-        return Probe(NO_VICTIMS), []
+        return Probe(NO_VICTIMS), GroupVictims()
     likes = trial.alike()
     groups = yield from below.whole()
     whole = [info for _, infos in groups for info in infos]
@@ -312,21 +320,25 @@ def victims_for(
     if trial.needed > len(trial.pods) or is_hopeless(
         trial.cluster, wants, trial.group.priority, whole
     ):
-        return Probe(unschedulable(trial.refusal)), []
+        return Probe(unschedulable(trial.refusal)), GroupVictims()
     staying, leaving = yield from units_of(below, trial)
     yield from _caught_up(budgets, trial)
-    line = yield from _in_line(trial, staying, budgets)
+    line, over = yield from _in_line(trial, staying, budgets)
     sparing = Sparing(trial, likes, line, leaving)
     probe = yield from sparing.run()
     victims = sparing.victims if probe.status.is_success else []
     line.clear()
     del sparing
-    gone = set[int]()
+    gone, violations, disruptions = set[int](), 0, 0
     for start in range(0, len(victims), UNITS_AT_ONCE):
         yield from trial.charge(NAME_STEPS * UNITS_AT_ONCE, is_alone=True)
-        gone.update(map(id, victims[start : start + UNITS_AT_ONCE]))
+        some = victims[start : start + UNITS_AT_ONCE]
+        gone.update(map(id, some))
+        violations += sum([over.get(id(unit), 0) for unit in some])
+        disruptions += sum([unit.is_of_group for unit in some])
     del victims
-    return probe, (yield from _given_up(trial, staying, gone))
+    pods = yield from _given_up(trial, staying, gone)
+    return probe, GroupVictims(pods, violations, disruptions)
 
 
 def _given_up(
@@ -357,18 +369,21 @@ def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer,
 
 def _in_line(
     trial: GroupTrial, units: Sequence[Unit], budgets: Budgets
-) -> Generator[Effect, Answer, list[Unit]]:
-    """The order in which units are put back; `units` come with the most important one first."""
+) -> Generator[Effect, Answer, tuple[list[Unit], dict[int, int]]]:
+    """The order in which units are put back, and how many pods of a unit (by id) violate a budget;
+    `units` come with the most important one first.
+    """
     if not len(budgets):
-        return list(units)
-    over: list[bool] = []
+        return list(units), {}
+    over: list[int] = []
     while len(over) < len(units):
         generation, over = budgets.generation, []
-        for is_over, unit in zip(budgets.violated_by(u.pods for u in units), units, strict=True):
-            over.append(is_over)
+        for count, unit in zip(budgets.violated_by(u.pods for u in units), units, strict=True):
+            over.append(count)
             yield from trial.charge(budgets.steps_for(unit.pods))
             if budgets.generation != generation:
                 over = []  # the budgets were renumbered meanwhile
                 break
     order = sorted(range(len(units)), key=lambda at: not over[at])
-    return [units[at] for at in order]
+    counts = {id(unit): count for count, unit in zip(over, units, strict=True) if count}
+    return [units[at] for at in order], counts

@@ -94,6 +94,25 @@ class GroupMetrics:
             PREEMPTION_BOUNDS,
             ("preemptor", "result"),
         )
+        self._disruptions = families.histogram(
+            "scheduler_preemption_workload_disruptions",
+            "[ALPHA] Victims of one preemption that belong to groups; a group that is evicted as a"
+            " whole counts once.",
+            GROUP_VICTIMS_BOUNDS,
+            ("preemptor",),
+        )
+        self._violations = families.counter(
+            "scheduler_preemption_pdb_violations_total",
+            "[ALPHA] Evictions of preemption that a disruption budget does not allow.",
+            ("preemptor",),
+        )
+
+    def evicting(self, preemptor: str, violations: int, disruptions: int) -> None:
+        if self.room_attempts is not None:
+            if disruptions:
+                self._disruptions.of(preemptor).observe(disruptions)
+            if violations:
+                self._violations.of(preemptor).value += violations
 
 
 class PlacementMetrics:
@@ -360,8 +379,10 @@ class SchedulerMetrics:
     def preemption_tried(self) -> None:
         self.preemption_attempts.value += 1
 
-    def preempting(self, victims: int) -> None:
+    def preempting(self, victims: int, violations: int, disruptions: int) -> None:
         self.preemption_victims.observe(victims)
+        if self._groups is not None:
+            self._groups.evicting("pod", violations, disruptions)
 
     def placements_generated(self, profile: str, count: int) -> None:
         if self._placements is not None:
@@ -375,11 +396,14 @@ class SchedulerMetrics:
             self._placements.evaluations.of(result, profile).value += times
             self._placements.durations.of(result, profile).observe(duration_s, times)
 
-    def group_preempting(self, code: str, victims: int, duration_s: float) -> None:
+    def group_preempting(
+        self, code: str, victims: int, duration_s: float, violations: int, disruptions: int
+    ) -> None:
         groups, histogram = self._groups, self.preemption_victims
         if groups is not None and groups.room_attempts is not None:
             groups.room_attempts.of(code).value += 1
             groups.room_search.of("podgroup", code).observe(duration_s)
+            groups.evicting("podgroup", violations, disruptions)
             histogram = groups.room_victims
         if victims:
             histogram.observe(victims)

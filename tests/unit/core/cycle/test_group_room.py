@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.facts import Seen
-from asched.core.config.gates import parse
+from asched.core.config.gates import default_gates, parse
 from asched.core.framework.effects import (
     DeletePod,
     EmitEvent,
     MarkVictim,
 )
 from asched.core.model.kinds import NODE, POD_DISRUPTION_BUDGET, POD_GROUP
+from asched.serve.telemetry.metrics import Metrics
 from tests.builders import PodBuilder, a_pod
-from tests.unit.core.cycle.group_stage import Stage, cpus, low, member
+from tests.unit.core.cycle.group_stage import GATES, Stage, cpus, low, member
 from tests.unit.core.preemption.group_stage import a_budget, a_group
 
 REFUSED = (
@@ -193,6 +194,39 @@ def test_pods_by_themselves_preempt_pods_of_whole_groups_one_by_one() -> None:
 
     assert stage.evict() == ["old-2"]
     assert stage.notes("Preempted")["old-2"] == "Preempted by pod uid-alone on node n1"
+
+
+@pytest.mark.parametrize(("minor", "is_counted"), [("1.36", False), ("1.37", True)])
+def test_metrics_of_victims_that_belong_to_groups(minor: str, *, is_counted: bool) -> None:
+    """A group evicts another whole group and one pod of a third; then a pod evicts a pod of it."""
+    gates = {**default_gates(minor), **GATES}
+    stage, metrics = Stage(cpus("n1", 4), cpus("n2", 1), gates=gates), Metrics()
+    metrics.follow(gates)
+    metrics.scheduler.know_groups()
+    stage.play.machine.context.observer = metrics.scheduler
+    stage.go(Seen(POD_DISRUPTION_BUDGET, a_budget("none", 0, app="a")))
+    stage.group("old", **{**OLD, "priority": 20})
+    stage.group("loose", priority=10)
+    for group, name in (("old", "old-1"), ("old", "old-2"), ("loose", "l-1"), ("loose", "l-2")):
+        node = "n2" if name == "l-2" else "n1"
+        pod = low(name, node).spec(schedulingGroup={"podGroupName": group})
+        stage.show(pod.labels(app="a") if group == "old" or node == "n2" else pod)
+    stage.show(low("alone"))
+    stage.crew("a", "b", "c", "d", min_count=4)
+    assert sorted(stage.evict()) == ["alone", "l-1", "old-1", "old-2"]
+    stage.show(a_pod("late").requests(cpu="1").priority(100))
+    assert stage.evict() == ["l-2"]
+
+    name, lines = "scheduler_preemption_workload_disruptions", metrics.render().decode()
+    wanted = {
+        f'{name}_count{{preemptor="podgroup"}} 1.0',
+        f'{name}_sum{{preemptor="podgroup"}} 2.0',
+        f'{name}_sum{{preemptor="pod"}} 1.0',
+        'scheduler_preemption_pdb_violations_total{preemptor="podgroup"} 2.0',
+        'scheduler_preemption_pdb_violations_total{preemptor="pod"} 1.0',
+    }
+    assert wanted.issubset(lines.splitlines()) is is_counted
+    assert (name in lines) is is_counted
 
 
 # --- words ---------------------------------------------------------------------------------------

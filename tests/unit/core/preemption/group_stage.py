@@ -153,8 +153,8 @@ class GroupStage:
 
     def victims(self, trial: Any) -> tuple[Probe, list[str]]:
         """(what came of it, names of those who go), without a pause."""
-        probe, infos = run(victims_for(trial, self.cluster.singleton(Budgets)))
-        return probe, [info.pod.metadata.name for info in infos]
+        probe, found = run(victims_for(trial, self.cluster.singleton(Budgets)))
+        return probe, [info.pod.metadata.name for info in found.pods]
 
 
 def run(steps: Generator[Any, Any, Any]) -> Any:

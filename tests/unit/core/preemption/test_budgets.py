@@ -82,6 +82,21 @@ def test_an_empty_selector_by_version(minor: str, violating: bool) -> None:
     assert budgets.violations([pod]) == [violating]
 
 
+@pytest.mark.parametrize(("minor", "counts"), [("1.36", [1, 0, 1]), ("1.37", [2, 0, 1])])
+def test_units_of_several_pods_by_version(minor: str, counts: list[int]) -> None:
+    """Budgets: nothing for a, one disruption for b."""
+    stage = Stage()
+    stage.budget("none", "default", "a", 0)
+    stage.budget("one", "default", "b", 1)
+    budgets = Budgets(stage.cluster)
+    budgets.follow(default_gates(minor))
+    budgets.catch_up()
+    pods = {name: a_low(name, "n1").labels(app=name[0]) for name in ("a1", "a2", "b1", "b2", "c")}
+    infos = {name: stage.info(pod.build()) for name, pod in pods.items()}
+    units = [("a1", "a2"), ("b1", "c"), ("b2",)]
+    assert list(budgets.violated_by([[infos[n] for n in unit] for unit in units])) == counts
+
+
 def test_a_pod_takes_from_every_budget_that_speaks_for_it() -> None:
     stage = Stage()
     stage.budget("wide", "default", "a", 1)
