@@ -16,9 +16,11 @@ from asched.batch.provisioning.book import Bookings
 from asched.batch.provisioning.cycle import ProvisioningRequests
 from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT
 from asched.core.cluster.holds import HeldAmounts
+from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU
+from asched.core.queue.queued import QueuedPod
 from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Families
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
@@ -162,9 +164,25 @@ class Figures:
     # --- readers ---------------------------------------------------------------------------------
 
     def pending(self) -> Values:
-        """Pods by queue."""
-        pending = self._context.queue.places.pending()
-        return {(name,): count for name, count in pending._asdict().items()}
+        """Pods by queue; since 1.37 pods whose PodGroup does not exist have one of their own."""
+        pending = self._context.queue.places.pending()._asdict()
+        if self._metrics.scheduler.incoming_entities is not None:
+            incomplete = sum([not self._root_of(queued) for queued in self._of_groups()])
+            pending |= {"gated": pending["gated"] - incomplete, "incomplete": incomplete}
+        return {(name,): count for name, count in pending.items()}
+
+    def _of_groups(self) -> list[QueuedPod]:
+        """The waiting pods of groups."""
+        if not self._context.gangs.are_tried:
+            return []
+        return [queued for queued in self._context.queue.places.all() if queued.gang]
+
+    def _root_of(self, queued: QueuedPod) -> str:
+        """The key of a pod's group, or of its tree; empty while the pod waits for the object."""
+        if is_coscheduled(queued.gang):
+            return queued.gang
+        root = self._context.cluster.pod_groups.root_of(queued.gang)
+        return root or ("" if queued.is_gated else queued.gang)
 
     def entities(self) -> Values:
         """Pods without a group, and groups, by queue; a group is where its foremost pod is."""
@@ -172,10 +190,10 @@ class Figures:
         pods = Counter(places.pending()._asdict())
         foremost: dict[str, int] = {}
         order = tuple(pods)
-        for queued in places.all() if self._context.gangs.are_tried else ():
-            if queued.gang:
-                name = "gated" if queued.is_gated else places.name_of(queued)
-                pods[name] -= 1
+        for queued in self._of_groups():
+            name = "gated" if queued.is_gated else places.name_of(queued)
+            pods[name] -= 1
+            if self._root_of(queued):
                 at = order.index(name)
                 foremost[queued.gang] = min(at, foremost.get(queued.gang, at))
         groups = Counter(order[at] for at in foremost.values())

@@ -132,6 +132,11 @@ class GroupTrees:
             tree = self._trees[root] = self._built(root)
         return tree
 
+    def root_of(self, key: str) -> str:
+        """The key of the root above a group; empty if a composite is missing. Only reads."""
+        root = self._chain(key)[-1]
+        return "" if root.startswith(COMPOSITE) and root not in self._groups else root
+
     def whole_above(self, key: str) -> str:
         """The highest group at or above a group that is evicted as a whole; else its own key."""
         for each in reversed(self._chain(key)):

@@ -165,6 +165,14 @@ class PodGroups:
         """The tree of which a group is a part, or None."""
         return self.trees.of(key) if self.trees is not None else None
 
+    def root_of(self, key: str) -> str:
+        """The key of the group, or of the root of its tree; empty if an object is missing. May be
+        called by another thread.
+        """
+        if key not in self.gangs:
+            return ""
+        return self.trees.root_of(key) if self.trees is not None else key
+
     def leaves_of(self, key: str) -> tuple[str, ...]:
         """The groups with pods that are scheduled together with this group, in order."""
         tree = self.tree_of(key)

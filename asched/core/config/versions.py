@@ -140,10 +140,10 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "metrics of the queues count pods",
         (
             "scheduler_queued_entities and scheduler_queue_incoming_entities_total count a pod"
-            " group once"
+            " group once; pods whose PodGroup does not exist are in the queue incomplete"
         ),
         "1.37",
-        "PR 139840",
+        "PR 139840, PR 139952",
         "tests/unit/host/test_process.py::test_queued_groups_count_once_by_the_metrics_of_1_37",
     ),
     "metrics-of-informers": VersionRule(

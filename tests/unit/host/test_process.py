@@ -95,11 +95,22 @@ async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_p
 
 
 async def test_queued_groups_count_once_by_the_metrics_of_1_37(tmp_path):
+    """Two pods wait for the rest of their group, one for a PodGroup that does not exist."""
     gates = parse_gates(["GenericWorkload=true"], "1.37").enabled
-    async with a_process(tmp_path, elects=False, gates=gates) as process:
-        for name in ("a", "b", "c"):
-            process.server.create("pods", a_gang_member(name))
-        await process.until("/metrics", lambda _, text: 'pods{queue="gated"} 3.0' in text)
+    served = frozenset({"scheduling.k8s.io/v1beta1"})
+    server = ApiServer(options=Options(minor="1.37", alpha=served))
+    async with a_process(tmp_path, elects=False, gates=gates, server=server) as process:
+        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
+        spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        metadata = {"name": "crew", "namespace": "default"}
+        server.create("", {**group, "metadata": metadata, "spec": spec})
+        for name in ("a", "b", "alone"):
+            pod = a_gang_member(name)
+            if name == "alone":
+                pod["spec"]["schedulingGroup"]["podGroupName"] = "missing"
+            server.create("pods", pod)
+        await process.until("/metrics", lambda _, text: 'pods{queue="gated"} 2.0' in text)
+        await process.until("/metrics", lambda _, text: 'pods{queue="incomplete"} 1.0' in text)
         await process.until("/debug/asched/queue", lambda _, text: "default/big" in text)
         page = await process.until("/metrics", lambda status, _: status == 200)
 
@@ -110,7 +121,7 @@ async def test_queued_groups_count_once_by_the_metrics_of_1_37(tmp_path):
     assert queued % ("unschedulable", "pod", "1.0") in lines
     incoming = "scheduler_queue_incoming_entities_total{"
     counts = [line for line in lines if line.startswith(incoming) and "podgroup" in line]
-    assert [line.rpartition(" ")[2] for line in counts] == ["1.0"]
+    assert [line.rpartition(" ")[2] for line in counts] == ["2.0"]
 
 
 @pytest.mark.parametrize(("minor", "is_shown"), [("1.36", False), ("1.37", True)])
