@@ -25,7 +25,7 @@ from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Families
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
-from asched.serve.telemetry.scheduler_metrics import INFORMER_LABELS, informer_of
+from asched.serve.telemetry.scheduler_metrics import INFORMER_LABELS, informer_of, type_of
 
 Values = Mapping[tuple[str, ...], float]
 
@@ -49,9 +49,13 @@ class Figures:
         text = "[STABLE] Pending pods, by queue."
         families.pulled("scheduler_pending_pods", "gauge", text, ("queue",), self.pending)
         if self._metrics.scheduler.incoming_entities is not None:
-            text = "[ALPHA] Pods without a group, and pod groups, by queue; type: pod or podgroup."
+            text = (
+                "[ALPHA] Pods without a group, and pod groups, by queue; type: pod, podgroup, or,"
+                " since Kubernetes 1.38, compositepodgroup."
+            )
             labels = ("queue", "type")
             families.pulled("scheduler_queued_entities", "gauge", text, labels, self.entities)
+            self._metrics.scheduler.root_of = self._context.cluster.pod_groups.root_of
         text = "[ALPHA] Cached nodes, pods and assumed pods."
         families.pulled("scheduler_cache_size", "gauge", text, ("type",), self.sizes)
         text = "[ALPHA] Changes stored for attempts in progress."
@@ -185,23 +189,26 @@ class Figures:
         return root or ("" if queued.is_gated else queued.gang)
 
     def entities(self) -> Values:
-        """Pods without a group, and groups, by queue; a group is where its foremost pod is."""
+        """Pods without a group, and groups, by queue; a group is where its foremost pod is. Since
+        1.38 a tree of groups counts once.
+        """
         places = self._context.queue.places
         pods = Counter(places.pending()._asdict())
         foremost: dict[str, int] = {}
         order = tuple(pods)
+        counts_trees = self._metrics.scheduler.counts_trees
+        kinds = ("podgroup", "compositepodgroup")[: 1 + counts_trees]
         for queued in self._of_groups():
             name = "gated" if queued.is_gated else places.name_of(queued)
             pods[name] -= 1
-            if self._root_of(queued):
-                at = order.index(name)
-                foremost[queued.gang] = min(at, foremost.get(queued.gang, at))
-        groups = Counter(order[at] for at in foremost.values())
-        return {
-            (name, kind): count[name]
-            for kind, count in (("pod", pods), ("podgroup", groups))
-            for name in order
-        }
+            if root := self._root_of(queued):
+                at, key = order.index(name), root if counts_trees else queued.gang
+                foremost[key] = min(at, foremost.get(key, at))
+        found: dict[tuple[str, ...], float] = {(name, kind): 0 for kind in kinds for name in order}
+        found |= {(name, "pod"): count for name, count in pods.items()}
+        for key, at in foremost.items():
+            found[order[at], type_of(key)] += 1
+        return found
 
     def queued_changes(self) -> Values:
         """Queued facts by watched kind."""

@@ -146,6 +146,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 139840, PR 139952",
         "tests/unit/host/test_process.py::test_queued_groups_count_once_by_the_metrics_of_1_37",
     ),
+    "metrics-count-trees-once": VersionRule(
+        "each PodGroup of a tree counts in scheduler_queued_entities and the count of arrivals",
+        "a tree counts once there, as compositepodgroup",
+        "1.38",
+        "PR 141800",
+        "tests/unit/host/test_process.py::test_queued_trees_by_version",
+    ),
     "metrics-of-informers": VersionRule(
         "watched kinds have no metrics of kube-scheduler",
         (

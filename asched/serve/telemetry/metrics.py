@@ -66,6 +66,7 @@ class Metrics:
             self.client.share_claims_metric(self.families)
         if rules["metrics-count-queued-entities"]:
             self.scheduler.show_entities()
+        self.scheduler.counts_trees = rules["metrics-count-trees-once"]
         self.scheduler.counts_room = rules["metrics-of-preemption-for-groups"]
         if rules["metrics-of-placements"] and rules["TopologyAwareWorkloadScheduling"]:
             self.scheduler.show_placements()

@@ -12,10 +12,11 @@ measured for one attempt in ten.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Final
 
+from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.model.kinds import Kind
 from asched.core.queue.queued import QueuedPod
 from asched.serve.telemetry.instruments import Families, Family, Histogram, Value, exponential
@@ -46,6 +47,11 @@ def informer_of(kind: Kind) -> tuple[str, str, str, str]:
     """The values of INFORMER_LABELS; the name is that of kube-scheduler's informers."""
     group, _, version = kind.group_version.rpartition("/")
     return "kube-scheduler", group, version, kind.plural
+
+
+def type_of(group: str) -> str:
+    """What metrics of the queues call a group, by its key."""
+    return "compositepodgroup" if group.startswith(COMPOSITE) else "podgroup"
 
 
 class GroupMetrics:
@@ -153,6 +159,9 @@ class SchedulerMetrics:
         self.counts_room = False
         #: moves of pods without a group, and of groups; None before 1.37
         self.incoming_entities: Family[Value] | None = None
+        #: whether a tree of groups counts once there, as since 1.38; by the key of its root
+        self.counts_trees = False
+        self.root_of: Callable[[str], str] = str
         self._placements: PlacementMetrics | None = None
         #: by kind; None before 1.37
         self.handling: Family[Histogram] | None = None
@@ -296,7 +305,7 @@ class SchedulerMetrics:
         self.incoming_entities = self._families.counter(
             "scheduler_queue_incoming_entities_total",
             "[ALPHA] Pods without a group, and pod groups, that entered a queue, by queue, by what"
-            " moved them and by type: pod or podgroup.",
+            " moved them and by type: pod, podgroup, or, since Kubernetes 1.38, compositepodgroup.",
             ("queue", "event", "type"),
         )
 
@@ -420,6 +429,8 @@ class SchedulerMetrics:
         if self.incoming_entities is None:
             return
         gang = queued.gang if queued is not None else ""
+        if gang and self.counts_trees:
+            gang = self.root_of(gang) or gang
         if not gang:
             self.incoming_entities.of(queue, label, "pod").value += 1
         elif self._queue_of_group.get(gang) != queue:  # its further pods follow the first one
@@ -427,7 +438,7 @@ class SchedulerMetrics:
             self._queue_of_group[gang] = queue
             if len(self._queue_of_group) > GROUPS_MAX:
                 del self._queue_of_group[next(iter(self._queue_of_group))]
-            self.incoming_entities.of(queue, label, "podgroup").value += 1
+            self.incoming_entities.of(queue, label, type_of(gang)).value += 1
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
         self.unschedulable_pods.of(plugin, profile).value += by

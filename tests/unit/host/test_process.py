@@ -212,6 +212,44 @@ async def test_trees_of_groups_through_the_api(tmp_path):
     assert (condition["status"], condition["reason"]) == ("True", "Scheduled")
 
 
+@pytest.mark.parametrize(
+    ("minor", "counts"),
+    [
+        ("1.37", {"podgroup": (["2.0"], ["2.0"]), "compositepodgroup": ([], [])}),
+        ("1.38", {"podgroup": (["0.0"], []), "compositepodgroup": (["1.0"], ["1.0"])}),
+    ],
+)
+async def test_queued_trees_by_version(tmp_path, minor, counts):
+    """The two groups below a root have their pods; a third, which has none, is needed."""
+    served = frozenset({"scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1beta1"})
+    server = ApiServer(options=Options(minor=minor, alpha=served))
+    gates = parse_gates(["CompositePodGroup=true,GenericWorkload=true"], minor).enabled
+    async with a_process(tmp_path, elects=False, gates=gates, server=server) as process:
+        for name, kind, spec in (
+            ("root", "CompositePodGroup", {"gang": {"minGroupCount": 3}}),
+            ("one", "PodGroup", {"gang": {"minCount": 1}}),
+            ("two", "PodGroup", {"gang": {"minCount": 1}}),
+        ):
+            body = {"schedulingPolicy": spec}
+            if kind == "PodGroup":
+                body["parentCompositePodGroupName"] = "root"
+            group = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": kind, "spec": body}
+            server.create("", {**group, "metadata": {"name": name, "namespace": "default"}})
+        for name in ("one", "two"):
+            pod = a_gang_member(name)
+            pod["spec"]["schedulingGroup"]["podGroupName"] = name
+            server.create("pods", pod)
+        await process.until("/metrics", lambda _, text: 'pods{queue="gated"} 2.0' in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    lines = [line.rsplit(" ", 1) for line in page.splitlines() if "_entities" in line]
+    for kind in ("podgroup", "compositepodgroup"):
+        about = f'queue="gated",type="{kind}"}}'
+        queued = [value for name, value in lines if name.endswith(about)]
+        arrived = [value for name, value in lines if "incoming" in name and f'"{kind}"' in name]
+        assert (queued, arrived) == counts[kind]
+
+
 def group_conditions(server):
     """By Job: status and reason of the condition of its PodGroup."""
     return {
