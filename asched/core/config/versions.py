@@ -47,8 +47,11 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "tests/unit/core/dra/test_versions.py::test_mode_all_with_a_device_that_is_used_up",
     ),
     "budget-with-empty-selector-protects": VersionRule(
-        "a PodDisruptionBudget with an empty selector does not count in preemption",
-        "it protects the pods of its namespace that have labels",
+        (
+            "neither a PodDisruptionBudget with an empty selector nor a pod without labels counts"
+            " in preemption"
+        ),
+        "both do: an empty selector protects all pods of the namespace",
         "1.38",
         "PR 141785",
         "tests/unit/core/preemption/test_budgets.py::test_an_empty_selector_by_version",

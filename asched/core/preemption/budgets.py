@@ -1,7 +1,7 @@
 """Disruption budgets: which of the potential victims they protect.
 
-A budget of the pod's namespace whose selector has requirements (since 1.38 also one that has none)
-and matches a pod with labels covers the pod, unless the budget lists the pod as disrupted already.
+A budget of the pod's namespace covers the pod if its selector matches, unless the budget lists the
+pod as disrupted already. Before 1.38 the selector must have requirements, and the pod labels.
 Going over a node's potential victims, the most important first, each takes one disruption from
 every budget that covers it; a pod for which one of them has none left violates it. Budgets are soft
 here: they only decide which pods are spared first and which node is preferred.
@@ -31,7 +31,7 @@ from asched.core.model.workload import PodDisruptionBudget
 I64 = npt.NDArray[np.int64]
 
 
-#: Rule: an empty selector selects every pod of the namespace.
+#: Rule: an empty selector selects every pod of the namespace, and pods need no labels.
 EMPTY_SELECTS: Final = "budget-with-empty-selector-protects"
 #: Rule: of a unit, the pods after the first one that violates a budget count as well.
 ALL_COUNT: Final = "budgets-count-each-pod-of-a-group"
@@ -65,14 +65,17 @@ class DisruptionBudget(NamedTuple):
 class _Speaker:
     """A budget's selector, as an entry of the index."""
 
-    __slots__ = ("_matches", "number")
+    __slots__ = ("_matches", "_needs_labels", "number")
 
-    def __init__(self, number: int, budget: DisruptionBudget) -> None:
+    def __init__(self, number: int, budget: DisruptionBudget, *, needs_labels: bool) -> None:
         self.number = number
+        self._needs_labels = needs_labels
         self._matches = budget.matcher.matches
 
     def speaks_for(self, label_set: LabelSet) -> bool:
-        return bool(label_set.labels) and self._matches(label_set.labels)
+        if self._needs_labels and not label_set.labels:
+            return False
+        return self._matches(label_set.labels)
 
 
 class Budgets:
@@ -239,7 +242,7 @@ class Budgets:
         self._keys = list(self._budgets)
         self._index = SelectorIndex()
         for number, budget in enumerate(self._budgets.values()):
-            speaker = _Speaker(number, budget)
+            speaker = _Speaker(number, budget, needs_labels=not self._empty_selects)
             self._index.add(frozenset((budget.namespace,)), budget.selector, speaker)
         self.depth = self._index.deepest
         self._forget_found()

@@ -71,15 +71,26 @@ def test_violations(case: Case) -> None:
     assert budgets.violations(pods) == case.violating
 
 
+@pytest.mark.parametrize(
+    ("selector", "labels"),
+    [
+        ({}, {"app": "a"}),
+        ({}, {}),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, {}),
+    ],
+)
 @pytest.mark.parametrize(("minor", "violating"), [("1.37", False), ("1.38", True)])
-def test_an_empty_selector_by_version(minor: str, violating: bool) -> None:
+def test_an_empty_selector_by_version(
+    selector: dict, labels: dict, minor: str, violating: bool
+) -> None:
     stage = Stage()
-    stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget("one", {}, 0, "default")))
+    stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget("one", selector, 0, "default")))
     budgets = Budgets(stage.cluster)
     budgets.follow(default_gates(minor))
     budgets.catch_up()
-    pod = stage.info(a_low("p", "n1").labels(app="a").build())
-    assert budgets.violations([pod]) == [violating]
+    pod = a_low("p", "n1")
+    info = stage.info((pod.labels(**labels) if labels else pod).build())
+    assert budgets.violations([info]) == [violating]
 
 
 @pytest.mark.parametrize(("minor", "counts"), [("1.36", [1, 0, 1]), ("1.37", [2, 0, 1])])
