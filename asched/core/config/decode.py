@@ -43,7 +43,7 @@ from asched.core.config.problem import (
     quoted,
 )
 from asched.core.config.scalars import single, value_of
-from asched.core.config.v1 import API_GROUP, API_VERSION, KIND, KINDS, REMOVED_FIELDS
+from asched.core.config.v1 import ABSENT_FIELDS, API_GROUP, API_VERSION, KIND, KINDS
 
 INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
 #: Location of upstream's scheme; its message has the file and line of upstream's source.
@@ -266,7 +266,7 @@ def _record(
             faults.add(text, item_path, Severity.STRICT)
         seen.add(key)
         if field is None:
-            hint = REMOVED_FIELDS.get(key) or did_you_mean(key, allowed)
+            hint = ABSENT_FIELDS.get(key) or did_you_mean(key, allowed)
             text = f"unknown field {quoted(path_text(item_path))}"
             faults.add(text, item_path, Severity.STRICT, hint)
             continue

@@ -1,4 +1,4 @@
-"""Plugins, predicates and priorities of earlier versions, and what replaces them.
+"""Plugins, predicates and priorities of other versions, and what replaces them.
 
 Source  release history of Kubernetes 1.18 to 1.32; kubernetes/kubernetes up to v1.22
         pkg/scheduler/framework/plugins/legacy_registry.go
@@ -126,7 +126,7 @@ SUCCESSORS: Final[Mapping[str, str]] = {
     "GCEPDLimits": names.NODE_VOLUME_LIMITS,
 }
 
-#: Old plugin -> the advice where it is rejected.
+#: Plugin that asched does not have -> the advice where it is rejected.
 ADVICE: Final[Mapping[str, str]] = {
     **{
         old: f"it is gone; {new}, on by default, does its work today"
@@ -159,4 +159,8 @@ ADVICE: Final[Mapping[str, str]] = {
     },
     "CheckServiceAffinity": f"it is gone; use pod affinity ({names.INTER_POD_AFFINITY})",
     "CheckNodeLabelPresence": f"it is gone; use {names.NODE_AFFINITY} with addedAffinity",
+    "DeferredPodScheduling": (
+        f"delete the line: Kubernetes 1.37 and newer have it; in asched {names.DEFAULT_PREEMPTION}"
+        " does its work"
+    ),
 }

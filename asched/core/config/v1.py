@@ -233,7 +233,9 @@ KINDS: Final[Mapping[str, type[ConfigDocument]]] = {
     **{kind_of_args(plugin): record for plugin, record in ARGS_TYPES.items()},
 }
 #: Fields of other versions, and their replacement.
-REMOVED_FIELDS: Final[Mapping[str, str]] = {
+ABSENT_FIELDS: Final[Mapping[str, str]] = {
     "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
     " starts, and no room is held afterwards",
+    "placementFeasible": "delete the line: Kubernetes 1.38 and newer have the extension point"
+    " PlacementFeasible, asched does not",
 }

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.gate_table import CHANGES, GATES
 from asched.core.config.gates import (
@@ -14,6 +15,7 @@ from asched.core.config.gates import (
     table_of,
     version_with,
 )
+from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.text import effective as effective_text
 from asched.core.config.validate import validate
 from asched.core.config.versions import (
@@ -26,6 +28,7 @@ from asched.core.config.versions import (
     for_server,
     rules_of,
 )
+from asched.core.plugins import IN_TREE_POINTS
 
 ROOT = Path(__file__).parents[4]
 
@@ -134,6 +137,23 @@ def test_gates_that_a_version_refuses(value: str, minor: str, words: str) -> Non
 )
 def test_gates_that_change_nothing_are_warnings(value: str, minor: str, words: str) -> None:
     assert any(words in line for line in parse([value], minor).warnings)
+
+
+def test_a_plugin_and_a_field_that_asched_lacks_are_refused_with_their_version() -> None:
+    entries = {"enabled": [{"name": "DeferredPodScheduling"}]}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": entries, "placementFeasible": entries}}],
+    }
+    checked, (field,) = decode(document, "")
+    assert field.text.endswith('unknown field "profiles[0].plugins.placementFeasible"')
+    assert "Kubernetes 1.38 and newer" in field.hint
+    with pytest.raises(UnusableProfileError) as caught:
+        resolve(configuration(checked, default_gates("1.37")).profiles[0], IN_TREE_POINTS, 0)
+    (plugin,) = caught.value.problems
+    assert plugin.text.endswith('"DeferredPodScheduling" does not exist')
+    assert "Kubernetes 1.37 and newer" in plugin.hint
 
 
 def test_an_extension_point_of_a_newer_version_is_refused_with_that_version() -> None:
