@@ -7,13 +7,15 @@
                 preemption again; evictions failed
 
 The pod does not enter the queue: it has a node, which counts all that it requests, and nothing is
-to be bound. Of its profile, only NodeResourcesFit and DefaultPreemption matter.
+to be bound. Of its profile, only NodeResourcesFit, DefaultPreemption and extenders with a
+preemptVerb matter; these may change the victims, or refuse.
 
-Bounds  AT_ONCE pods a turn, the most important first; a pod backs off between two tries.
+Bounds  AT_ONCE pods a turn, the most important first; a pod backs off between two tries, and while
+        extenders are called for it.
 Source  KEP-5836; kubernetes/kubernetes PR 140000
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple
@@ -29,24 +31,29 @@ from asched.core.cycle.extension import Extension, Steps, Work
 from asched.core.cycle.scheduling import Background
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Effect, EmitEvent
-from asched.core.framework.points import Late
+from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.requests import is_scaled_down, pending_resize
-from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.core.plugins.default_preemption import Asking, DefaultPreemption
 from asched.core.plugins.resources.fit import NodeResourcesFit
 
 AT_ONCE: Final = 4
+#: Pause of a pod that is due again while extenders are called for it.
+ASKING_S: Final = 1.0
 NOT_PERMITTED: Final = "node had resize preemption disabled"
 
 
 class Deferred(msgspec.Struct):
-    """A pod with a deferred resize. `number`: of its valid entry in a heap; 0 if it is not due."""
+    """A pod with a deferred resize. `number`: of its valid entry in a heap; 0 if it is not due.
+    `is_asking`: while extenders are called.
+    """
 
     pod: Pod
     number: int = 0
+    is_asking: bool = False
     failures: int = 0
     not_before_s: float = 0.0
     note: str = ""
@@ -100,8 +107,13 @@ class DeferredResizes(Extension):
         while self._ready and tried < AT_ONCE:
             _, number, uid = heappop(self._ready)
             known = self._deferred.get(uid)
-            if known is not None and known.number == number:
-                tried, known.number = tried + 1, 0
+            if known is None or known.number != number:
+                continue
+            tried += 1
+            if known.is_asking:
+                heappush(self._resting, (self.context.now_s + ASKING_S, number, uid))
+            else:
+                known.number = 0
                 yield from self._try(known)
 
     def next_deadline_s(self) -> float | None:
@@ -163,7 +175,7 @@ class DeferredResizes(Extension):
             site = ResizeSite(
                 runner.profile.scheduler_name, context.cluster, context.nominator, context.waiting
             )
-            found = evictor.make_room_for_resize(info, fit, site)
+            found = evictor.make_room_for_resize(info, fit, site, runner.extenders)
             if found is None:
                 known.failures, known.note = 0, ""
                 return
@@ -172,19 +184,43 @@ class DeferredResizes(Extension):
         known.failures += 1
         pause_s = context.queue.backoff_rule.duration_s(known.failures)
         known.not_before_s = context.now_s + pause_s
+        if isinstance(result, Generator):
+            known.is_asking = True
+            yield Work(self._ask(known, reasons, result), decides=False)
+            return
+        yield from self._report(known, reasons, result)
+        if result is not None and result.background is not None:
+            yield Work(self._evict(known, result.background), decides=False)
+
+    def _report(
+        self, known: Deferred, reasons: dict[str, int], result: PostFilterResult | None
+    ) -> Iterator[Effect]:
         note = fit_error(1, "", reasons, "" if result is None else result.status.message)
         if note != known.note:
             known.note = note
             yield EmitEvent(
-                regarding=POD.reference(pod.metadata),
+                regarding=POD.reference(known.pod.metadata),
                 type="Warning",
                 reason=names.EVENT_FAILED_SCHEDULING,
                 action="Scheduling",
                 note=note,
-                reporting_controller=runner.profile.scheduler_name,
+                reporting_controller=known.pod.spec.scheduler_name,
             )
-        if result is not None and result.background is not None:
-            yield Work(self._evict(known, result.background), decides=False)
+
+    def _ask(self, known: Deferred, reasons: dict[str, int], asking: Asking) -> Steps:
+        """Call extenders, then evict. Nothing is evicted if the resize was changed or accepted
+        meanwhile.
+        """
+        try:
+            result = yield from asking
+        finally:
+            known.is_asking = False
+        if self._deferred.get(known.pod.uid) is not known:
+            result.drop()
+            return
+        yield from self._report(known, reasons, result)
+        if result.background is not None:
+            yield from self._evict(known, result.background)
 
     def _evict(self, known: Deferred, steps: Late) -> Steps:
         """Evict. The departure of the victims makes the pod due; failures do here."""

@@ -245,7 +245,7 @@ class Chain:
             except PointError:
                 if not extender.config.ignorable:
                     raise
-        for extender in self._all:
+        for extender in () if pod.pod.spec.node_name else self._all:  # a resized pod runs there
             if not remaining:
                 break
             if not extender.config.filter_verb or not extender.is_interested(pod.pod):

@@ -86,7 +86,7 @@ class Runner:
         self._meter: Meter | None = None
         self._nominator = nominator
         self._fixes_ties = any(scorer.plugin.fixes_ties for scorer in profile.scorers)
-        self._extenders = extenders
+        self.extenders = extenders
         self._rejections = Rejections(profile, cluster, self.nominated_pods)
         self._sampler = Sampler(profile.percentage_of_nodes_to_score)
         self._part: tuple[Mask | None, int, Indices] = None, 0, np.zeros(0, dtype=np.intp)
@@ -125,7 +125,7 @@ class Runner:
                 return decision
             state = self.cache.state_of(pod)  # an extender may have been called
             state.end_on_errors(pod)
-        chain = self._extenders
+        chain = self.extenders
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed, within))
@@ -163,11 +163,11 @@ class Runner:
 
     @property
     def has_extenders(self) -> bool:
-        return self._extenders is not None
+        return self.extenders is not None
 
     def consults(self, pod: PodInfo) -> bool:
         """Whether extenders take part in scheduling the pod."""
-        return self._extenders is not None and self._extenders.is_interested(pod)
+        return self.extenders is not None and self.extenders.is_interested(pod)
 
     def treats_equals_alike(self, active_plugins: ActivePlugins) -> bool:
         """Whether the PostFilter plugins make room for none of a class, if not for one."""
@@ -182,7 +182,7 @@ class Runner:
         """Find a node with extenders. While one is called, facts arrive and other pods are placed:
         after each answer the rows are filtered again, and accepted rows count if they still fit.
         """
-        assert self._extenders is not None
+        assert self.extenders is not None
         meter, outcome = self._meter, state.outcome
         now = Fitting(pod, state, self.cluster, self.nominated_pods)
         asked, refused = now.rows(within), now.refused.by_trial
@@ -192,8 +192,8 @@ class Runner:
         if sample is not None:
             asked, count = sample, int(np.count_nonzero(sample))
         granted, turned_away = asked, False
-        if count and self._extenders.has_filter:
-            asking = self._extenders.filter(pod, asked)
+        if count and self.extenders.has_filter:
+            asking = self.extenders.filter(pod, asked)
             (granted, no), now = yield from self._answered(pod, asking, spares=False)
             turned_away = int(np.count_nonzero(granted)) != count
             granted = now.rows(granted)
@@ -205,9 +205,9 @@ class Runner:
             blamed = frozenset((names.EXTENDER,)) if turned_away else frozenset()
             return self.rejection(pod, now.state, refused, blamed, within)
         extra = None
-        if count > 1 and self._extenders.has_prioritize:
+        if count > 1 and self.extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
-            scoring = self._extenders.prioritize(pod, granted)
+            scoring = self.extenders.prioritize(pod, granted)
             extra, now = yield from self._answered(pod, scoring, spares=False)
             granted = now.rows(self._same(granted, before))
             count = int(np.count_nonzero(granted))
@@ -297,7 +297,7 @@ class Runner:
         """The binders of the pod, in order: the first interested extender that binds, then the
         plugins.
         """
-        binder = self._extenders.binder(pod) if self._extenders is not None else None
+        binder = self.extenders.binder(pod) if self.extenders is not None else None
         return self.profile.binds if binder is None else (binder, *self.profile.binds)
 
     def trial(self, state: ClassState, waiting: WaitingPods, seed: int, now_s: float) -> Trial:
@@ -311,7 +311,7 @@ class Runner:
             waiting=waiting,
             seed=seed,
             now_s=now_s,
-            extenders=self._extenders,
+            extenders=self.extenders,
         )
 
     def rejection(
@@ -346,13 +346,13 @@ class Runner:
             return None
         if row in self.cluster.refusals.rows(pod.pod, self.cluster.wall_clock_s):
             return None
-        if self._extenders is not None and self._extenders.has_filter and self.consults(pod):
+        if self.extenders is not None and self.extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)
             only[row] = True
-            asking = self._extenders.filter(pod, only)
+            asking = self.extenders.filter(pod, only)
             (granted, _), now = yield from self._answered(pod, asking, spares=True)
             if not granted.any():
-                self._extenders.note_in_vain(pod)
+                self.extenders.note_in_vain(pod)
             if not now.rows(granted).any():
                 return None
             state = now.state

@@ -30,6 +30,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import Expecting
+from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import (
@@ -119,6 +120,10 @@ ELSEWHERE: Final = (
 )
 
 
+#: Steps that call extenders.
+Asking = Generator[Effect, Answer, PostFilterResult]
+
+
 class _Fit(NamedTuple):
     plugin: NodeResourcesFit
     data: None = None
@@ -176,7 +181,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
-    ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
+    ) -> PostFilterResult | Asking:
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None:
             return _prefixed(failure(f'pod "{pod.pod.metadata.name}" not found'))
@@ -191,7 +196,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return self._nothing(pod, findings, rejection, trial)
         extenders = trial.extenders
         if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
-            return self._with_extenders(now, pod, findings, trial)
+            objection = extenders.objection(pod, trial.now_s)
+            if objection:
+                return _prefixed(unschedulable(objection), Nomination(""))
+            some = self._search.some(pod, findings, trial)
+            return self._ask(now, pod, some, extenders, trial.seed, trial)
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
 
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
@@ -226,10 +235,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys), *counts)
 
     def make_room_for_resize(
-        self, pod: PodInfo, fit: NodeResourcesFit, site: eviction.Site
-    ) -> tuple[Status, PostFilterResult] | None:
+        self,
+        pod: PodInfo,
+        fit: NodeResourcesFit,
+        site: eviction.Site,
+        extenders: ExtenderChain | None,
+    ) -> tuple[Status, PostFilterResult | Asking] | None:
         """Make room on the node of a placed pod whose resize is deferred: why it does not fit, and
-        the evictions, or why there are none. None if it fits.
+        the evictions, or why there are none; steps if extenders are called. None if it fits.
         """
         nodes, priority = self._cluster.nodes, pod.pod.priority
         amounts = np.zeros((nodes.columns.size_of("R"), 1), dtype=np.int64)
@@ -257,6 +270,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             reasons = dict.fromkeys(run.status.reasons, 1)
             return short, _prefixed(unschedulable(fit_error(1, "", reasons, "")))
         candidate = Candidate(pod.node_name, pod.row, run.victims, run.violations)
+        if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
+            asking = self._ask(pod.pod, pod, {pod.node_name: candidate}, extenders, 0, site)
+            return short, asking
         return short, self._make_room(pod.pod, candidate, site)
 
     def _resize_obstacle(self, pod: PodInfo) -> str | None:
@@ -323,22 +339,24 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
         return _cannot_help(rejection, self._search.reasons(pod, findings, trial))
 
-    def _with_extenders(
-        self, now: Pod, pod: PodInfo, findings: Findings, trial: Trial
-    ) -> Generator[Effect, Answer, PostFilterResult]:
+    def _ask(
+        self,
+        now: Pod,
+        pod: PodInfo,
+        candidates: Mapping[str, Candidate],
+        extenders: ExtenderChain,
+        seed: int,
+        site: eviction.Site,
+    ) -> Asking:
         """Extenders may drop candidates or change their victims."""
-        objection = trial.extenders.objection(pod, trial.now_s)
-        if objection:
-            return _prefixed(unschedulable(objection), Nomination(""))
-        candidates = self._search.some(pod, findings, trial)
         try:
-            accepted = yield from trial.extenders.preempt(pod, candidates)
+            accepted = yield from extenders.preempt(pod, candidates)
         except PointError as error:
             return _prefixed(failure(str(error)))
         if not accepted:
             return _prefixed(unschedulable(NO_CANDIDATE))
         tied = choice.best_of(list(accepted.values()))
-        return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
+        return self._make_room(now, tied[draw(seed, len(tied))], site)
 
     def _make_room(self, now: Pod, candidate: Candidate, site: eviction.Site) -> PostFilterResult:
         preemptor = Preemptor.of_pod(now, candidate.node)

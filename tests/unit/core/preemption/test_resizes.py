@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from asched.core.cluster.facts import Done, Gone, Refused, Seen
+from asched.core.cluster.facts import Done, Gone, Refused, Replied, Seen
 from asched.core.config.gates import default_gates
 from asched.core.config.gates import parse as parse_gates
 from asched.core.framework.effects import DeletePod, EmitEvent, MarkVictim, PatchPodStatus
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
+from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 SHORT = "0/1 nodes are available: 1 Insufficient cpu. preemption:"
@@ -143,6 +144,45 @@ def test_an_eviction_that_is_refused_is_tried_again() -> None:
     assert evicted(play, code=403) == []
     play.turn(after_s=1.0)
     assert evicted(play) == ["a"]
+
+
+def an_extended_play() -> ExtendedPlay:
+    """Two pods on n1, either of which makes room."""
+    extender = an_extender(preemptVerb="preempt", filterVerb="filter")
+    play = ExtendedPlay(four_cpus(), extenders=[extender], gates=default_gates("1.38"))
+    play.turn(*(Seen(POD, low(name, cpu="1500m").build()) for name in ("a", "b")))
+    play.see(resized("2"))
+    return play
+
+
+def test_extenders_choose_the_victims() -> None:
+    play = an_extended_play()
+    question = play.question()
+    assert question.verb == "preempt"
+    ((node, victims),) = question.body["NodeNameToMetaVictims"].items()
+    ((proposed,),) = [[pod["UID"] for pod in victims["Pods"]]]
+    (other,) = {"uid-a", "uid-b"} - {proposed}
+    play.reply({"NodeNameToMetaVictims": {node: {"Pods": [{"UID": other}]}}})
+    assert play.notes() == [f"FailedScheduling: {FOUND % 1}"]
+    assert evicted(play) == [other.removeprefix("uid-")]
+
+
+def test_extenders_refuse_or_answer_too_late() -> None:
+    play = an_extended_play()
+    first = play.question()
+    play.lose(low("b", cpu="1500m"))
+    play.see(low("c", cpu="1500m"))
+    play.turn(after_s=60.0)
+    assert not play.effects  # the question is open still
+    play.answer(Replied(first.id, {"NodeNameToMetaVictims": {}}))
+    note = f"FailedScheduling: {SHORT} no candidate node for preemption"
+    assert play.notes() == [note]
+    play.turn(after_s=60.0)
+    question = play.question()
+    play.see(resized("1500m"))
+    victims = {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-a"}]}}}
+    play.answer(Replied(question.id, victims))
+    assert evicted(play) == []
 
 
 @pytest.mark.parametrize(("minor", "gate"), [("1.37", ""), ("1.36", ""), ("1.37", f"{GATE}=true")])
