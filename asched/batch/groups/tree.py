@@ -4,27 +4,38 @@
     composite   its children; feasible once minGroupCount of them are
     infeasible  its places are given back, and the next child is tried
 
-A child without enough pods is not tried. A group with a topology constraint is tried in one
-placement after the other, within that of its parent, and stays in the first that takes it; upstream
-scores the placements. There is no backtracking, as upstream, and no search for places. Evictions
-are for the tree as a whole.
+A child without enough pods is not tried. A group with a topology constraint is tried in each
+placement within that of its parent, and then once more in the best of those that take it, with the
+placements that its descendants had there. There is no backtracking, as upstream, and no search for
+places. Evictions are for the tree as a whole; trials for them stop at the first placement.
 
-Bounds  each leaf is tried once in each placement; pauses as in trial.py.
+Bounds  after STEPS_MAX of the budget, the best of the placements found so far is taken; pauses as
+        in trial.py.
 Source  KEP-6012; kubernetes/kubernetes pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence
+from typing import Final
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result, Tried
-from asched.batch.groups.trial import let_go, take_nominations, try_group
+from asched.batch.groups.trial import TRY_STEPS, let_go, take_nominations, try_group
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.group_trees import TreeNode
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import unschedulable
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Mask, Placement, generate
+from asched.core.framework.placements import (
+    EVERYWHERE,
+    Assignments,
+    Placement,
+    choose,
+    generate,
+)
 from asched.core.framework.status import MISTAKES, Status, failure
+
+#: Three seconds of work, as for preemption for a group. A guess.
+STEPS_MAX: Final = 300_000
 
 
 def try_tree(
@@ -40,7 +51,7 @@ def try_tree(
         return outcome
     take_nominations(context, group)
     trial = _TreeTrial(context, group, outcome, only_whether=only_whether)
-    is_feasible = yield from trial.attempt(group.tree.root, None)
+    is_feasible = (yield from trial.attempt(group.tree.root, EVERYWHERE)) is not None
     if outcome.result is Result.ERROR:
         return outcome
     if is_feasible and any(tried.waiting is not None for tried in outcome.tried):
@@ -51,6 +62,10 @@ def try_tree(
     elif not is_feasible:
         outcome.minimum = outcome.infeasible[group.tree.root.key]
     return outcome
+
+
+#: By key, the placement of each feasible group at or below a node.
+Choices = dict[str, Placement]
 
 
 class _TreeTrial:
@@ -64,64 +79,91 @@ class _TreeTrial:
     ) -> None:
         self._context, self._group, self._outcome = context, group, outcome
         self._only_whether = only_whether
+        self._spent = 0.0
         self._attempts: defaultdict[str, list[Attempt]] = defaultdict(list)
         for attempt in group.attempts:
             self._attempts[attempt.queued.gang].append(attempt)
 
-    def attempt(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
-        """Try a node; whether it is feasible, and if so its places are held."""
+    def attempt(
+        self, node: TreeNode, parent: Placement, repeated: Choices | None = None
+    ) -> Generator[Effect, Answer, Choices | None]:
+        """Try a node; None if it is not feasible, else its places are held. `repeated`: the
+        placements of an earlier trial.
+        """
         self._outcome.infeasible.pop(node.key, None)
         if not node.is_ready:
             what = "pods" if node.is_leaf else "groups with enough pods"
             return self._fail(node, f"{node.count} of {node.minimum} {what} exist")
-        mark = len(self._outcome.tried)
-        placements = self._placements(node, within)
+        tried, mark = self._outcome.tried, len(self._outcome.tried)
+        known = repeated.get(node.key) if repeated is not None else None
+        placements = (known,) if known is not None else self._placements(node, parent)
         if isinstance(placements, Status):
             return self._fail(node, placements.message, is_error=not placements.is_rejection)
-        for rows in placements:
-            del self._outcome.tried[mark:]
-            does = self._leaf(node, rows) if node.is_leaf else self._composite(node, rows)
-            if (yield from does):
-                return True
+        fitting: list[tuple[Assignments, Choices]] = []
+        for placement in placements:
+            del tried[mark:]
+            does = self._leaf if node.is_leaf else self._composite
+            found = yield from does(node, placement, repeated)
             if self._outcome.result is Result.ERROR:
-                return False
+                return None
+            if found is not None:
+                found[node.key] = placement
+                is_only = placement is placements[-1] and not fitting
+                if is_only or self._only_whether:
+                    return found
+                placed = [(t.attempt.info, t.decision.node) for t in tried[mark:] if t.decision]
+                fitting.append((Assignments(placement, tuple(placed)), found))
             yield from self._take_back(mark)
-        return False
+            if fitting and self._spent >= STEPS_MAX:
+                break
+        if not fitting:
+            return None
+        best = self._choose(node, [assignments for assignments, _ in fitting])
+        if isinstance(best, Status):
+            return self._fail(node, best.message, is_error=True)
+        del tried[mark:]
+        return (yield from self.attempt(node, parent, fitting[best][1]))
 
-    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> bool:
+    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> None:
         """Note why a node is not feasible."""
         self._outcome.infeasible[node.key] = message
         if is_error:
             self._outcome.result, self._outcome.message = Result.ERROR, message
-        return False
 
-    def _leaf(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
+    def _leaf(
+        self, node: TreeNode, placement: Placement, _repeated: Choices | None
+    ) -> Generator[Effect, Answer, Choices | None]:
         group, attempts = self._group, self._attempts[node.key]
         pods = self._context.cluster.pod_groups.get(node.key)
         if attempts:
             of_leaf = GroupAttempt(node.key, attempts, group.id, attempts[0].pod, group.started_s)
             of_leaf.nominated = group.nominated
             found = yield from try_group(
-                self._context, of_leaf, within, {}, only_whether=self._only_whether
+                self._context, of_leaf, placement.rows, {}, only_whether=self._only_whether
             )
             self._outcome.tried += found.tried
+            self._spent += TRY_STEPS * len(found.tried)
             if found.result is Result.ERROR:
                 return self._fail(node, found.message, is_error=True)
         if len(pods.placed) >= node.minimum:
-            return True
+            return {}
         return self._fail(node, _cannot(node.minimum, len(pods.placed), 0))
 
-    def _composite(self, node: TreeNode, within: Mask | None) -> Generator[Effect, Answer, bool]:
-        feasible, remaining = 0, len(node.children)
+    def _composite(
+        self, node: TreeNode, placement: Placement, repeated: Choices | None
+    ) -> Generator[Effect, Answer, Choices | None]:
+        feasible, remaining, choices = 0, len(node.children), Choices()
         for child in node.children:
             if feasible + remaining < node.minimum:
                 break
-            feasible += yield from self.attempt(child, within)
+            found = yield from self.attempt(child, placement, repeated)
             remaining -= 1
             if self._outcome.result is Result.ERROR:
-                return False
+                return None
+            if found is not None:
+                feasible, choices = feasible + 1, {**choices, **found}
         if feasible >= node.minimum:
-            return True
+            return choices
         return self._fail(node, _cannot(node.minimum, feasible, remaining))
 
     def _take_back(self, mark: int) -> Generator[Effect, Answer, None]:
@@ -133,15 +175,21 @@ class _TreeTrial:
             if each.failure is None:
                 each.failure, each.decision = each.unschedulable(), None
 
-    def _placements(self, node: TreeNode, within: Mask | None) -> Sequence[Mask | None] | Status:
+    def _placements(self, node: TreeNode, parent: Placement) -> Sequence[Placement] | Status:
         if not (self._context.gangs.tries_placements and node.group.topology_key):
-            return (within,)
+            return (parent,)
         generators = self._group.runner.profile.placement_generators
         try:
-            found = generate(generators, node.key, Placement("", within))
+            return generate(generators, node.key, parent)
         except MISTAKES as raised:
             return failure(self._context.contain(raised, "placement"))
-        return found if isinstance(found, Status) else [each.rows for each in found]
+
+    def _choose(self, node: TreeNode, fitting: Sequence[Assignments]) -> int | Status:
+        scorers, seed = self._group.runner.profile.placement_scorers, self._context.seed
+        try:
+            return choose(scorers, node.key, fitting, seed + self._group.id)
+        except MISTAKES as raised:
+            return failure(self._context.contain(raised, "placement"))
 
 
 def _cannot(minimum: int, scheduled: int, remaining: int) -> str:

@@ -37,13 +37,17 @@ class PodGroupPodsCount(PlacementScorePlugin):
         return ()
 
     def score_placement(self, group: str, assignments: Assignments) -> int:
-        return len(self._cluster.pod_groups.get(group).placed) + len(assignments.pods)
+        return self._placed(group) + len(assignments.pods)
 
     def score_placements(self, group: str, candidates: Sequence[Assignments]) -> Sequence[int]:
-        placed = len(self._cluster.pod_groups.get(group).placed)
+        placed = self._placed(group)
         if isinstance(candidates, RepeatedPlacements):
             return [placed + len(candidates.pods)] * len(candidates)
         return [placed + len(assignments.pods) for assignments in candidates]
+
+    def _placed(self, group: str) -> int:
+        groups = self._cluster.pod_groups
+        return sum([len(groups.get(leaf).placed) for leaf in groups.leaves_below(group)])
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
         """Scale to the largest count, rounded down."""

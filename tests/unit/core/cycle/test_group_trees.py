@@ -218,7 +218,30 @@ def test_constraints_at_two_levels() -> None:
         gang: {stage.play.node_of(a_member(f"{gang}-{i}", gang).build().uid) for i in range(2)}
         for gang in "ab"
     }
-    assert places == {"a": {"n-r2"}, "b": {"n-r3"}}
+    assert sorted(map(sorted, places.values())) == [["n-r2"], ["n-r3"]]
+
+
+def test_the_placement_that_takes_more_of_a_tree_is_taken() -> None:
+    """One group suffices. Zone z1 has room for one, z2 for both: each in the rack that it fills,
+    where more pods beyond its minimum have places.
+    """
+    zone = "example.com/zone"
+    racks = {"r1": ("z1", 2), "r2": ("z2", 1), "r3": ("z2", 2), "r4": ("z2", 2)}
+    nodes = [room(c, f"n-{r}", **{RACK: r, zone: z}) for r, (z, c) in racks.items()]
+    stage = Stage(*nodes, gates={"TopologyAwareWorkloadScheduling": True})
+
+    def within(key: str) -> dict[str, Any]:
+        return {"schedulingConstraints": {"topology": [{"key": key}]}}
+
+    stage.go(a_composite("root", 1, **within(zone)))
+    pods = [*members("a", 2), *members("b", 2)]
+    stage.go(a_leaf("a", 1, **within(RACK)), a_leaf("b", 1, **within(RACK)), *pods)
+    assert stage.bound == {"a-0", "a-1", "b-0", "b-1"}
+    places = [
+        {stage.play.node_of(a_member(f"{gang}-{i}", gang).build().uid) for i in range(2)}
+        for gang in "ab"
+    ]
+    assert sorted(map(sorted, places)) == [["n-r3"], ["n-r4"]]
 
 
 def test_the_gate_and_the_version_decide() -> None:
