@@ -104,6 +104,16 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 140600",
         "tests/unit/core/dra/test_versions.py::test_distinct_attribute_of_several_devices",
     ),
+    "extenders-find-the-victims": VersionRule(
+        (
+            "preemption fails with an error for a node on which only an extender rejects the pod,"
+            " as no pod has to be evicted there"
+        ),
+        "extenders with a preemptVerb get the node with an empty list, and may name victims",
+        "1.38",
+        "PR 135486",
+        "tests/unit/core/extender/test_consult.py::test_extenders_find_victims_by_version",
+    ),
     "gated-pods-hold-room": VersionRule(
         "the nomination of a pod that arrives gated counts once its gates are open",
         "it counts from its arrival on",

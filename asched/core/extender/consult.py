@@ -230,10 +230,16 @@ class Chain:
             return ""
         return "an extender refused the node on which room was made for this pod"
 
+    def finds_victims(self, pod: PodInfo) -> bool:
+        """Whether any of them may name victims for the pod."""
+        return any(e.config.preempt_verb and e.is_interested(pod.pod) for e in self._all)
+
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
     ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
-        """The remaining candidates, by node name. Raises PointError."""
+        """The remaining candidates, by node name; those without victims stay if an extender names
+        some. Raises PointError.
+        """
         remaining = dict(candidates)
         for extender in self._all:
             if not remaining:
@@ -245,6 +251,7 @@ class Chain:
             except PointError:
                 if not extender.config.ignorable:
                     raise
+        remaining = {name: c for name, c in remaining.items() if c.victims}
         for extender in () if pod.pod.spec.node_name else self._all:  # a resized pod runs there
             if not remaining:
                 break
@@ -275,7 +282,7 @@ class Chain:
             for name, victims in result.items()
         }
         for name, candidate in list(chosen.items()):
-            if not candidate.victims:
+            if not candidate.victims and candidates[name].victims:
                 if not config.ignorable:
                     raise PointError(f'expected at least one victim pod on node "{name}"')
                 del chosen[name]

@@ -45,11 +45,14 @@ class ExtenderChain(Protocol):
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
         """int64[N] to be added to the totals, None if no extender scores."""
 
+    def finds_victims(self, pod: PodInfo) -> bool:
+        """Whether an extender may name victims for the pod."""
+
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
     ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
         """The candidates (by node name) that the extenders interested in the pod accept, with
-        changed victims or without some nodes.
+        changed victims or without some nodes; those without victims stay if an extender names some.
         Raises PointError if an extender that must not be ignored fails.
         """
 

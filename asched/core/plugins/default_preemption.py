@@ -146,6 +146,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self._reports_success = gates["preemption-reports-success"]
         self._reports_groups = gates["preemption-for-groups-reports-itself"]
         self._serves_constrained = gates["groups-with-constraints-preempt"]
+        self._offers_empty = gates["extenders-find-the-victims"]
         usual = DefaultPreemptionArgs()
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
@@ -191,7 +192,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _prefixed(unschedulable(obstacle), Nomination("") if is_over else Nomination())
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
-        findings = self._search.find(pod, rejection, trial)
+        findings = self._find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
         extenders = trial.extenders
@@ -294,7 +295,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return False
         if not self.may_evict(pod, trial):
             return False
-        return bool(len(self._search.find(pod, why(), trial).open))
+        return bool(len(self._find(pod, why(), trial).open))
 
     def may_evict(self, pod: PodInfo, trial: Trial) -> bool:
         return not self._is_least(pod) and not self._search.is_hopeless(pod, trial)
@@ -308,6 +309,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if self._obstacle(pod.pod, rejection, trial) is not None:
             return {}
         return self._search.all(pod, self._search.find(pod, rejection, trial), trial)
+
+    def _find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
+        extenders = trial.extenders
+        with_empty = self._offers_empty and extenders is not None and extenders.finds_victims(pod)
+        return self._search.find(pod, rejection, trial, with_empty=with_empty)
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
         """Why the pod may not preempt, or None. A nomination counts before it is written."""
@@ -335,9 +341,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
     ) -> PostFilterResult:
         errors = list(dict.fromkeys(self._search.errors(pod, findings, trial)))
+        nodes = self._search.without_victims(pod, findings, trial)
+        if not self._offers_empty:
+            errors += [f'expected at least one victim pod on node "{name}"' for name in nodes]
         if errors:
             return _prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
-        return _cannot_help(rejection, self._search.reasons(pod, findings, trial))
+        reasons = self._search.reasons(pod, findings, trial)
+        if nodes:
+            none = searched.NO_VICTIMS.text
+            reasons[none] = reasons.get(none, 0) + len(nodes)
+        return _cannot_help(rejection, reasons)
 
     def _ask(
         self,

@@ -225,7 +225,7 @@ class PlainProspects(Prospects):
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
         pods = self.pods_by_priority.pods(row)
         violations = int(self.costs[0, row])
-        victims = tuple(pods[slot] for slot in self._victims[row])
+        victims = tuple(pods[slot] for slot in self._victims.get(row, ()))
         return Candidate(_name(trial, row), row, victims, violations)
 
     def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:

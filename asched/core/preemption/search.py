@@ -78,8 +78,12 @@ class VictimSearch:
         self._budgets = budgets
         self._cached: OrderedDict[Hashable, candidates.Prospects] = OrderedDict()
 
-    def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
-        """Try the rows that were rejected for a reason that evicting pods may resolve."""
+    def find(
+        self, pod: PodInfo, rejection: Rejection, trial: Trial, *, with_empty: bool = False
+    ) -> Findings:
+        """Try the rows that were rejected for a reason that evicting pods may resolve.
+        `with_empty`: rows without victims, which an extender rejected, are open as well.
+        """
         rows = rejection.candidates
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
@@ -91,8 +95,10 @@ class VictimSearch:
             outcome = prospects.outcome[rows]
         else:
             outcome = prospects.tried(pod, rows, trial)
-        is_open = (outcome == candidates.OPEN) & ~blocked
-        return Findings(prospects, rows[is_open], rows)
+        is_open = outcome == candidates.OPEN
+        if with_empty:
+            is_open |= outcome == candidates.NO_NEED
+        return Findings(prospects, rows[is_open & ~blocked], rows)
 
     def is_hopeless(self, pod: PodInfo, trial: Trial) -> bool:
         """Whether amounts alone show that evicting pods helps on no row, whatever other filters
@@ -145,20 +151,22 @@ class VictimSearch:
         return self.all(pod, findings._replace(open=rows), trial)
 
     def errors(self, pod: PodInfo, findings: Findings, trial: Trial) -> list[str]:
-        """Errors: filters that failed, and rows without victims, which another plugin had
-        rejected.
-        """
+        """Errors of filters."""
         rejections = findings.prospects.rejections(pod, findings.tried, trial)
-        failed = [
+        return [
             f'running "{status.plugin}" filter plugin: {status.message}'
             for status, _ in rejections
             if status.code is Code.ERROR
         ]
+
+    def without_victims(self, pod: PodInfo, findings: Findings, trial: Trial) -> list[str]:
+        """The names of nodes on which the pod fits without victims: another plugin, or an extender,
+        had rejected them.
+        """
         rows = findings.tried[findings.prospects.outcome[findings.tried] == candidates.NO_NEED]
         blocked = self._blocked(pod, findings.prospects, rows, trial)
         nodes = self._cluster.nodes.node_at
-        names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
-        return failed + [f'expected at least one victim pod on node "{name}"' for name in names]
+        return [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
 
     def reasons(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, int]:
         """Reason -> number of nodes, for the nodes that were tried."""

@@ -5,10 +5,18 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.facts import Done, Gone, Replied, Seen
+from asched.core.config.gates import default_gates
 from asched.core.extender.consult import (
     WASTED_S,
 )
-from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    DeletePod,
+    MarkVictim,
+    PatchPodStatus,
+    Wholes,
+)
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
@@ -363,6 +371,47 @@ def test_nobody_is_evicted_on_a_false_answer(value: Any, why: str) -> None:
     assert play.condition()["message"].endswith(f"preemption: {why}")
     assert play.of(DeletePod) == []
     assert [patch.pod.name for patch in play.of(PatchPodStatus)] == ["web"]
+
+
+LACKS = 'preemption: expected at least one victim pod on node "n0"'
+NONE = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+CHOSEN = "preemption: found a potential placement for pod on node n0, preempting 1 victims"
+
+
+@pytest.mark.parametrize(
+    ("minor", "verbs", "answer", "why", "goes"),
+    [
+        ("1.37", {"preemptVerb": "preempt"}, None, LACKS, ""),
+        ("1.38", {"preemptVerb": "preempt"}, victims(n0="uid-low"), CHOSEN, "low"),
+        (
+            "1.38",
+            {"preemptVerb": "preempt"},
+            {"NodeNameToMetaVictims": {"n0": {"Pods": []}}},
+            "preemption: no candidate node for preemption",
+            "",
+        ),
+        ("1.38", {}, None, NONE, ""),
+    ],
+)
+def test_extenders_find_victims_by_version(
+    minor: str, verbs: dict[str, str], answer: Any, why: str, goes: str
+) -> None:
+    """Only the extender rejects the node, for something that a less important pod uses there."""
+    extender = an_extender(filterVerb="filter", **verbs)
+    play = ExtendedPlay(*nodes(1), extenders=[extender], gates=default_gates(minor))
+    play.see(a_pod("low").requests(cpu="1").on("n0"))
+    play.see(a_pod("web").requests(cpu="1").priority(5))
+    play.reply({"FailedNodes": {"n0": "no device is free"}})
+    if answer is not None:
+        assert play.question().verb == "preempt"
+        empty = {"n0": {"Pods": [], "NumPDBViolations": 0}}
+        assert play.question().body["NodeNameToMetaVictims"] == empty
+        play.reply(answer)
+        if play.of(AskExtender):
+            play.reply({"FailedNodes": {"n0": "no device is free"}})
+    (note,) = play.notes()
+    assert note.endswith(why)
+    assert [mark.pod.name for mark in play.of(MarkVictim)] == [goes][: bool(goes)]
 
 
 def test_a_node_the_extenders_never_want_is_not_emptied() -> None:
