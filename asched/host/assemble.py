@@ -44,10 +44,9 @@ from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
 from asched.core.queue import guarded
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.guarded import GuardedQueueFactory
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
-from asched.core.queue.queued import BackoffTimes, MakeQueue, PodHeap
+from asched.core.queue.queued import BackoffTimes
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -213,7 +212,6 @@ def queue_profiles(
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
             blame=partial(second_look.blamed, runner),
-            active_queue=active_queue_of(runner.profile.queue_sort, observer or SilentObserver()),
         )
         for name, runner in runners.items()
     }
@@ -232,13 +230,6 @@ def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, f
     if plugin.name in IN_TREE:
         return plugin.sort_key
     return guarded.Guard(plugin.name, plugin.sort_key, observer)
-
-
-def active_queue_of(plugin: QueueSortPlugin, observer: Observer) -> MakeQueue:
-    """Guard a plugin's own active queue."""
-    if plugin.active_queue is None:
-        return PodHeap
-    return GuardedQueueFactory(plugin.name, plugin.active_queue, observer)
 
 
 #: Errors of building profiles; each has one clear line.

@@ -114,8 +114,6 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
 
 
 class QueueSortPlugin(Plugin):
-    active_queue: Callable[[], Any] | None = None  # its own queue (`queue/queued.py`)
-
     @abstractmethod
     def sort_key(self, pod: Pod, timestamp_s: float) -> Any:  # a comparable value
         """Smaller goes first. `timestamp_s`: when the pod (re-)entered the queue."""

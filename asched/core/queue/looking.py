@@ -7,9 +7,6 @@ tried, so that its condition is updated; equal pods then wait under the same rej
 When a pod leaves a node, a check of this node comes first. Mostly it shows that the node has no
 room for the waiting pods, and they stay unschedulable without a dry run.
 
-A QueueSort plugin with its own active queue must see all waiting pods. Pods are then woken without
-a dry run, which follows when that queue returns them.
-
 Bounds  LOOKS_MAX dry runs for one pop (`concerned.py`).
 """
 
@@ -84,21 +81,18 @@ class DryRunFilter:
         """
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
-        if self._look is not None and not self._places.has_own_order:
+        if self._look is not None:
             if left and equals.due is None and not self._may_help(equals, left):
                 return 0
             self._resting.due.add(equals, reason)
             for queued in excepted:
                 equals.note_tried(queued)
             return 1
-        woken = [
-            queued
+        return sum(
+            self._requeue(queued, reason.worth, reason.label, now_s)
             for queued in tuple(equals.in_turn.values())
-            if queued not in excepted and self._requeue(queued, reason.worth, reason.label, now_s)
-        ]
-        for queued in woken:
-            queued.looks_first = self._look is not None
-        return len(woken)
+            if queued not in excepted
+        )
 
     def wake_next(self, now_s: float) -> None:
         """Make the first due pod active if it would be popped next. If no pod is active, the due
@@ -123,19 +117,6 @@ class DryRunFilter:
             if self._wake(equals, first, now_s, is_early=is_early):
                 return
         self.is_unfinished = True
-
-    def rests_on(self, queued: QueuedPod) -> bool:
-        """Whether a dry run rejects a popped pod, which then becomes unschedulable again."""
-        if not queued.looks_first or self._look is None:
-            return False
-        queued.looks_first = False
-        verdict = self._look(queued)
-        if verdict is None or verdict.rejectors != queued.rejected_by:
-            self.tried += 1
-            return False
-        self.left += 1
-        self._places.to_rest(queued)
-        return True
 
     def _may_help(self, equals: EquivalenceClass, left: str) -> bool:
         """Whether a class may fit since a pod left the node; one pod stands for the class."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
-from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import ActiveQueue, MakeQueue, PodHeap, QueuedPod, sorted_by_steps
+from asched.core.queue.queued import PodHeap, QueuedPod, sorted_by_steps
 from asched.core.queue.unschedulable import UnschedulablePods
 
 
@@ -33,23 +32,13 @@ class Listing(NamedTuple):
 
 
 class SubQueues:
-    """`sort_key(pod, timestamp_s)`: the smallest is popped first, unless `active_queue` makes a
-    queue with an order of its own.
-    """
+    """`sort_key(pod, timestamp_s)`: the smallest is popped first."""
 
-    def __init__(
-        self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
-    ) -> None:
+    def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
         self._sort_key = sort_key
-        self._make_active = active_queue
         self._queued: dict[str, QueuedPod] = {}
-        self.active: ActiveQueue = active_queue()
-        self.backoff, self.errors = PodHeap(), PodHeap()
+        self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
         self.unschedulable = UnschedulablePods(self._by_turn)
-
-    @classmethod
-    def of(cls, profile: QueueProfile) -> "SubQueues":
-        return cls(profile.sort_key, profile.active_queue)
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -57,25 +46,16 @@ class SubQueues:
     def __contains__(self, key: str) -> bool:
         return key in self._queued
 
-    def resort(
-        self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
-    ) -> Iterator[QueuedPod]:
+    def resort(self, sort_key: Callable[[Pod, float], Any]) -> Iterator[QueuedPod]:
         """Order the lanes by another queue sort, pod by pod. No pod may be unschedulable."""
         self._sort_key = sort_key
         self.unschedulable.renew()
-        active, backoff, errors = self.active, self.backoff, self.errors
-        if active_queue is PodHeap or active_queue != self._make_active:
-            self._make_active, self.active = active_queue, active_queue()
-            yield from self._poured(active, self.active)
-        else:  # a plugin's queue, which may have further state
-            for queued in active.empty():
-                active.push(queued, self._order(queued, active))
-                yield queued
-        self.backoff, self.errors = PodHeap(), PodHeap()
-        yield from self._poured(backoff, self.backoff)
-        yield from self._poured(errors, self.errors)
+        old = self.active, self.backoff, self.errors
+        self.active, self.backoff, self.errors = new = PodHeap(), PodHeap(), PodHeap()
+        for lanes in zip(old, new, strict=True):
+            yield from self._poured(*lanes)
 
-    def _poured(self, old: ActiveQueue, new: ActiveQueue) -> Iterator[QueuedPod]:
+    def _poured(self, old: PodHeap, new: PodHeap) -> Iterator[QueuedPod]:
         while (queued := old.pop()) is not None:
             new.push(queued, self._order(queued, new))
             yield queued
@@ -93,11 +73,6 @@ class SubQueues:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
-    @property
-    def has_own_order(self) -> bool:
-        """Whether the active queue is a plugin's, with another order than the sort key."""
-        return self._make_active is not PodHeap
-
     def is_before_active(self, queued: QueuedPod) -> bool:
         """Whether a pod would be popped before all active pods."""
         head = self.active.head()
@@ -108,7 +83,7 @@ class SubQueues:
         head, lane = self.backoff.head(), self.backoff
         return head is None or self._order(queued, lane) < self._order(head, lane)
 
-    def take(self, lane: ActiveQueue) -> QueuedPod | None:
+    def take(self, lane: PodHeap) -> QueuedPod | None:
         """Remove and return the head of a lane."""
         queued = lane.pop()
         if queued is not None:
@@ -125,7 +100,7 @@ class SubQueues:
             return
         del self._queued[queued.key]
 
-    def into(self, queued: QueuedPod, lane: ActiveQueue) -> None:
+    def into(self, queued: QueuedPod, lane: PodHeap) -> None:
         """Move a pod into a lane."""
         self.leave(queued)
         self._queued[queued.key] = queued
@@ -179,15 +154,15 @@ class SubQueues:
         """Yield (name, pods) of each list of `listing`, each pod by pod; None is a step without a
         pod.
         """
-        yield "active", in_line(self.active)
-        yield "backoff", in_line(self.backoff)
-        yield "errors", in_line(self.errors)
+        yield "active", self.active.in_order_by_steps()
+        yield "backoff", self.backoff.in_order_by_steps()
+        yield "errors", self.errors.in_order_by_steps()
         unschedulable = sorted_by_steps(self.all(), _key, _is_unschedulable)
         yield "unschedulable", unschedulable
         gated = sorted_by_steps(self.all(), _key, _is_gated)
         yield "gated", gated
 
-    def _order(self, queued: QueuedPod, lane: ActiveQueue) -> Any:
+    def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
         """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
         sort. Errors: its end. Then by arrival.
         """
@@ -198,11 +173,6 @@ class SubQueues:
 
     def _by_turn(self, queued: QueuedPod) -> Any:
         return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival
-
-
-def in_line(lane: ActiveQueue) -> Iterator[QueuedPod | None]:
-    """Yield the pods of a lane in the order of pop, in steps (None) unless it is a plugin's."""
-    return lane.in_order_by_steps() if isinstance(lane, PodHeap) else iter(lane.in_order())
 
 
 def _key(queued: QueuedPod) -> str:

@@ -7,7 +7,6 @@ import msgspec
 
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.queued import MakeQueue, PodHeap
 
 if TYPE_CHECKING:
     from asched.core.framework.points import PreEnqueuePlugin
@@ -18,8 +17,7 @@ class QueueProfile(msgspec.Struct, frozen=True):
 
     `registrations` are resolved (`hints.registered`). The sort key of the first profile is used for
     all profiles. `extra_events`: further changes, which wake a pod only if it fits at that moment:
-    `blame` returns the plugins that reject it then, None if it fits. `active_queue` makes the
-    active queue.
+    `blame` returns the plugins that reject it then, None if it fits.
     """
 
     sort_key: Callable[[Pod, float], Any]
@@ -27,4 +25,3 @@ class QueueProfile(msgspec.Struct, frozen=True):
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
     extra_events: Mapping[str, Sequence[Registration]] = msgspec.field(default_factory=dict)
     blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
-    active_queue: MakeQueue = PodHeap

@@ -89,7 +89,7 @@ class SchedulingQueue:
         look: DryRunner | None = None,
         gated_pods_hold_room: bool = False,
     ) -> None:
-        self.places = SubQueues.of(next(iter(profiles.values())))
+        self.places = SubQueues(next(iter(profiles.values())).sort_key)
         self.sliced = Sliced()
         self.looking = DryRunFilter(
             self.places, look, self._requeue, self._count_rejectors, self.sliced
@@ -195,7 +195,7 @@ class SchedulingQueue:
                 if queued is None:
                     return None
                 self._observer.incoming("active", POP_FROM_BACKOFF_Q.label, queued)
-            if not self.looking.rests_on(queued) and self._start(queued):
+            if self._start(queued):
                 return queued
 
     def pop_mate(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:

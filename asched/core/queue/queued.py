@@ -1,9 +1,7 @@
 """The queue's record of a pod, the heaps that order such records, backoff, and pods in flight.
 
 A heap deletes lazily: a removed entry is stale, and dropped when it reaches the head. Entries with
-equal keys keep the order in which they were added. A QueueSort plugin may provide another active
-queue than a heap (`active_queue`), which receives every pod that is added, removed or changes its
-key, for example to share attempts between namespaces; `guarded.py` wraps it.
+equal keys keep the order in which they were added.
 
 The backoff after a failed attempt doubles with each failure up to a limit. Consecutive errors are
 counted apart from rejections, so that errors of the API server start with a short pause. Its end
@@ -64,7 +62,6 @@ class QueuedPod:
     is_patient        it had a place and was rejected later: its backoff is never cut short
     is_promised       its last attempt found room that victims have to leave first, or that may be
                       made later: it returns after its backoff
-    looks_first       a change woke it: when it is popped, a dry run comes first
     woken_by          label of the change that woke it last
     was_flushed       it was tried again only because it had waited too long
     class_key         equal for pods for which all hints return the same; None shares nothing
@@ -87,7 +84,6 @@ class QueuedPod:
         "is_promised",
         "key",
         "lane",
-        "looks_first",
         "needs",
         "pause_s",
         "pending_on",
@@ -118,12 +114,12 @@ class QueuedPod:
         self.gated_by = ""
         self.pause_s = 0.0
         self.is_patient = self.is_promised = False
-        self.was_flushed = self.looks_first = False
+        self.was_flushed = False
         self.woken_by = ""
         self.needs: tuple[Hashable, Any] | None = None
         # Its place: in a heap with a ticket, or unschedulable in a group (where a heap orders equal
         # pods); neither while in flight.
-        self.lane: ActiveQueue | None = None
+        self.lane: PodHeap | None = None
         self.ticket = 0
         self.group: RejectorGroup | None = None
 
@@ -149,34 +145,6 @@ class QueuedPod:
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.key}, attempts={self.attempts})"
-
-
-class ActiveQueue(Protocol):
-    """A queue that adds a pod sets `queued.lane` to itself; on removal it sets it to None."""
-
-    def __len__(self) -> int: ...
-
-    def push(self, queued: QueuedPod, key: Any) -> None:
-        """Add a pod that is in no queue; `key` is the queue sort's."""
-
-    def discard(self, queued: QueuedPod) -> None:
-        """Remove a pod of this queue. A pod whose key changed is discarded and pushed again."""
-
-    def head(self) -> QueuedPod | None:
-        """The pod that `pop` would return."""
-
-    def pop(self) -> QueuedPod | None:
-        """Remove and return the next pod."""
-
-    def empty(self) -> list[QueuedPod]:
-        """Remove and return all pods, in the order of `pop`."""
-
-    def in_order(self) -> list[QueuedPod]:
-        """All pods in the order of `pop`, for listings."""
-
-
-#: Makes an empty active queue.
-MakeQueue = Callable[[], ActiveQueue]
 
 
 #: Hundreds of pods may return together, each checked against all changes that it missed. A hint
@@ -329,15 +297,6 @@ class Heap(Generic[W]):
             queued.lane = None
             self.live -= 1
         return queued
-
-    def empty(self) -> list[W]:
-        """Remove and return all entries, in the order of `pop`."""
-        removed = self.in_order()
-        self._heap.clear()
-        self.live = 0
-        for queued in removed:
-            queued.lane = None
-        return removed
 
     def in_order(self) -> list[W]:
         """All entries in the order of `pop`; for listings, not for the hot path."""

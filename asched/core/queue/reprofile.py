@@ -36,8 +36,7 @@ def _moving_over(
             rested.append(queued)
         note(WAKE_STEPS)
         yield
-    first = next(iter(profiles.values()))
-    for queued in places.resort(first.sort_key, first.active_queue):
+    for queued in places.resort(next(iter(profiles.values())).sort_key):
         if not _leaves(queue, queued, profiles):
             queue.classify(queued)
         note(WAKE_STEPS)

@@ -20,7 +20,6 @@ from typing import Final
 from asched import names
 from asched.core.framework.results.draw import scattered
 from asched.core.queue.concerned import WAKE_STEPS
-from asched.core.queue.places import in_line
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 
@@ -46,7 +45,7 @@ def _putting_behind(
     places, note = queue.places, queue.sliced.budget.note
     line: list[QueuedPod] = []
     traceless: list[QueuedPod] = []
-    for queued in in_line(places.active):
+    for queued in places.active.in_order_by_steps():
         if queued is None:
             note(SORT_STEPS)
         else:

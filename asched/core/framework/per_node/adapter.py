@@ -140,10 +140,6 @@ class PerNode(Plugin):
 
 
 class PerNodeSort(PerNode, points.QueueSortPlugin):
-    def __init__(self, user: Any, cluster: Cluster) -> None:
-        super().__init__(user, cluster)
-        self.active_queue = getattr(user, "active_queue", None)
-
     def sort_key(self, pod: PodRecord, timestamp_s: float) -> Any:
         return self.user.queue_sort(Pod(pod), timestamp_s)
 

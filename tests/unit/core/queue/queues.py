@@ -1,55 +1,11 @@
 """Scheduling queues with one profile, and what they wake."""
 
-from collections import deque
-from itertools import chain
-from typing import Any
-
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nominated import Nominator
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
-
-
-class Turns:
-    """Every namespace in its turn; within one, the pod that came first."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, deque[QueuedPod]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    def push(self, queued: QueuedPod, key: Any) -> None:
-        queued.lane = self
-        self._waiting.setdefault(queued.pod.metadata.namespace, deque()).append(queued)
-
-    def discard(self, queued: QueuedPod) -> None:
-        queued.lane = None
-        self._waiting[queued.pod.metadata.namespace].remove(queued)
-
-    def head(self) -> QueuedPod | None:
-        return next((line[0] for line in self._waiting.values() if line), None)
-
-    def pop(self) -> QueuedPod | None:
-        queued = self.head()
-        if queued is not None:
-            self.discard(queued)
-            namespace = queued.pod.metadata.namespace
-            self._waiting[namespace] = self._waiting.pop(namespace)  # to the end
-        return queued
-
-    def empty(self) -> list[QueuedPod]:
-        left = self.in_order()
-        for queued in left:
-            self.discard(queued)
-        return left
-
-    def in_order(self) -> list[QueuedPod]:
-        return list(chain.from_iterable(self._waiting.values()))
-
 
 NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
 NOW_S = 1_000.0

@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.points import Registration
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.looking import DryRunner, DryRunVerdict
-from asched.core.queue.queued import PodHeap, QueuedPod
+from asched.core.queue.queued import QueuedPod
 from tests.unit.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
 #: All backoffs are over by then.
@@ -179,23 +179,6 @@ def test_a_gate_in_the_way_of_the_first_lets_the_second_go() -> None:
     assert one.names() == {"gated": ["a"], "unschedulable": ["c"]}
 
 
-def test_a_plugin_s_own_queue_sees_all_and_they_are_looked_at_when_it_gives_them_out() -> None:
-    class Own(PodHeap):
-        pass
-
-    rooms = Rooms(places=1)
-    one = scene(rooms, active_queue=Own)
-    one.add(a_pod("a"), a_pod("b"), a_pod("c"))
-    for number in range(3):
-        one.reject("Fit", now_s=1.0 + number)
-
-    assert one.move(NODE_ADDED, now_s=LATER_S) == 3
-    assert one.names() == {"active": ["a", "b", "c"]}
-    assert taken(one, rooms) == ["a"]
-    assert one.names() == {"unschedulable": ["b", "c"]}
-    assert (one.queue.looking.tried, one.queue.looking.left) == (1, 2)
-
-
 def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_ends() -> None:
     rooms = Rooms(places=1)
     one = scene(rooms, gangs=Gangs(tries_groups=True))
@@ -213,7 +196,3 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_end
 
     assert rooms.looked_at == ["a"]
     assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3
-
-
-class Own(PodHeap):
-    """A plugin's own queue."""

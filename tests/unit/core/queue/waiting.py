@@ -112,8 +112,8 @@ class Scene:
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         **more: Any,
     ) -> None:
-        """`more`: `look`, `gangs` of the queue; `active_queue`, `extra_events` of the profile."""
-        own = {key: more.pop(key) for key in ("active_queue", "extra_events") if key in more}
+        """`more`: `look`, `gangs` of the queue; `extra_events` of the profile."""
+        own = {key: more.pop(key) for key in ("extra_events",) if key in more}
         self.api: dict[str, Pod] = {}
         self.witness = Witness()
         self.queue = SchedulingQueue(
