@@ -195,14 +195,9 @@ class CachedPlugin(Plugin):
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         """A value that changes once counts have changed that this result was made from.
 
-        All rows are then filtered again; PreFilter (or PreScore) runs again, too, unless
-        `data_stamp` is unchanged.
+        PreFilter (or PreScore) then runs again, and all rows are filtered again.
         """
         return 0
-
-    def data_stamp(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
-        """A value that is equal while the data of PreFilter is valid. None: as long as `stamp`."""
-        return None
 
 
 class PreFilterPlugin(CachedPlugin):

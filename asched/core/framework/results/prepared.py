@@ -79,8 +79,6 @@ class OperationCounts:
     times plugins.
     """
 
-    __slots__ = ("_view", "full_passes", "meter", "row_passes", "rows")
-
     def __init__(self) -> None:
         self.meter: Meter | None = None
         self.full_passes = 0
@@ -101,23 +99,6 @@ class Prepared:
     PreFilter or PreScore did not run again.
     """
 
-    __slots__ = (
-        "_bits",
-        "_cluster",
-        "_data_stamp",
-        "_epoch",
-        "_extra",
-        "_has_stamp",
-        "_is_known",
-        "_kinds_epoch",
-        "_stamp",
-        "_work",
-        "plugin",
-        "reads",
-        "result",
-        "version",
-    )
-
     def __init__(self, plugin: CachedPlugin, cluster: Cluster, work: OperationCounts) -> None:
         self.plugin = plugin
         self._cluster = cluster
@@ -126,10 +107,10 @@ class Prepared:
         self.version = 0
         #: the bits of `Moves` after which it must be checked
         self.reads = EVERYTHING
-        self._bits, self._has_stamp = bits_of(type(plugin)), has_stamp(type(plugin))
+        self._has_stamp = type(plugin).stamp is not CachedPlugin.stamp
+        self._bits = bits_of(type(plugin))
         self._is_known = False
         self._stamp: Any = None
-        self._data_stamp: Any = None
         self._extra: object = None
         self._epoch = self._kinds_epoch = -1
 
@@ -150,10 +131,7 @@ class Prepared:
             return self.result
         was = self.result if self._is_known else NOTHING_KNOWN
         self._is_known = False  # in case one of these raises
-        data_stamp = plugin.data_stamp(pod) if stamped else None
-        if moved or data_stamp is None or data_stamp != self._data_stamp:
-            self.result = self._ask(pod, feasible)
-            self._data_stamp = data_stamp
+        self.result = self._ask(pod, feasible)
         stamp = plugin.stamp(pod, self.result.data) if stamped else 0
         if kinds_moved or stamp != self._stamp or not _is_same(was, self.result):
             self.version += 1
@@ -180,8 +158,6 @@ class Prepared:
 class PreparedFilter(Prepared):
     """PreFilter's."""
 
-    __slots__ = ()
-
     plugin: PreFilterPlugin
 
     def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
@@ -193,8 +169,6 @@ class PreparedFilter(Prepared):
 
 class PreparedScores(Prepared):
     """PreScore's; `half` is None if it is not enabled."""
-
-    __slots__ = ("_half",)
 
     plugin: ScorePlugin
 
@@ -233,13 +207,6 @@ def bits_of(plugin: type[CachedPlugin]) -> int:
     if plugin.depends_on is None:
         return bits | ALWAYS
     return bits | int(plugin.depends_on) & POD_LABELS
-
-
-@lru_cache(PLUGINS_MAX)
-def has_stamp(plugin: type[CachedPlugin]) -> bool:
-    """Whether a plugin overrides the rules for the validity of its results."""
-    base = CachedPlugin
-    return plugin.stamp is not base.stamp or plugin.data_stamp is not base.data_stamp
 
 
 def _is_same(was: PreFilterResult, now: PreFilterResult) -> bool:
