@@ -27,8 +27,6 @@ class Accounted(Protocol):
 class PodAmounts:
     """Only `core/cluster` calls the methods that change something."""
 
-    __slots__ = ("_beyond", "_columns", "_resources", "_unlisted")
-
     def __init__(self, columns: Columns, resources: Vocab[str]) -> None:
         self._columns = columns
         self._resources = resources

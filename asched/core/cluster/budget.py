@@ -46,8 +46,6 @@ class OutOfTurn(Exception):  # noqa: N818
 class Budget:
     """The rest of a slice, in steps."""
 
-    __slots__ = ("left", "spent")
-
     def __init__(self) -> None:
         self.left = math.inf
         #: steps since the start

@@ -35,8 +35,6 @@ class Column(NamedTuple):
 class Columns:
     """The arrays of one table. `write[name]` is for the owner, `read(name)` for all others."""
 
-    __slots__ = ("_declared", "_shown", "_sizes", "capacity", "read", "write")
-
     def __init__(self, declared: tuple[Column, ...], **sizes: int) -> None:
         self._declared = declared
         self._sizes = sizes
@@ -112,8 +110,6 @@ BIRTHS_PER_VALUE: Final = 2
 
 class Vocab(Generic[T]):
     """`values[id]` is the value; `values[0]`, and those of ids without holders, mean none."""
-
-    __slots__ = ("_base", "_births", "_free", "_holders", "ids", "values")
 
     def __init__(self, none: T) -> None:
         self.values: list[T] = [none]

@@ -60,8 +60,6 @@ class TallyLedger:
     use.
     """
 
-    __slots__ = ("keys", "nodes", "ticks")
-
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.ticks = count(1)

@@ -44,8 +44,6 @@ class JournalStep(NamedTuple):
 class Journal:
     """Steps by position, which only grows."""
 
-    __slots__ = ("_bytes", "_specs", "_steps", "_steps_max", "end")
-
     def __init__(self, steps_max: int = STEPS_MAX) -> None:
         #: parts of a `JournalStep`, its own bytes, number of the class whose spec it refers to
         self._steps: deque[tuple[Kind, str, Any, str, int, int]] = deque()

@@ -81,8 +81,6 @@ NODE_COLUMNS: Final = (
 class LabelColumn:
     """One label key over all rows: `ids[row]` is the id of its value, 0 without the label."""
 
-    __slots__ = ("_integers", "_number", "ids", "values")
-
     def __init__(self, number: int, capacity: int) -> None:
         self._number = number
         self._integers: tuple[tuple[int, int], I64, Mask] | None = None

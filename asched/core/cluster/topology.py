@@ -50,8 +50,6 @@ LABEL_SETS_PER_STEP: Final = 10
 class CountTrial:
     """State to be restored at the end of a trial."""
 
-    __slots__ = ("made", "versions")
-
     def __init__(self) -> None:
         self.versions: dict[Tally, int] = {}
         self.made: list[PodCounter] = []

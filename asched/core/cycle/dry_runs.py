@@ -230,8 +230,6 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
 class _RoomLeft:
     """Tests whether amounts fit on a node beside the pods there and the nominated pods."""
 
-    __slots__ = ("_context", "_free", "_left", "_needs_of_class", "_row")
-
     def __init__(
         self,
         context: SchedulerContext,

@@ -161,8 +161,6 @@ class Extensions:
 class ExtensionTurn:
     """Runs an extension's work of a turn; an exception pauses the extension."""
 
-    __slots__ = ("_pause_s", "_paused_until_s", "extension")
-
     def __init__(self, extension: Extension) -> None:
         self.extension = extension
         self._pause_s = self._paused_until_s = 0.0

@@ -322,8 +322,6 @@ def scores_as_json(
 class FirstRecords:
     """Limits how often the best nodes of a new class are recorded."""
 
-    __slots__ = ("_last_s",)
-
     def __init__(self) -> None:
         self._last_s = -BEST_APART_S
 

@@ -71,8 +71,6 @@ class TurnLimit(Protocol):
 class TimeLimit:
     """Limits by the counter: TURN_S a turn."""
 
-    __slots__ = ("_counter_s", "_others_until_s", "_slice_s", "_until_s", "resumed", "went_on")
-
     def __init__(self, counter_s: Callable[[], float]) -> None:
         self._counter_s = counter_s
         self._until_s = self._slice_s = 0.0
@@ -107,8 +105,6 @@ class CountedLimit:
     """Goes on `granted` times a turn and resumes a paused attempt if `resumed`: repeats a recorded
     turn with these values.
     """
-
-    __slots__ = ("granted", "resumed", "went_on")
 
     def __init__(self, granted: int = 0, *, resumed: bool = False) -> None:
         self.granted = granted

@@ -24,8 +24,6 @@ class DomainCodes:
     filter updates it when its stamp is read.
     """
 
-    __slots__ = ("codes", "column", "version")
-
     def __init__(self) -> None:
         #: None: the results are by row at the moment
         self.column: LabelColumn | None = None

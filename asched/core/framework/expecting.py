@@ -9,8 +9,6 @@ class Expecting:
     read for every pod that leaves a node.
     """
 
-    __slots__ = ("_keys_at", "node_of")
-
     def __init__(self, nodes: Mapping[str, str] | None = None) -> None:
         #: Key of a pod -> name of the node. Read-only outside.
         self.node_of: dict[str, str] = {}

@@ -43,16 +43,6 @@ class PointObserver(Protocol):
 class Meter:
     """The meter of one profile. `counter_s` is used for durations only."""
 
-    __slots__ = (
-        "_aside_s",
-        "_attempts",
-        "_mark_s",
-        "counter_s",
-        "is_sampled",
-        "observer",
-        "profile",
-    )
-
     def __init__(
         self, observer: PointObserver, profile: str, counter_s: Callable[[], float]
     ) -> None:

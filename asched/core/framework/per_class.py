@@ -25,8 +25,6 @@ class PerClass(Generic[T]):
     If `derive` is a plugin's own method, it does not keep the plugin alive; other owners it does.
     """
 
-    __slots__ = ("__weakref__", "_derive", "_known", "_me", "_unreadable")
-
     def __init__(self, derive: Callable[[PodClass], T], unreadable: Any = RAISED) -> None:
         owner = getattr(derive, "__self__", None)
         self._derive = weakly(derive) if isinstance(owner, Plugin) else derive
@@ -61,8 +59,6 @@ class PerKey(Generic[T]):
 
     Derived data must allow weak references and depend on the key only.
     """
-
-    __slots__ = ("__weakref__", "_derive", "_key_of", "_of_class", "_shared")
 
     def __init__(
         self, key_of: Callable[[PodClass], Hashable], derive: Callable[[PodClass], T]

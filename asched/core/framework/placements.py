@@ -154,8 +154,6 @@ class Assignments(NamedTuple):
 class RepeatedPlacements(Sequence[Assignments]):
     """Placements each of which takes the same pods: the results of trials, made on demand."""
 
-    __slots__ = ("placements", "pods")
-
     def __init__(
         self, placements: Sequence[Placement], pods: tuple[tuple[PodInfo, str], ...]
     ) -> None:

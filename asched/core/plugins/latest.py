@@ -16,8 +16,6 @@ T = TypeVar("T")
 class Latest(Generic[T]):
     """`latest(pod)` is `derive(pod)`, derived once per pod and epoch of the cluster."""
 
-    __slots__ = ("_cluster", "_derive", "_epoch", "_found", "_pod")
-
     def __init__(self, cluster: Cluster, derive: Callable[[PodInfo], T]) -> None:
         self._cluster = cluster
         self._derive = derive

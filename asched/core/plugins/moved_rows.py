@@ -23,8 +23,6 @@ NO_ROWS: Final[tuple[int, ...]] = ()
 class CountsSeen:
     """The versions of some tallies when they were last read."""
 
-    __slots__ = ("_ends", "_tallies", "_versions")
-
     def __init__(self) -> None:
         self._tallies: Sequence[Tally] = ()
         self._versions: list[int] = []
@@ -58,8 +56,6 @@ def _is(first: object, second: object) -> bool:
 
 class MovedRows:
     """Log for `PreFilterResult.moved`."""
-
-    __slots__ = ("_nodes", "log")
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes

@@ -66,8 +66,6 @@ class NodeRequirements:
     list. Also their share key.
     """
 
-    __slots__ = ("__weakref__", "labels", "node_names", "preferred", "prefers", "required")
-
     def __init__(self, cls: PodClass) -> None:
         spec = cls.example.spec
         affinity = spec.affinity.node_affinity if spec.affinity else None

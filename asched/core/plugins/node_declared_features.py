@@ -45,8 +45,6 @@ Features = frozenset[str]
 class FeatureNeed:
     """What a pod needs, and which distinct sets of declared features lack it, by id."""
 
-    __slots__ = ("_seen", "features", "lacking")
-
     def __init__(self, cls: PodClass) -> None:
         self.features = required_features(cls.example)
         self._seen = -1

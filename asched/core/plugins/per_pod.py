@@ -21,8 +21,6 @@ PODS_MIN: Final = 1_024
 class PerPod(Generic[T]):
     """`memory(pod)` is `derive(pod)`, derived once for each version of the pod."""
 
-    __slots__ = ("_cluster", "_derive", "_known", "_sweep_at")
-
     def __init__(self, cluster: Cluster, derive: Callable[[Pod], T]) -> None:
         self._cluster = cluster
         self._derive = derive

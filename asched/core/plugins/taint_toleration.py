@@ -54,8 +54,6 @@ Taints = tuple[Taint, ...]
 class Judgement:
     """Verdict of one set of tolerations on every distinct set of taints, by id."""
 
-    __slots__ = ("_seen", "blocked", "disliked", "soft", "tolerations")
-
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.tolerations = Tolerations(tolerations)
         soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))

@@ -89,8 +89,6 @@ class _Kind:
     empty rows (`empty`).
     """
 
-    __slots__ = ("empty", "most", "needs", "required", "slots", "total")
-
     def __init__(self, want: Want, axes: Sequence[int]) -> None:
         self.most = want.most
         self.required = want.required

@@ -44,8 +44,6 @@ def may_always_fit(_queued: QueuedPod) -> bool:
 class ClassDryRuns:
     """Dry runs of classes for one change: which fit now, and which plugins reject the others."""
 
-    __slots__ = ("_blame", "_budget", "_left", "_seen", "asked")
-
     def __init__(self, blame: Blame, budget: Budget, left: str = "") -> None:
         self._blame = blame
         self._budget = budget
@@ -83,21 +81,6 @@ class Round:
     `departed`: the pod that left its node, for such a change; `expecting`: the nodes where room is
     being made for pods of the current profile; `is_awaited`: whether this node is one of them.
     """
-
-    __slots__ = (
-        "_may_fit",
-        "change",
-        "departed",
-        "except_uid",
-        "expecting",
-        "hears",
-        "held",
-        "is_awaited",
-        "looks",
-        "memo",
-        "profits",
-        "second_memo",
-    )
 
     def __init__(
         self,

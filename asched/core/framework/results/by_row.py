@@ -45,17 +45,6 @@ class ByRow(ABC, Generic[A]):
     all rows are made.
     """
 
-    __slots__ = (
-        "_cursor",
-        "_ends",
-        "_height",
-        "_nodes",
-        "_version",
-        "aspects",
-        "full_version",
-        "logs",
-    )
-
     def __init__(self, nodes: NodeTable, aspects: int, *logs: RowLog) -> None:
         self._nodes = nodes
         self.aspects = aspects
@@ -135,8 +124,6 @@ EVERYTHING: Final = ALL_ASPECTS | START_TIMES | OBJECTS | COUNTS | FEASIBLE | AL
 
 class Moves:
     """One reader. A read that was not settled, since something failed, is repeated."""
-
-    __slots__ = ("_cluster", "_found", "_seen")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -30,17 +30,6 @@ class CachedResult(ByRow[PodInfo]):
     for one row; more rows together.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_rule_of_few",
-        "_work",
-        "alike",
-        "is_uniform",
-        "plugin",
-        "prepared",
-        "values",
-    )
-
     point: ClassVar[str]
     plugin: CachedPlugin
 
@@ -152,8 +141,6 @@ class CachedResult(ByRow[PodInfo]):
 class CachedVerdict(CachedResult):
     """A filter's codes: 0 where the pods fit."""
 
-    __slots__ = ()
-
     point = "Filter"
     plugin: FilterPlugin
 
@@ -222,8 +209,6 @@ class CachedVerdict(CachedResult):
 
 class CachedScores(CachedResult):
     """A scorer's raw scores."""
-
-    __slots__ = ("_normal", "first_live")
 
     point = "Score"
     plugin: ScorePlugin

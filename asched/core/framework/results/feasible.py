@@ -71,28 +71,6 @@ _NO_DOMAINS_OPEN: Final[Mask] = np.zeros(1, dtype=np.bool_)
 class Feasible(ByRow[None]):
     """The rows that all filters accept."""
 
-    __slots__ = (
-        "_domains",
-        "_filters",
-        "_folded",
-        "_left",
-        "_mask",
-        "_mask_version",
-        "_seen",
-        "_speakers",
-        "_version_of",
-        "by_domain",
-        "count",
-        "counts",
-        "domain_of",
-        "is_open",
-        "open_ids",
-        "passing",
-        "passing_turned",
-        "turned",
-        "version",
-    )
-
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes, LIVE_ONLY)
         self._filters: Sequence[CachedVerdict] = ()
@@ -312,8 +290,6 @@ def raise_error(status: Status, plugin: str) -> NoReturn:
 
 class Reasons:
     """Codes for the statuses of one plugin, in order of appearance."""
-
-    __slots__ = ("_codes", "_next", "_statuses")
 
     def __init__(self) -> None:
         self._codes: dict[Status, int] = {}

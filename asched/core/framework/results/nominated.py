@@ -144,8 +144,6 @@ def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
 class NominatedCodes(ByRow[PodInfo]):
     """A filter's cached result for the rows of a layer, with the layer's pods added."""
 
-    __slots__ = ("_layer", "_verdict", "codes")
-
     def __init__(self, nodes: NodeTable, verdict: CachedVerdict, layer: "Layer") -> None:
         super().__init__(nodes, verdict.aspects, layer.log)
         self._verdict = verdict
@@ -502,8 +500,6 @@ class TriedRows(ByRow[None]):
     """Cached trials of one class's nominated rows, by row: dropped where anything has changed, and
     everywhere when counts that filters read have changed.
     """
-
-    __slots__ = ("found", "layer")
 
     def __init__(self, cluster: Cluster, layer: Layer) -> None:
         super().__init__(cluster.nodes, ALL_ASPECTS, layer.log)

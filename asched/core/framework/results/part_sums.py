@@ -34,8 +34,6 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
     a changed row since all were summed.
     """
 
-    __slots__ = ("_by_row", "_owner", "_parts", "_safe", "_sums", "is_exact", "turned")
-
     def __init__(
         self, nodes: NodeTable, parts: DisjointPlacements, aspects: int, *logs: RowLog
     ) -> None:

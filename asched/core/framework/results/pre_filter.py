@@ -22,17 +22,6 @@ from asched.core.framework.status import Code, PointError, Status, unresolvable
 class PreFilterOutcome:
     """The result of PreFilter."""
 
-    __slots__ = (
-        "absent",
-        "active",
-        "asked",
-        "plugins",
-        "rejection",
-        "rows",
-        "seeing",
-        "stopped_by",
-    )
-
     def __init__(self) -> None:
         self.rejection: Status | None = None
         #: the only rows left, None for all

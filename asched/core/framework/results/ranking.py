@@ -56,8 +56,6 @@ def _starts(entries: int) -> I64:
 class Peaks:
     """The peaks of `totals`; call `renew` after changes. `looked` counts entries read."""
 
-    __slots__ = ("_levels", "_totals", "looked")
-
     def __init__(self, totals: I64) -> None:
         self._totals = totals
         self._levels: list[I64] = []
@@ -148,8 +146,6 @@ class PeaksByDomain(Peaks):
     """Peaks per domain (`int64[D, blocks]` per level), in the same blocks of rows: only those of
     open domains count. `totals` are those of all passing rows.
     """
-
-    __slots__ = ("_feasible", "_ids")
 
     def __init__(self, totals: I64, feasible: Feasible) -> None:
         self._feasible = feasible

@@ -29,8 +29,6 @@ class SharedResults:
     Unused results stay until they are dropped: the next class may have the same inputs.
     """
 
-    __slots__ = ("_entries", "_unused", "row_bytes", "unused_row_bytes")
-
     def __len__(self) -> int:
         return len(self._entries)
 

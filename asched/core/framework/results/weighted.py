@@ -73,20 +73,6 @@ class Points(NamedTuple):
 class WeightedPoints(ByRow[None]):
     """Final points of one scorer, weighted, over the feasible rows of a class."""
 
-    __slots__ = (
-        "_bounds",
-        "_feasible",
-        "_final",
-        "_is_normalized",
-        "_raw_version",
-        "_scorer",
-        "_shown",
-        "_weight",
-        "is_active",
-        "scores",
-        "version",
-    )
-
     def __init__(
         self, nodes: NodeTable, scores: CachedScores, scorer: Scorer, feasible: Feasible
     ) -> None:

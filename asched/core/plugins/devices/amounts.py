@@ -47,8 +47,6 @@ class OfferedDevices(NamedTuple):
 class TakenDevices:
     """How many of the offered devices are taken, int64 by row."""
 
-    __slots__ = ("_devices", "amounts", "served")
-
     def __init__(self, served: OfferedDevices) -> None:
         self.served = served
         self.amounts = np.zeros_like(served.offered)

@@ -39,24 +39,6 @@ class Attraction:
     Valid for one version of the namespaces. Raises ValueError for an invalid term.
     """
 
-    __slots__ = (
-        "_cluster",
-        "_counted",
-        "_counters",
-        "_drawing",
-        "_generation",
-        "_hard_weight",
-        "_is_drawn",
-        "_own",
-        "_parts",
-        "_seen",
-        "_speakers",
-        "_summed_for",
-        "_sums",
-        "is_barred",
-        "moved",
-    )
-
     def __init__(
         self,
         cluster: Cluster,

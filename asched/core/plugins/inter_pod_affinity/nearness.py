@@ -66,27 +66,6 @@ class Nearness:
     Valid for one version of the namespaces. Raises ValueError for an invalid term.
     """
 
-    __slots__ = (
-        "_affinity",
-        "_affinity_keys",
-        "_anti",
-        "_cluster",
-        "_counted",
-        "_counters",
-        "_generation",
-        "_is_first",
-        "_judged",
-        "_judged_for",
-        "_label_set",
-        "_missing",
-        "_refused_count",
-        "_seen",
-        "_speakers",
-        "_unwanted",
-        "has_terms",
-        "moved",
-    )
-
     def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
         terms = cls.terms
         self._cluster = cluster

@@ -51,8 +51,6 @@ class _Affinity:
     their share key.
     """
 
-    __slots__ = ("__weakref__", "attraction", "epoch", "nearness")
-
     def __init__(self) -> None:
         self.epoch = -1
         self.nearness: Nearness | str = ""  # a text: the error of an invalid term

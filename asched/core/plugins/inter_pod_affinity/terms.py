@@ -92,8 +92,6 @@ class ByKey:
     has the key.
     """
 
-    __slots__ = ("_found", "_namespaces", "_sign", "_terms")
-
     def __init__(self, namespaces: Namespaces, terms: Terms, sign: int = 1) -> None:
         self._namespaces = namespaces
         self._sign = sign
@@ -127,15 +125,6 @@ class ByKey:
 
 class Speakers:
     """The distinct terms of placed pods that match the pods of one label set."""
-
-    __slots__ = (
-        "_cluster",
-        "_generation",
-        "_label_set",
-        "_namespaces",
-        "_namespaces_epoch",
-        "terms",
-    )
 
     def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
         self._cluster = cluster

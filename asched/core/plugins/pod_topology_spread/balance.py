@@ -43,8 +43,6 @@ class Weighted(NamedTuple):
 class SoftSide(Side):
     """The soft constraints of a class of pods."""
 
-    __slots__ = ("_keys", "_weighted", "is_strict")
-
     def __init__(
         self,
         cluster: Cluster,

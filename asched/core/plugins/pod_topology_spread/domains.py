@@ -96,8 +96,6 @@ class Domains:
     domain of the empty value, if there is such a value: upstream reads a missing label as empty.
     """
 
-    __slots__ = ("_key", "_present", "count", "ids", "is_whole", "size")
-
     def __init__(self, nodes: NodeView, key: DomainsKey, counted: Mask) -> None:
         """`counted` bool[H]: the rows that the pod may go to and that carry all of `required`."""
         self._key = key.topology_key

@@ -60,16 +60,6 @@ class _SpreadClass:
     side is the error that prevents it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "cluster_epoch",
-        "epoch",
-        "hard",
-        "has_defaults",
-        "number",
-        "soft",
-    )
-
     def __init__(self, *, has_defaults: bool) -> None:
         self.has_defaults = has_defaults
         self.hard: HardSide | str | None = None

@@ -21,21 +21,6 @@ class Side:
     Only the first `reach` constraints are evaluated: those after them cannot change the result.
     """
 
-    __slots__ = (
-        "_admissions",
-        "_cluster",
-        "_counters",
-        "_domain_keys",
-        "_memory",
-        "_namespace",
-        "_reach",
-        "_reached_at",
-        "_required",
-        "_seen",
-        "constraints",
-        "moved",
-    )
-
     def __init__(
         self,
         cluster: Cluster,

@@ -41,16 +41,6 @@ class HardSide(Side):
     counts.
     """
 
-    __slots__ = (
-        "_judged",
-        "_judged_at",
-        "_judged_version",
-        "_labels",
-        "_least",
-        "_self_matches",
-        "by_domain",
-    )
-
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
     ) -> None:

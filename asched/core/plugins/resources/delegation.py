@@ -21,8 +21,6 @@ def names_of(device_class: DeviceClass) -> set[str]:
 class Delegation:
     """Resource name -> class, rebuilt when a class has changed."""
 
-    __slots__ = ("_classes", "_cluster", "_epoch")
-
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._epoch = -1

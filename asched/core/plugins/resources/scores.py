@@ -391,8 +391,6 @@ class AsFloats(ByRow[None]):
     floats.
     """
 
-    __slots__ = ("_nonzero", "_part_of", "is_plain", "offered", "parts")
-
     def __init__(
         self, cluster: Cluster, part_of: Callable[[Any, Any], Any], *, nonzero: bool
     ) -> None:
@@ -447,8 +445,6 @@ class Evenness(AsFloats):
     """The half of the balanced-allocation score that does not depend on the pod: the balance of the
     node without it. `parts` are the requested amounts.
     """
-
-    __slots__ = ("values",)
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, lambda held, _: held, nonzero=False)

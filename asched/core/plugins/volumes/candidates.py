@@ -191,8 +191,6 @@ class VolumeCandidates:
 class _Labelled:
     """Volumes tied to values of one label. New values of the label rebuild the lists."""
 
-    __slots__ = ("_dropped", "_firsts", "_keys", "_known_at", "_size", "entries")
-
     def __init__(self, size: int) -> None:
         self.entries: list[tuple[str, int]] = []  # (value, rank)
         self._size = size
