@@ -29,7 +29,7 @@ from asched.core.cluster.facts import (
     Seen,
 )
 from asched.core.config.v1 import API_VERSION, KIND
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
@@ -140,7 +140,7 @@ class Outcome:
 
 
 @dataclass
-class World(SilentObserver):
+class World(Observer):
     """A cluster under test. `effects` and `events` are all requests to the API so far; `raised` has
     (plugin, point, exception) of plugins that failed.
     """

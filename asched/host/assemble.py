@@ -28,7 +28,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.dry_runs import DryRuns
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
-from asched.core.cycle.observer import Observer, SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
@@ -107,7 +107,7 @@ def build_machine(
     extensions: Iterable[type[Extension]] = EXTENSIONS,
 ) -> Machine:
     """The machine around the runners. `counter_s` only measures durations."""
-    observer = observer or SilentObserver()
+    observer = observer or Observer()
     parts.cluster.singleton(PluginReports).observer = observer
     parts.cluster.classes.sums_resizes = configuration.gates.get(
         "resizes-count-their-largest-sum", False
@@ -207,7 +207,7 @@ def queue_profiles(
     """What the queue needs of the profiles, as data."""
     return {
         name: QueueProfile(
-            sort_key=sort_key_of(runner.profile.queue_sort, observer or SilentObserver()),
+            sort_key=sort_key_of(runner.profile.queue_sort, observer or Observer()),
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,

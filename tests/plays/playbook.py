@@ -11,7 +11,7 @@ from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
@@ -30,7 +30,7 @@ def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str
     return {**IN_TREE_POINTS, **{name: points_of(cls) for name, cls in plugins.items()}}
 
 
-class Strict(SilentObserver):
+class Strict(Observer):
     """Keeps what was contained: no test shall miss an exception of the scheduler's own."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.kinds import (
@@ -47,7 +47,7 @@ NEVER_S = 1e9
 BEYOND_RULES = {"volumes", "resourceClaims"}
 
 
-class Rescues(SilentObserver):
+class Rescues(Observer):
     """Counts pods that are placed, and those of them that only the sweep had woken.
 
     The sweep marks pods behind a gate as well, though it does not wake them: theirs is the first

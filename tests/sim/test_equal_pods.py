@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.host.assemble import Parts, build_machine, build_runners
 from tests.sim.api import Api
@@ -43,7 +43,7 @@ def test_no_pod_sleeps_although_it_would_fit(herds: type[Herds]) -> None:
     assert world.rescues.placed
 
 
-class Attempts(SilentObserver):
+class Attempts(Observer):
     def __init__(self) -> None:
         self.ended: Counter[str] = Counter()
 

@@ -4,15 +4,15 @@
 measured with the context's counter, in seconds.
 """
 
-from typing import Protocol
-
 from asched.core.framework.meter import PointObserver
-from asched.core.framework.plugin_reports import PluginObserver, SilentPlugins
+from asched.core.framework.plugin_reports import PluginObserver
 from asched.core.model.kinds import Kind
-from asched.core.queue.observer import QueueObserver, SilentQueue
+from asched.core.queue.observer import QueueObserver
 
 
-class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
+class Observer(QueueObserver, PointObserver, PluginObserver):
+    """Ignores all reports; subclasses override what they use."""
+
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         """An attempt ended. `result` is scheduled, unschedulable or error; `duration_s` since the
         pop.
@@ -85,59 +85,3 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
 
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:
         """A pod had a node but could not be bound to it."""
-
-
-class SilentObserver(SilentQueue, SilentPlugins):
-    """Ignores all reports."""
-
-    def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
-
-    def algorithm_ran(self, duration_s: float) -> None: ...
-
-    def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
-
-    def group_algorithm_ran(self, duration_s: float) -> None: ...
-
-    def pod_scheduled(
-        self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
-    ) -> None: ...
-
-    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None: ...
-
-    def points_passed(self, point: str, profile: str, status: str, times: int) -> None: ...
-
-    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None: ...
-
-    def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None: ...
-
-    def pod_bound(self, pod_key: str, node: str, evaluated: int, feasible: int) -> None: ...
-
-    def preemption_tried(self) -> None: ...
-
-    def preempting(self, victims: int, violations: int, disruptions: int) -> None: ...
-
-    def placements_generated(self, profile: str, count: int) -> None: ...
-
-    def placements_evaluated(
-        self, profile: str, *, is_feasible: bool, duration_s: float, times: int = 1
-    ) -> None: ...
-
-    def group_preempting(
-        self, code: str, victims: int, duration_s: float, violations: int, disruptions: int
-    ) -> None: ...
-
-    def preempted(self, result: str, duration_s: float, preemptor: str) -> None: ...
-
-    def preemption_failed(self, pod_key: str, message: str) -> None: ...
-
-    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
-
-    def contained(self, part: str, about: str, error: BaseException) -> None: ...
-
-    def permit_waited(self, result: str, duration_s: float) -> None: ...
-
-    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None: ...
-
-    def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None: ...
-
-    def binding_failed(self, pod_key: str, node: str, message: str) -> None: ...

@@ -10,7 +10,7 @@ are updated, PreScore while rows are ranked) is subtracted from that interval an
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from asched.core.framework.status import Code
 
@@ -22,8 +22,8 @@ SUCCESS: Final = Code.SUCCESS.text
 T = TypeVar("T")
 
 
-class PointObserver(Protocol):
-    """Receives the measurements. Durations in seconds."""
+class PointObserver:
+    """Ignores the measurements. Durations in seconds."""
 
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
         """One extension point of one attempt, all of its plugins."""

@@ -4,13 +4,11 @@ Plugins reach it as a singleton of the cluster, so that they need neither an obs
 arguments; the composition root sets the process's observer. Until then reports are ignored.
 """
 
-from typing import Protocol
-
 from asched.core.cluster.cluster import Cluster
 
 
-class PluginObserver(Protocol):
-    """Receives the measurements. Durations in seconds."""
+class PluginObserver:
+    """Ignores the measurements. Durations in seconds."""
 
     def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
         """One allocated device of a pod whose PreBind waited for binding conditions.
@@ -25,18 +23,8 @@ class PluginObserver(Protocol):
         """Choosing (predicate) or binding (bind) a pod's volumes ended in an error."""
 
 
-class SilentPlugins:
-    """Ignores all reports."""
-
-    def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None: ...
-
-    def device_bound(self, profile: str, driver: str, status: str) -> None: ...
-
-    def volumes_failed(self, operation: str) -> None: ...
-
-
 class PluginReports:
     """`cluster.singleton(PluginReports).observer` receives the reports of plugins."""
 
     def __init__(self, _: Cluster) -> None:
-        self.observer: PluginObserver = SilentPlugins()
+        self.observer = PluginObserver()

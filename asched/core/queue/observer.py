@@ -4,13 +4,15 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics (queue_incoming_pods_t
         unschedulable_pods, queueing_hint_execution_duration_seconds)
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asched.core.queue.queued import QueuedPod
 
 
-class QueueObserver(Protocol):
+class QueueObserver:
+    """Ignores all reports."""
+
     def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None:
         """A pod entered "active", "backoff" or "unschedulable" by a change of this label."""
 
@@ -28,19 +30,3 @@ class QueueObserver(Protocol):
 
     def complaint(self, message: str) -> None:
         """An internal invariant was violated and repaired."""
-
-
-class SilentQueue:
-    """Ignores all reports."""
-
-    def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None: ...
-
-    def unschedulable(self, plugin: str, profile: str, by: int) -> None: ...
-
-    def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None: ...
-
-    def gates_asked(self, profile: str, duration_s: float) -> None: ...
-
-    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
-
-    def complaint(self, message: str) -> None: ...

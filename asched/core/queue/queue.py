@@ -41,7 +41,7 @@ from asched.core.queue.gates import Gates
 from asched.core.queue.hearing import ChangeDelivery
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.looking import DryRunFilter, DryRunner
-from asched.core.queue.observer import QueueObserver, SilentQueue
+from asched.core.queue.observer import QueueObserver
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import (
@@ -95,7 +95,7 @@ class SchedulingQueue:
             self.places, look, self._requeue, self._count_rejectors, self.sliced
         )
         self._look = look
-        self._observer = observer or SilentQueue()
+        self._observer = observer or QueueObserver()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s

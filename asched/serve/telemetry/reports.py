@@ -8,6 +8,7 @@ import logging
 from typing import Final
 
 from asched import names
+from asched.core.cycle.observer import Observer
 from asched.core.queue.queued import QueuedPod
 from asched.serve.telemetry.component_metrics import OwnMetrics
 from asched.serve.telemetry.instruments import Families
@@ -20,7 +21,7 @@ log = logging.getLogger("asched.scheduler")
 QUEUE_LINES: Final = 4
 
 
-class Reports(SchedulerMetrics):
+class Reports(SchedulerMetrics, Observer):
     """The observer of a running scheduler."""
 
     def __init__(self, families: Families, own: OwnMetrics) -> None:

@@ -9,7 +9,7 @@ nothing is traced, so measuring costs well under a microsecond per report.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.model.kinds import Kind
 
 
@@ -27,7 +27,7 @@ class Sums:
         return self._sums.items()
 
 
-class Recorder(SilentObserver):
+class Recorder(Observer):
     """Durations in seconds; timings that a profile does not need are dropped."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asched.core.cluster.facts import Answer, Fact, Listed, Seen
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import LeaseTimes
@@ -119,7 +119,7 @@ class Witnessed(MeasuredDispatcher):
         super().submit(effect)
 
 
-class Alarmed(SilentObserver):
+class Alarmed(Observer):
     """An exception of the scheduler's own is a finding, contained or not."""
 
     def __init__(self, world: "World", name: str) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 
 
-class Recorder(SilentObserver):
+class Recorder(Observer):
     """`heard`: (method, arguments) of each call, in order."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from asched.core.cluster.facts import Bound, Seen
 from asched.core.cluster.invariant import InvariantError
-from asched.core.cycle.observer import SilentObserver
+from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status
@@ -64,7 +64,7 @@ def disarmed() -> Any:
     Mine.armed = False
 
 
-class Ear(SilentObserver):
+class Ear(Observer):
     def __init__(self) -> None:
         self.parts: list[str] = []
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
-from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
+from asched.core.framework.plugin_reports import PluginObserver, PluginReports
 from asched.core.framework.status import SKIP, Code, Status, unresolvable
 from asched.core.plugins.volumes.binding import REASONS, VolumeBinding
 from asched.core.plugins.volumes.choice import Reject
@@ -45,7 +45,7 @@ def heard_in(cluster: Any) -> list[str]:
     """The steps whose failures the plugin reports from now on."""
     failures: list[str] = []
 
-    class Heard(SilentPlugins):
+    class Heard(PluginObserver):
         def volumes_failed(self, operation: str) -> None:
             failures.append(operation)
 
