@@ -29,7 +29,7 @@ def load(path: Path, make_hint: MakeHint) -> dict[str, list[Registration]]:
 
 
 def compare(path: Path, registrations: Mapping[str, Sequence[Registration]]) -> list[str]:
-    """One line per difference; `registrations` include what `hints.registered` adds."""
+    """One line per difference; `registrations` include what `profile.with_implicit` adds."""
     wanted: dict[str, set[Wanted]] = {}
     for plugin, resource, texts, has_hint in _entries(path):
         wanted.setdefault(plugin, set()).update((resource, BY_TEXT[t], has_hint) for t in texts)

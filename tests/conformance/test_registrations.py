@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from asched.core.queue.hints import registered, watched
+from asched.core.cluster.changes import Action
+from asched.core.framework.profile import with_implicit
 from tests.conformance.own_registrations import own_registrations
 from tests.conformance.registrations import BY_TEXT, compare, split
 from tests.shared import shared_path
@@ -13,7 +14,7 @@ from tests.shared import shared_path
 @pytest.mark.shared
 def test_the_implicit_registrations_follow_from_the_rule() -> None:
     path = shared_path("conformance/registrations.json")
-    resolved = {plugin: registered(own) for plugin, own in own_registrations(path).items()}
+    resolved = {plugin: with_implicit(own) for plugin, own in own_registrations(path).items()}
 
     assert compare(path, resolved) == []
 
@@ -31,11 +32,14 @@ def test_a_difference_is_told_in_one_line() -> None:
 @pytest.mark.shared
 def test_the_union_is_what_is_watched() -> None:
     path = shared_path("conformance/registrations.json")
-    resolved = {plugin: registered(own) for plugin, own in own_registrations(path).items()}
+    resolved = {plugin: with_implicit(own) for plugin, own in own_registrations(path).items()}
     recorded = {
         resource: {BY_TEXT[text] for text in texts}
         for resource, texts in json.loads(path.read_text())["watched"].items()
     }
-    ours = {resource: set(split(action)) for resource, action in watched([resolved]).items()}
+    union: dict[str, Action] = {}
+    for trigger in (registration.trigger for own in resolved.values() for registration in own):
+        union[trigger.resource] = union.get(trigger.resource, Action(0)) | trigger.action
+    ours = {resource: set(split(action)) for resource, action in union.items()}
 
     assert ours == recorded

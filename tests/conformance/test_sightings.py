@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from asched.core.cluster.changes import Change, Trigger
+from asched.core.framework.profile import with_implicit
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, POD
 from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
-from asched.core.queue.hints import Interest, registered
+from asched.core.queue.hints import Interest
 from tests.conformance.own_registrations import own_registrations
 from tests.shared import shared_path
 
@@ -56,7 +57,7 @@ def _told(change: Change, delivery: str) -> Told:
 @pytest.mark.shared
 def test_every_recorded_change_is_derived_and_no_other_is_heard() -> None:
     own = own_registrations(shared_path("conformance/registrations.json"))
-    interest = Interest({plugin: registered(r) for plugin, r in own.items()})
+    interest = Interest({plugin: with_implicit(r) for plugin, r in own.items()})
     wrong = []
     with gzip.open(shared_path("conformance/hints.jsonl.gz"), "rt") as lines:
         for case in map(json.loads, lines):

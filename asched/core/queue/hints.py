@@ -11,27 +11,13 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.cluster.budget import OutOfTurn
-from asched.core.cluster.changes import WILDCARD, Action, Change, Trigger
+from asched.core.cluster.changes import Change, Trigger
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.framework.status import MISTAKES
-from asched.core.model.kinds import (
-    CSI_DRIVER,
-    CSI_NODE,
-    CSI_STORAGE_CAPACITY,
-    DEVICE_CLASS,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    RESOURCE_CLAIM,
-    RESOURCE_SLICE,
-    STORAGE_CLASS,
-    VOLUME_ATTACHMENT,
-)
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod, Worth
@@ -41,31 +27,12 @@ if TYPE_CHECKING:
     from asched.core.queue.concerned import ConcernIndexes
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
-#: The registrations of a plugin that does not define its events.
-EVERYTHING: Final = tuple(
-    Registration(Trigger(kind.resource, Action.ALL))
-    for kind in (
-        POD,
-        NODE,
-        PERSISTENT_VOLUME,
-        PERSISTENT_VOLUME_CLAIM,
-        STORAGE_CLASS,
-        CSI_NODE,
-        CSI_DRIVER,
-        CSI_STORAGE_CAPACITY,
-        VOLUME_ATTACHMENT,
-        RESOURCE_CLAIM,
-        RESOURCE_SLICE,
-        DEVICE_CLASS,
-    )
-)
 #: Different errors that are reported. A guess.
 CAUSES_MAX: Final = 256
 #: Cached pairs of rejectors and changes. A guess: a few dozens are in use.
 HEARD_MAX: Final = 4096
 QUEUE_TEXT: Final = Hint.QUEUE.value
 SKIP_TEXT: Final = Hint.SKIP.value
-_NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
 
 #: (class of pods, plugin) -> whether the hint returned Queue; for one change.
 Memo = dict[tuple[Hashable, str], bool]
@@ -88,41 +55,6 @@ class Listeners(NamedTuple):
 
     groups: "tuple[tuple[RejectorGroup, TriggerEffect], ...]"
     concerns: "tuple[tuple[Concerns, tuple[ConcernIndexes, ...]], ...] | None"
-
-
-def registered(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:
-    """Resolve a plugin's registrations.
-
-    None and the wildcard resource mean all events. A registration for new nodes without taints also
-    gets all changes of taints: a node may become usable for a pod when a taint is removed.
-    """
-    if registrations is None:
-        return EVERYTHING
-    resolved: list[Registration] = []
-    hears_new_nodes = hears_taints = False
-    for registration in registrations:
-        trigger = registration.trigger
-        if trigger.resource == WILDCARD:
-            resolved.extend(EVERYTHING)
-            hears_taints = True
-            continue
-        resolved.append(registration)
-        if trigger.resource == NODE.resource:
-            hears_new_nodes |= bool(trigger.action & Action.ADD)
-            hears_taints |= bool(trigger.action & Action.UPDATE_NODE_TAINT)
-    if hears_new_nodes and not hears_taints:
-        resolved.append(Registration(_NODE_TAINT))
-    return tuple(resolved)
-
-
-def watched(profiles: Iterable[Mapping[str, Sequence[Registration]]]) -> dict[str, Action]:
-    """Resource -> all actions that a plugin of any profile is registered for."""
-    union: dict[str, Action] = {}
-    for registrations in profiles:
-        for of_plugin in registrations.values():
-            for resource, action, _ in (registration.trigger for registration in of_plugin):
-                union[resource] = union.get(resource, Action(0)) | action
-    return union
 
 
 class Interest:

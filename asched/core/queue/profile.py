@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class QueueProfile(msgspec.Struct, frozen=True):
     """The parts of a profile that the queue uses; no plugin is known by name.
 
-    `registrations` are resolved (`hints.registered`). The sort key of the first profile is used for
-    all profiles. `extra_events`: further changes, which wake a pod only if it fits at that moment:
-    `blame` returns the plugins that reject it then, None if it fits.
+    The sort key of the first profile is used for all profiles. `extra_events`: further changes,
+    which wake a pod only if it fits at that moment: `blame` returns the plugins that reject it
+    then, None if it fits.
     """
 
     sort_key: Callable[[Pod, float], Any]
