@@ -34,8 +34,7 @@ import numpy as np
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.results.ranking import Ranking
-from asched.core.framework.results.weighted import Share, paired
+from asched.core.framework.results.ranking import Ranking, Scorers
 from asched.core.framework.runner import Decision
 from asched.core.model.footprint import footprint
 
@@ -241,35 +240,30 @@ _PACK_LEVEL: Final = 1
 
 
 class Best(NamedTuple):
-    """The best nodes of a class at one attempt: each with its score, and its `numbers` as a
+    """The best nodes of a class at one attempt: each with its score, and its `points` as a
     `RecordedChoice` has them.
     """
 
     attempt: int
-    shares: tuple[Share, ...]
+    scorers: Scorers
     nodes: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
 class RecordedChoice(NodeChoice, gc=False):
-    """`numbers`: the node's own points, to be `paired` with `shares`; empty if only one node was
-    feasible.
+    """`points`: raw and weighted points, one pair for each of `scorers`; empty if only one node
+    was feasible.
     """
 
     score: int | None
     feasible: int
     evaluated: int
     woken_by: str
-    shares: tuple[Share, ...]
-    numbers: tuple[int, ...]
+    scorers: Scorers
+    points: tuple[int, ...]
     #: the parts of a `Best`
-    best: tuple[int, tuple[Share, ...], tuple[tuple[str, int, tuple[int, ...]], ...]] | None
+    best: tuple[int, Scorers, tuple[tuple[str, int, tuple[int, ...]], ...]] | None
     #: end of the cluster's journal when the node was chosen
     position: int
-
-    @property
-    def points(self) -> tuple[int, ...]:
-        """Raw and weighted, one pair for each plugin."""
-        return paired(self.shares, self.numbers)
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -281,26 +275,16 @@ class RecordedChoice(NodeChoice, gc=False):
             "wokenBy": self.woken_by,
             "position": self.position,
         }
-        if self.shares:
-            report["scores"] = scores_as_json(_plugins(self.shares), self.points)
+        if self.scorers:
+            report["scores"] = scores_as_json(self.scorers, self.points)
         if self.best is not None:
             best = Best(*self.best)
-            plugins = _plugins(best.shares)
             report["bestAsOf"] = best.attempt
             report["best"] = [
-                {
-                    "node": node,
-                    "score": score,
-                    "scores": scores_as_json(plugins, paired(best.shares, numbers)),
-                }
-                for node, score, numbers in best.nodes
+                {"node": node, "score": score, "scores": scores_as_json(best.scorers, points)}
+                for node, score, points in best.nodes
             ]
         return report
-
-
-def _plugins(shares: Sequence[Share]) -> list[tuple[str, int]]:
-    """(name, weight) of each plugin."""
-    return [share[:2] for share in shares]
 
 
 def scores_as_json(
@@ -343,25 +327,22 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
         context.on_decision(attempt, decision)
     now_s, queued = context.now_s, attempt.queued
     score = decision.score
-    shares: tuple[Share, ...] = ()
-    numbers: tuple[int, ...] = ()
+    scorers: Scorers = ()
+    points: tuple[int, ...] = ()
     best: tuple[Any, ...] | None = None
     size = _CHOSEN_BYTES
     if score is not None:
-        ranking = decision.state.ranking
-        if ranking.reading is None:
-            shares, numbers = ranking.numbers_of(decision.row)
-        else:
-            shares, read_numbers = ranking.reading
-            numbers = read_numbers(decision.row)
-        size += _NUMBER_BYTES * len(numbers)
+        ranking, row = decision.state.ranking, decision.row
+        scorers, columns = ranking.reading or ranking.read()
+        points = tuple([(c if type(c) is int else c.item(row)) * f for c, f in columns])
+        size += _NUMBER_BYTES * len(points)
         best = ranking.best
         ranking.records = records = ranking.records + 1
         if records >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
             best = ranking.best = _best(ranking, attempt.id, context.cluster.nodes)
             ranking.records = 0
             if best is not None:
-                size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
+                size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(points)) * len(best[2])
     return RecordedChoice(
         queued.key,
         now_s,
@@ -373,8 +354,8 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
         decision.feasible,
         decision.evaluated,
         queued.woken_by,
-        shares,
-        numbers,
+        scorers,
+        points,
         best,
         context.cluster.journal.end,
     )
@@ -388,9 +369,9 @@ def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] |
     for row, total in ranking.peaks.first(BEST_MAX):
         node = nodes.node_at[row]
         if node is not None:
-            shares, numbers = ranking.numbers_of(row)
-            best.append((node.name, total, numbers))
-    return (attempt, shares, tuple(best)) if best else None
+            scorers, points = ranking.points_of(row)
+            best.append((node.name, total, points))
+    return (attempt, scorers, tuple(best)) if best else None
 
 
 class Nominated(NamedTuple):

@@ -27,14 +27,7 @@ from asched.core.framework.results.by_row import FEASIBLE, PLACEMENTS, ROWS_FEW,
 from asched.core.framework.results.cached import NO_VALUES
 from asched.core.framework.results.draw import draw, draw_above, draw_again
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.weighted import (
-    Points,
-    Reader,
-    Share,
-    WeightedPoints,
-    paired,
-    reader,
-)
+from asched.core.framework.results.weighted import Column, Points, WeightedPoints
 
 I64 = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
@@ -195,6 +188,8 @@ class PeaksByDomain(Peaks):
 
 
 Mask = npt.NDArray[np.bool_]
+#: (name, weight) of each; the garbage collector stops tracking such tuples.
+Scorers = tuple[tuple[str, int], ...]
 
 
 class Ranking(ByRow[None]):
@@ -236,11 +231,10 @@ class Ranking(ByRow[None]):
         #: whether the last ranking covered all feasible rows
         self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-        #: how the points of a row are read, if they were read since they were made
-        self.reading: tuple[tuple[Share, ...], Reader] | None = None
-        #: whether points were read since all were made, and the shares that differ by row
-        self._was_read = False
-        self._alone: tuple[list[WeightedPoints], tuple[Share, ...]] = ([], ())
+        #: names and weights of the active scorers, and two columns for each: raw and weighted
+        #: points; None until they are read after a change
+        self.reading: tuple[Scorers, list[Column]] | None = None
+        self._scorers: Scorers = ()
         #: for the history of decisions: the best nodes of the last search, and the number of
         #: decisions since
         self.best: Any = None
@@ -260,7 +254,7 @@ class Ranking(ByRow[None]):
         if concerned:
             for points in concerned:
                 if points.bring_up(pod, moved):
-                    self.reading, self._was_read = None, False
+                    self.reading = None
             self._versions = [points.version for points in self.points]
         self.update(None, self._versions)
         self._moves.settle()
@@ -321,34 +315,22 @@ class Ranking(ByRow[None]):
             return [points for points, _ in self._once]
         return [points for points in self.points if points.is_active]
 
-    def points_of(self, row: int) -> tuple[tuple[tuple[str, int], ...], tuple[int, ...]]:
-        """((plugin, weight) of active scorers, raw and weighted points of a row for each)."""
-        shares, numbers = self.numbers_of(row)
-        return tuple([share[:2] for share in shares]), paired(shares, numbers)
+    def points_of(self, row: int) -> tuple[Scorers, tuple[int, ...]]:
+        """The active scorers, and the raw and weighted points of a row for each."""
+        scorers, columns = self.reading or self.read()
+        return scorers, tuple([(c if type(c) is int else c.item(row)) * f for c, f in columns])
 
-    def numbers_of(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
-        """The common points of all rows, and a row's own: `paired` makes its points of both."""
-        if self.reading is None:
-            if not self._was_read and self._once is None:
-                return self._at_once(row)
-            if self._once is not None:
-                made = [points.reading(given) for points, given in self._once]
-            else:
-                made = [points.reading() for points in self.points if points.is_active]
-            items = [item for _, items in made for item in items]
-            self.reading = tuple([share for share, _ in made]), reader(items)
-        shares, numbers_of = self.reading
-        return shares, numbers_of(row)
-
-    def _at_once(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
-        """The same for a ranking that may be made again before the next read."""
-        self._was_read = True
-        active = self.taking_part()
-        if active != self._alone[0]:
-            shares = tuple([(p.name, p.weight, None, None, False) for p in active])
-            self._alone = active, shares
-        numbers = [number for points in active for number in points.at(row)]
-        return self._alone[1], tuple(numbers)
+    def read(self) -> tuple[Scorers, list[Column]]:
+        """Find out `reading`."""
+        scorers = tuple([(points.name, points.weight) for points in self.taking_part()])
+        if scorers != self._scorers:  # else the same object, which records share
+            self._scorers = scorers
+        if self._once is not None:
+            pairs = [((given.raw, 1), (given.final, 1)) for _, given in self._once]
+        else:
+            pairs = [points.columns() for points in self.points if points.is_active]
+        self.reading = self._scorers, [column for pair in pairs for column in pair]
+        return self.reading
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -378,11 +360,11 @@ class Ranking(ByRow[None]):
         base, varied = self._floor, []
         for points in self.points:
             if points.is_active:
-                part = points.part
-                if isinstance(part, int):
-                    base += part
+                _, (final, weight) = points.columns()
+                if isinstance(final, int):
+                    base += final * weight
                 else:
-                    varied.append(part)
+                    varied.append((final, weight))
         self._base, self._varied = base, varied
         feasible = self._feasible
         total: I64 | None = None
@@ -400,7 +382,6 @@ class Ranking(ByRow[None]):
         is_plain = feasible.by_domain is None
         self.peaks = Peaks(total) if is_plain else PeaksByDomain(total, feasible)
         self._asked = self.reading = None
-        self._was_read = False
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         mask, totals = self._feasible.passing, self.totals

@@ -7,7 +7,6 @@ declare what of the feasible rows' scores matters (`bounds`): while that is unch
 a row depend on its own raw score only.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy.typing as npt
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.points import ScorePlugin
 from asched.core.framework.profile import Scorer
 from asched.core.framework.results.by_row import FEASIBLE, ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.cached import NO_VALUES, CachedScores
@@ -28,39 +26,8 @@ Mask = npt.NDArray[np.bool_]
 MAX_NODE_SCORE: Final = 100
 
 
-#: Common to all rows of a scorer's points: name and weight, the raw and the final points that every
-#: row has, None if they differ by row, and whether the final points are the raw ones times the
-#: weight. The garbage collector stops tracking plain tuples.
-Share = tuple[str, int, int | None, int | None, bool]
-#: Reads a row's own values: one number, and all of them.
-Item = Callable[[int], int]
-Reader = Callable[[int], tuple[int, ...]]
-
-
-def reader(items: Sequence[Item]) -> Reader:
-    """Read all at once, unrolled: it is called for each pod, and a loop takes longer for two."""
-    match items:
-        case [first]:
-            return lambda row: (first(row),)
-        case [first, second]:
-            return lambda row: (first(row), second(row))
-        case [first, second, third]:
-            return lambda row: (first(row), second(row), third(row))
-    return lambda row: tuple([item(row) for item in items])
-
-
-def paired(shares: Sequence[Share], numbers: Sequence[int]) -> tuple[int, ...]:
-    """Raw and final points of a row for each scorer, from common and own values."""
-    found: list[int] = []
-    own = iter(numbers)
-    for _, weight, of_all, final_of_all, is_scaled in shares:
-        raw = next(own) if of_all is None else of_all
-        if final_of_all is not None:
-            final = final_of_all
-        else:
-            final = raw * weight if is_scaled else next(own)
-        found += (raw, final)
-    return tuple(found)
+#: Points by row, or the common value of all rows, and a factor.
+Column = tuple[I64 | int, int]
 
 
 class Points(NamedTuple):
@@ -78,9 +45,12 @@ class WeightedPoints(ByRow[None]):
     ) -> None:
         super().__init__(nodes, scores.aspects, feasible.turned)
         self.scores = scores
-        self._scorer = scorer
-        self._weight = scorer.weight
-        self._is_normalized = scorer.plugin.normalizes
+        self.plugin = plugin = scorer.plugin
+        self.name, self.weight = plugin.name, scorer.weight
+        self.is_prepared = scorer.pre_score is not None  # whether PreScore is enabled
+        self._is_normalized = plugin.normalizes
+        #: whether the points of a row may depend on which other rows are feasible
+        self.may_be_relative = plugin.reads_feasible or plugin.is_checked or plugin.normalizes
         self._feasible = feasible
         self.is_active = False
         #: changes when the points of all rows may change; below 0: all rows have equal points
@@ -94,34 +64,11 @@ class WeightedPoints(ByRow[None]):
         self._shown: frozenset[int] | None = None
 
     @property
-    def name(self) -> str:
-        return self._scorer.plugin.name
-
-    @property
-    def weight(self) -> int:
-        return self._weight
-
-    @property
-    def plugin(self) -> ScorePlugin:
-        return self._scorer.plugin
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether PreScore is enabled."""
-        return self._scorer.pre_score is not None
-
-    @property
-    def may_be_relative(self) -> bool:
-        """Whether the points of a row may depend on which other rows are feasible."""
-        plugin = self._scorer.plugin
-        return plugin.reads_feasible or plugin.is_checked or self._is_normalized
-
-    @property
     def is_by_row(self) -> bool:
         """Whether the points of a row are independent of the other feasible rows, for the current
         scores.
         """
-        plugin = self._scorer.plugin
+        plugin = self.plugin
         if plugin.reads_feasible or plugin.is_checked:
             return False
         return not self._is_normalized or self.scores.is_uniform
@@ -129,40 +76,13 @@ class WeightedPoints(ByRow[None]):
     @property
     def reads(self) -> int:
         """The bits of `Moves` after which they may change."""
-        plugin = self._scorer.plugin
-        sees = plugin.reads_feasible or plugin.normalizes or plugin.is_checked
-        return self.scores.reads | (FEASIBLE if sees else 0)
+        return self.scores.reads | (FEASIBLE if self.may_be_relative else 0)
 
-    @property
-    def part(self) -> tuple[I64, int] | int:
-        """int64[N] and a factor, or the common value of every row."""
-        final, scores = self._final, self.scores
-        if self._is_normalized:
-            return final if isinstance(final, int) else (final, 1)
-        return scores.alike * self._weight if scores.is_uniform else (scores.values, self._weight)
-
-    def at(self, row: int) -> tuple[int, int]:
-        """(raw, final) points of one row."""
-        raw: int = self.scores.values.item(row)
-        if not self._is_normalized:
-            return raw, raw * self._weight
-        final = self._final
-        return raw, final if isinstance(final, int) else final.item(row)
-
-    def reading(self, given: Points | None = None) -> tuple[Share, list[Item]]:
-        """How the points of a row are read, until the version changes: the cached ones, or
-        `given`.
-        """
-        scores, is_scaled = self.scores, given is None and not self._is_normalized
-        raw, final = (scores.values, self._final) if given is None else given
-        alike = scores.alike if given is None and scores.is_uniform else None
-        items: list[Item] = [] if alike is not None else [raw.item]
-        final_alike = None
-        if isinstance(final, int):
-            final_alike = None if is_scaled else final
-        elif not is_scaled:
-            items.append(final.item)
-        return (self.name, self._weight, alike, final_alike, is_scaled), items
+    def columns(self) -> tuple[Column, Column]:
+        """The raw and the weighted points, until the version changes."""
+        scores, final = self.scores, self._final
+        raw = scores.alike if scores.is_uniform else scores.values
+        return (raw, 1), (final, 1) if self._is_normalized else (raw, self.weight)
 
     def bring_up(self, pod: PodInfo, moved: int) -> bool:
         """Update everything; the mask is up to date. `moved` are bits of `Moves`. Returns whether
@@ -176,7 +96,7 @@ class WeightedPoints(ByRow[None]):
             scores.update(pod, prepared.version)
             if self._is_normalized:
                 self.update(None, scores.full_version)
-            elif self._scorer.plugin.is_checked:
+            elif self.plugin.is_checked:
                 self._check(scores.values[self._feasible.mask])
         raw_version, final = 2 * scores.full_version + scores.is_uniform, self._final
         self.version = 2 * self.full_version + raw_version
@@ -188,7 +108,7 @@ class WeightedPoints(ByRow[None]):
     def _prepare(self, pod: PodInfo) -> None:
         """Run PreScore; bump the version when the plugin starts or stops being skipped."""
         feasible, prepared = self._feasible, self.scores.prepared
-        plugin = self._scorer.plugin
+        plugin = self.plugin
         heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
         prepared.update(pod, lambda: feasible.mask, feasible.version if heeds else None)
         is_skipped = prepared.is_skipped
@@ -200,7 +120,7 @@ class WeightedPoints(ByRow[None]):
         """Points over another set of rows, not cached; None if it is skipped."""
         scores = self.scores
         prepared = scores.prepared
-        heeds = self._scorer.plugin.heeds_feasible(pod)
+        heeds = self.plugin.heeds_feasible(pod)
         prepared.update(pod, lambda: feasible, object() if heeds else None)
         if prepared.is_skipped:
             return None
@@ -208,15 +128,15 @@ class WeightedPoints(ByRow[None]):
         raw = scores.values
         if self._is_normalized:
             return Points(raw, self._normalize(feasible, int(np.count_nonzero(feasible)))[0])
-        if self._scorer.plugin.is_checked:
+        if self.plugin.is_checked:
             self._check(raw[feasible])
-        return Points(raw, raw * self._weight)
+        return Points(raw, raw * self.weight)
 
     def _make_all(self, _: None) -> None:
         scores, feasible = self.scores, self._feasible
-        if scores.is_uniform and not self._scorer.plugin.reads_feasible:
+        if scores.is_uniform and not self.plugin.reads_feasible:
             self.logs = scores.logs  # independent of feasibility
-            self._final, self._bounds = scores.normal_of_all() * self._weight, None
+            self._final, self._bounds = scores.normal_of_all() * self.weight, None
             return
         self._shown = None
         self.logs = (feasible.turned, *scores.logs)
@@ -233,12 +153,12 @@ class WeightedPoints(ByRow[None]):
             return True
         if isinstance(final, int):
             return False
-        raw, plugin = scores.values, self._scorer.plugin
+        raw, plugin = scores.values, self.plugin
         if plugin.bounds(self._chosen(feasible.mask, feasible.count), scores.data) != bounds:
             return False
         self._shown = self._showing(bounds)
         at = list(rows)
-        final[at] = plugin.scaled(raw[at], bounds, scores.data) * self._weight
+        final[at] = plugin.scaled(raw[at], bounds, scores.data) * self.weight
         return True
 
     def _make_few(self, rows: Rows, final: I64 | int) -> bool:
@@ -247,15 +167,15 @@ class WeightedPoints(ByRow[None]):
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
-        raw, bounds, scale_one = self.scores.values, self._bounds, self._scorer.plugin.scaled_one
+        raw, bounds, scale_one = self.scores.values, self._bounds, self.plugin.scaled_one
         for row in rows:
             points = scale_one(raw.item(row), bounds)
             if points is None:
                 if self._feasible.has(row):
                     return False
             elif not isinstance(final, int):
-                final[row] = points * self._weight
-            elif final != points * self._weight:
+                final[row] = points * self.weight
+            elif final != points * self.weight:
                 return False
         return True
 
@@ -273,9 +193,9 @@ class WeightedPoints(ByRow[None]):
 
     def _normalize(self, feasible: Mask, count: int) -> tuple[I64 | int, Any]:
         """(final points, their bounds)."""
-        scores, plugin = self.scores, self._scorer.plugin
+        scores, plugin = self.scores, self.plugin
         if scores.is_uniform and not plugin.reads_feasible:
-            return scores.normal_of_all() * self._weight, None
+            return scores.normal_of_all() * self.weight, None
         raw = scores.values
         if not count:
             return np.zeros(len(raw), dtype=np.int64), None
@@ -283,13 +203,13 @@ class WeightedPoints(ByRow[None]):
         bounds = plugin.bounds(chosen, scores.data)
         if bounds is not None and not plugin.is_checked:
             if isinstance(bounds, tuple) and bounds[0] == bounds[1] == chosen.min():
-                return int(plugin.scaled(chosen[:1], bounds, scores.data)[0]) * self._weight, bounds
-            return plugin.scaled(raw, bounds, scores.data) * self._weight, bounds
+                return int(plugin.scaled(chosen[:1], bounds, scores.data)[0]) * self.weight, bounds
+            return plugin.scaled(raw, bounds, scores.data) * self.weight, bounds
         normal = plugin.normalize(chosen, scores.data)
         if plugin.is_checked:
             self._check(normal)
         final = np.zeros(len(raw), dtype=np.int64)
-        final[feasible] = normal * self._weight
+        final[feasible] = normal * self.weight
         return final, None
 
     def _chosen(self, feasible: Mask, count: int) -> I64:
