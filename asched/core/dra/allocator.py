@@ -13,24 +13,254 @@ Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices visit
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import capacity, constraints
+from asched.core.dra import capacity
 from asched.core.dra.answer_codes import INVALID_POOLS
-from asched.core.dra.candidates import Candidates
-from asched.core.dra.counters import CounterLedger
-from asched.core.dra.devices import DeviceId, ReadyDevice
-from asched.core.dra.effort import Effort, Steps
+from asched.core.dra.devices import Amounts, DeviceId, Pool, PoolId, ReadyDevice
 from asched.core.dra.plan import AllocationError, ClaimPlan, PlannedRequest
-from asched.core.dra.pools import Pool
 from asched.core.dra.taken import Taken
-from asched.core.model.claim import ALLOCATION_RESULTS_MAX
+from asched.core.model.claim import ALLOCATION_RESULTS_MAX, DeviceAttribute, DeviceConstraint
 from asched.core.model.quantity import parse
+
+# Work done by a search, and when it should pause for other tasks.
+
+#: Devices visited between two pauses of a search, or as much other work.
+CHUNK_STEPS: Final = 512
+
+
+R = TypeVar("R")
+#: Yields where the search may be paused.
+Steps = Generator[None, None, R]
+
+
+class Effort:
+    """Number of devices that a search has visited. Evaluating a selector counts for several."""
+
+    __slots__ = ("_charged", "steps")
+
+    def __init__(self) -> None:
+        self.steps = self._charged = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough uncharged work has accumulated that the search should pause."""
+        return self.steps - self._charged >= CHUNK_STEPS
+
+    def tell(self) -> int:
+        """Steps since the last call."""
+        charged, self._charged = self._charged, self.steps
+        return self.steps - charged
+
+
+# The devices that a request may choose from: a list that is filled lazily.
+
+
+class Candidates:
+    """Selectors run once per device, and only for available devices: an error of a selector ends
+    the attempt.
+    """
+
+    __slots__ = ("_answers", "_are_alike", "_known", "_rest", "_selects", "_unasked")
+
+    def __init__(self, rest: Iterator[ReadyDevice], selects: Callable[[ReadyDevice], bool]) -> None:
+        self._rest: Iterator[ReadyDevice] | None = rest
+        self._selects = selects
+        self._known: list[ReadyDevice] = []
+        self._answers: list[bool | None] = []
+        self._unasked = 0
+        self._are_alike = True  # no device is changed by a trial
+
+    def from_index(self, index: int) -> Iterator[tuple[int, ReadyDevice]]:
+        """Devices that are not excluded yet, with their positions."""
+        while True:
+            while self._rest is not None and len(self._known) <= index:
+                self._find()
+            if index >= len(self._known):
+                return
+            if self._answers[index] is not False:
+                yield index, self._known[index]
+            index += 1
+
+    def _find(self) -> None:
+        assert self._rest is not None
+        device = next(self._rest, None)
+        if device is None:
+            self._rest = None
+            return
+        self._known.append(device)
+        self._answers.append(None)
+        self._unasked += 1
+        self._are_alike = self._are_alike and not device.consumes
+
+    def is_selectable(self, index: int) -> bool:
+        answer = self._answers[index]
+        if answer is None:
+            answer = self._answers[index] = self._selects(self._known[index])
+            self._unasked -= 1
+        return answer
+
+    def are_too_few(self, index: int, needed: int) -> bool:
+        """Whether it is known that fewer than `needed` can be chosen from the index-th on."""
+        if self._rest is not None or self._unasked or not self._are_alike:
+            return False
+        return len(self._known) - index < needed
+
+
+# Shared counters of partitionable devices: a device may be taken while each of its counters
+# suffices.
+#
+# Counters belong to a pool. Allocated devices of the pool have used some, whether or not this node
+# sees them; devices chosen during a search use more. A negative counter, which only contradictory
+# claims cause, rules out every device that uses counters of the pool.
+
+_ZERO = Fraction(0)
+
+
+class CounterLedger:
+    """Remaining counters of some pools during one search."""
+
+    def __init__(self, pools: tuple[Pool, ...], taken: Taken) -> None:
+        self._pools = {pool.id: pool for pool in pools}
+        self._taken = taken
+        self._remaining: dict[PoolId, Amounts] = {}
+
+    def suffice(self, device: ReadyDevice) -> bool:
+        """Whether the counters suffice for a device."""
+        remaining = self._remaining.get(device.pool_id)
+        if remaining is None:
+            remaining = self._remaining[device.pool_id] = self._available(device.pool_id)
+        if any(amount < 0 for amount in remaining.values()):
+            return False
+        return all(remaining[counter] >= amount for counter, amount in device.consumes.items())
+
+    def take(self, device: ReadyDevice) -> None:
+        """Take the counters of a device; they suffice."""
+        remaining = self._remaining[device.pool_id]
+        for counter, amount in device.consumes.items():
+            remaining[counter] -= amount
+
+    def give_back(self, device: ReadyDevice) -> None:
+        remaining = self._remaining[device.pool_id]
+        for counter, amount in device.consumes.items():
+            remaining[counter] += amount
+
+    def _available(self, pool_id: PoolId) -> Amounts:
+        pool = self._pools[pool_id]
+        remaining = dict(pool.counters)
+        for device in pool.consumers:
+            if self._taken.is_used(device.id):
+                for counter, amount in device.consumes.items():
+                    remaining[counter] = remaining.get(counter, _ZERO) - amount
+        return remaining
+
+
+# Constraints between the devices of one claim: equal in an attribute, or different in it.
+#
+# A device is added on trial and removed in reverse order. A constraint that rejects a device is
+# left unchanged.
+
+
+class AllocationConstraint(ABC):
+    """All devices have the attribute, and each new device must be compatible with those added
+    before.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        self._requests = frozenset(requests)
+        self._attribute = attribute
+
+    def add(self, request: str, parent: str, device: ReadyDevice) -> bool:
+        """Add a device, or return False. `parent` is empty for a request without alternatives."""
+        if not self._concerns(request, parent):
+            return True
+        attribute = device.attribute(self._attribute)
+        value = _value(attribute) if attribute is not None else None
+        return value is not None and self._admit(parent or request, value)
+
+    def remove(self, request: str, parent: str) -> None:
+        """Remove the device added last."""
+        if self._concerns(request, parent):
+            self._dismiss(parent or request)
+
+    @abstractmethod
+    def _admit(self, request: str, value: Hashable) -> bool: ...
+
+    @abstractmethod
+    def _dismiss(self, request: str) -> None: ...
+
+    def _concerns(self, request: str, parent: str) -> bool:
+        """A constraint names a request, with all its alternatives, or one alternative of it."""
+        if not self._requests:
+            return True
+        if not parent:
+            return request in self._requests
+        return parent in self._requests or f"{parent}/{request}" in self._requests
+
+
+class _SameOrOther(AllocationConstraint):
+    """The devices have one value (`equal`), or no two of them the same."""
+
+    def __init__(self, requests: tuple[str, ...], attribute: str, *, equal: bool) -> None:
+        super().__init__(requests, attribute)
+        self._equal = equal
+        self._values: list[Hashable] = []
+
+    def _admit(self, request: str, value: Hashable) -> bool:  # noqa: ARG002
+        if self._values and (value in self._values) is not self._equal:
+            return False
+        self._values.append(value)
+        return True
+
+    def _dismiss(self, request: str) -> None:  # noqa: ARG002
+        self._values.pop()
+
+
+class _DistinctByRequest(AllocationConstraint):
+    """No two requests with the same value. Of each request only the device added last is stored,
+    and none once it is removed, as in kube-scheduler 1.36.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._value_of: dict[str, Hashable] = {}
+
+    def _admit(self, request: str, value: Hashable) -> bool:
+        if value in self._value_of.values():
+            return False
+        self._value_of[request] = value
+        return True
+
+    def _dismiss(self, request: str) -> None:
+        self._value_of.pop(request, None)
+
+
+def _value(attribute: DeviceAttribute) -> Hashable | None:
+    """The value with its type, so that 1, true and "1" differ; None if there is none."""
+    for name in ("string", "int", "bool", "version"):
+        value = getattr(attribute, f"{name}_value")
+        if value is not None:
+            return name, value
+    return None
+
+
+def build(
+    constraint: DeviceConstraint, rules: Mapping[str, bool] = DEFAULT_GATES
+) -> AllocationConstraint | None:
+    """None for a kind of constraint of a later version of the API."""
+    requests = constraint.requests or ()
+    if constraint.match_attribute is not None:
+        return _SameOrOther(requests, constraint.match_attribute, equal=True)
+    attribute = constraint.distinct_attribute
+    if attribute is not None and rules["distinct-attribute-per-device"]:
+        return _SameOrOther(requests, attribute, equal=False)
+    return _DistinctByRequest(requests, attribute) if attribute is not None else None
 
 
 class NodeRejected(Exception):  # noqa: N818
@@ -142,7 +372,7 @@ class _DeviceSearch:
         self._counters = CounterLedger(pools, taken)
         self._candidates: dict[PlannedRequest, Candidates] = {}
         self._all: dict[PlannedRequest, list[ReadyDevice]] = {}
-        self._constraints: list[list[constraints.AllocationConstraint]] = []
+        self._constraints: list[list[AllocationConstraint]] = []
         self._results: list[list[ChosenDevice]] = [[] for _ in plans]
         self._selected: dict[tuple[int, int], int] = {}
 
@@ -171,7 +401,7 @@ class _DeviceSearch:
                 )
             built = []
             for index, wanted in enumerate(plan.claim.spec.devices.constraints or ()):
-                constraint = constraints.build(wanted, self._rules)
+                constraint = build(wanted, self._rules)
                 if constraint is None:
                     raise AllocationError(
                         f"claim {key}, constraint #{index}: empty constraint "
@@ -357,7 +587,7 @@ class _DeviceSearch:
 
     @staticmethod
     def _release_constraints(
-        request: PlannedRequest, added: Sequence[constraints.AllocationConstraint]
+        request: PlannedRequest, added: Sequence[AllocationConstraint]
     ) -> None:
         for constraint in added:
             constraint.remove(request.name, request.parent)

@@ -18,9 +18,12 @@ import numpy.typing as npt
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.nodes import NodeTable
 from asched.core.dra.allocator import (
+    CHUNK_STEPS,
+    Effort,
     NodeRejected,
     OutOfSteps,
     Solution,
+    Steps,
     allocate,
     allocating,
 )
@@ -36,10 +39,9 @@ from asched.core.dra.answer_codes import (
     TIMED_OUT_TEXT,
 )
 from asched.core.dra.demand import DeviceDemand
-from asched.core.dra.effort import CHUNK_STEPS, Effort, Steps
+from asched.core.dra.devices import Pool
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError, ClaimPlan
-from asched.core.dra.pools import Pool
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
 

@@ -4,16 +4,79 @@ A `ReadyDevice` exists as long as its version of a slice. It caches the results 
 (`selector_answers.py`).
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from asched.core.dra.cel.errors import CelError
 from asched.core.dra.cel.frame import Frame
-from asched.core.dra.selector_answers import Answer, SelectorAnswers
+from asched.core.dra.cel.values import CelError
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
+
+# Cached results of selectors for devices, stored with each device, for all devices of an
+# inventory.
+#
+# A selector runs once per device, whatever the number of claims, pods and nodes. Any client that
+# may create claims can add selectors of any length: so the cache is bounded in bytes, and the
+# devices that were cached first are dropped first, with all their results.
+#
+# Bounds  BYTES_MAX per inventory; ANSWERS_MAX per device.
+
+#: Some 600,000 results: of six selectors for each of 100,000 devices.
+BYTES_MAX: Final = 64 << 20
+#: Classes and templates have a handful of selectors.
+ANSWERS_MAX: Final = 256
+#: An entry of a device's dictionary; an error with its message.
+ANSWER_BYTES, ERROR_BYTES = 100, 700
+
+Answer = bool | CelError
+
+
+class SelectorAnswers:
+    """Accounts for the cached results of devices; equal selectors share one string."""
+
+    __slots__ = ("_asked", "_texts", "bytes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._asked: dict[ReadyDevice, None] = {}  # in the order of their first result
+        self._texts: dict[str, tuple[str, int]] = {}  # (the shared string, number of devices)
+
+    def keep(self, device: "ReadyDevice", expression: str, answer: Answer) -> None:
+        """Cache a result for a device."""
+        if len(device.answers) >= ANSWERS_MAX:
+            self.forget(device)
+        text, users = self._texts.get(expression, (expression, 0))
+        self._texts[text] = text, users + 1
+        if not users:
+            self.bytes += len(text)
+        device.answers[text] = answer
+        self.bytes += _bytes_of(answer)
+        self._asked.setdefault(device)
+        while self.bytes > BYTES_MAX:
+            self.forget(next(iter(self._asked)))
+
+    def forget(self, device: "ReadyDevice") -> None:
+        """Drop all results of a device, which may be freed then."""
+        if self._asked.pop(device, device) is device:
+            return
+        for text, answer in device.answers.items():
+            self.bytes -= _bytes_of(answer)
+            users = self._texts[text][1] - 1
+            if users:
+                self._texts[text] = text, users
+            else:
+                del self._texts[text]
+                self.bytes -= len(text)
+        device.answers.clear()
+
+
+def _bytes_of(answer: Answer) -> int:
+    return ERROR_BYTES if isinstance(answer, CelError) else ANSWER_BYTES
+
 
 #: Cached compiled node selectors of slices; a generous guess.
 SELECTORS_MAX: Final = 4096
@@ -144,3 +207,149 @@ class ReadyDevice:
             return found
         domain, slash, key = name.partition("/")
         return attributes.get(key) if slash and domain == self.id.driver else None
+
+
+# Pools: the devices that a driver publishes together, as seen by a node.
+#
+# A pool is made of slices. Of those a node sees, only the newest generation counts; a pool that
+# lacks slices of it is incomplete, a contradictory one is invalid, and one with a newer generation
+# on other nodes is skipped. Slices with shared counters concern every node.
+#
+# Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, gathering of pools
+
+
+class ReadySlice:
+    """One version of a slice, whose devices are prepared on first use."""
+
+    __slots__ = ("_devices", "_remembered", "is_wide", "place", "pool_id", "record")
+
+    def __init__(self, record: ResourceSlice, remembered: SelectorAnswers | None = None) -> None:
+        spec = record.spec
+        self._remembered = remembered or SelectorAnswers()
+        self.record = record
+        self.pool_id: PoolId = (spec.driver, spec.pool.name)
+        self.place = DevicePlace(spec.node_name, spec.all_nodes, spec.node_selector)
+        #: Slices not bound to one node are checked for every node, others only for the node they
+        #: name.
+        self.is_wide = bool(spec.shared_counters) or not spec.node_name
+        self._devices: tuple[ReadyDevice, ...] | None = None
+
+    @property
+    def generation(self) -> int:
+        return self.record.spec.pool.generation
+
+    @property
+    def devices(self) -> tuple[ReadyDevice, ...]:
+        if self._devices is None:
+            listed = self.record.spec.devices or ()
+            self._devices = tuple(
+                ReadyDevice(self.record, device, self._remembered) for device in listed
+            )
+        return self._devices
+
+    def go(self) -> None:
+        """Drop the cached results: the slice was replaced or deleted."""
+        for device in self._devices or ():
+            self._remembered.forget(device)
+
+    def is_seen_by(
+        self, name: str, labels: Labels, known: dict[int, bool], *, everywhere: bool
+    ) -> bool:
+        """Whether a node sees it; with `everywhere`, shared counters are seen by every node.
+        `known` caches the results of places for this node.
+        """
+        spec = self.record.spec
+        if everywhere and spec.shared_counters:
+            return True
+        if self.place.is_given:
+            seen = known.get(id(self.place))
+            if seen is None:
+                seen = known[id(self.place)] = self.place.matches(name, labels)
+            return seen
+        if spec.per_device_node_selection:
+            return any(d.place is not None and d.place.matches(name, labels) for d in self.devices)
+        return False  # node selection by a field of a later API version
+
+
+class Pool:
+    """The part of a pool that a node sees. `devices` is empty where the pool must not be used."""
+
+    __slots__ = (
+        "binds",
+        "chooses_nodes",
+        "consumers",
+        "counters",
+        "devices",
+        "id",
+        "invalid_reason",
+        "is_incomplete",
+    )
+
+    def __init__(
+        self, pool_id: PoolId, *, is_incomplete: bool = False, invalid_reason: str = ""
+    ) -> None:
+        self.id = pool_id
+        self.is_incomplete = is_incomplete
+        self.invalid_reason = invalid_reason
+        self.devices: tuple[ReadyDevice, ...] = ()
+        self.binds = False  # a device has binding conditions
+        self.chooses_nodes = False  # a device selects its nodes itself
+        self.counters: Amounts = {}
+        #: every device of the pool, seen or not, that uses counters
+        self.consumers: tuple[ReadyDevice, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.id[0]}/{self.id[1]}"
+
+
+def build_pool(
+    pool_id: PoolId, seen: list[ReadySlice], everything: Iterable[ReadySlice]
+) -> Pool | None:
+    """A pool from the slices a node sees and all that exist; None if it is being replaced."""
+    newest = max(ready.generation for ready in seen)
+    seen = sorted(
+        (ready for ready in seen if ready.generation == newest),
+        key=lambda ready: ready.record.metadata.name,
+    )
+    wanted = seen[0].record.spec.pool.resource_slice_count
+    hidden: list[ReadySlice] = []
+    if len(seen) != wanted:
+        if any(ready.generation > newest for ready in everything):
+            return None
+        known = [ready for ready in everything if ready.generation == newest]
+        if len(known) != wanted:
+            return Pool(pool_id, is_incomplete=True)
+        hidden = [ready for ready in known if ready not in seen]
+    return _validated(pool_id, seen, hidden)
+
+
+def _validated(pool_id: PoolId, seen: list[ReadySlice], hidden: list[ReadySlice]) -> Pool:
+    devices = [d for r in seen if not r.record.spec.shared_counters for d in r.devices]
+    names: set[str] = set()
+    for device in devices:
+        if device.id.device in names:
+            return Pool(pool_id, invalid_reason=f"duplicate device name {device.id.device}")
+        names.add(device.id.device)
+    counters: Amounts = {}
+    sets: set[str] = set()
+    for ready in chain(seen, hidden):
+        for shared in ready.record.spec.shared_counters or ():
+            if shared.name in sets:
+                return Pool(pool_id, invalid_reason=f"duplicate counter set name {shared.name}")
+            sets.add(shared.name)
+            for name, counter in (shared.counters or {}).items():
+                counters[shared.name, name] = parse(counter.value)
+    consumers = [d for r in chain(seen, hidden) for d in r.devices if d.consumes]
+    for device in consumers:
+        for counter_set, name in device.consumes:
+            if counter_set not in sets:
+                return Pool(pool_id, invalid_reason=f"counter set {counter_set} not found")
+            if (counter_set, name) not in counters:
+                reason = f"counter {name} not found in counter set {counter_set}"
+                return Pool(pool_id, invalid_reason=reason)
+    pool = Pool(pool_id)
+    pool.devices, pool.counters, pool.consumers = tuple(devices), counters, tuple(consumers)
+    pool.binds = any(device.binds for device in devices)
+    pool.chooses_nodes = any(device.place is not None for device in devices)
+    return pool

@@ -7,18 +7,20 @@ node's pools costs a dictionary lookup.
 
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from asched.core.cluster.changes import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import pools as building
-from asched.core.dra.selector_answers import SelectorAnswers
+from asched.core.dra.devices import (
+    DevicePlace,
+    Pool,
+    PoolId,
+    ReadySlice,
+    SelectorAnswers,
+    build_pool,
+)
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.selector import Labels
-
-if TYPE_CHECKING:
-    from asched.core.dra.devices import DevicePlace, PoolId
-    from asched.core.dra.pools import Pool, ReadySlice
 
 #: Rule: slices with shared counters matter to the nodes that see devices of their pool alone.
 POOLS_OF_OTHER_NODES: Final = "pools-of-other-nodes-are-ignored"
@@ -61,7 +63,7 @@ class Inventory:
     def put(self, record: ResourceSlice) -> None:
         """Add a slice or replace it by a new version."""
         self._drop(record.metadata.name)
-        ready = building.ReadySlice(record, self._remembered)
+        ready = ReadySlice(record, self._remembered)
         ready.place = self._places.setdefault(ready.place, ready.place)
         self._slices[record.metadata.name] = ready
         self._pools.setdefault(ready.pool_id, {})[record.metadata.name] = ready
@@ -84,7 +86,7 @@ class Inventory:
             del self._pools[old.pool_id]
         self._touch(old)
 
-    def _count(self, ready: "ReadySlice", sign: int) -> None:
+    def _count(self, ready: ReadySlice, sign: int) -> None:
         node = _node_of(ready)
         counts = self._local.setdefault(node, {}) if node else self._wide
         counts[ready.pool_id] = counts.get(ready.pool_id, 0) + sign
@@ -93,7 +95,7 @@ class Inventory:
             if node and not counts:
                 del self._local[node]
 
-    def _touch(self, ready: "ReadySlice") -> None:
+    def _touch(self, ready: ReadySlice) -> None:
         pool_id = ready.pool_id
         self._log.append((pool_id, _node_of(ready)))
         self.generation = self._log.end
@@ -121,7 +123,7 @@ class Inventory:
         ready = self._slices.get(name)
         return ready.record if ready is not None else None
 
-    def nodes_of(self, pool_id: "PoolId") -> set[str] | None:
+    def nodes_of(self, pool_id: PoolId) -> set[str] | None:
         """The nodes that may see a pool; None if any node may."""
         if pool_id in self._wide:
             return None
@@ -145,7 +147,7 @@ class Inventory:
         """The nodes that see any pool; None if all may."""
         return None if self._wide else self._local.keys()
 
-    def pools_for(self, name: str, labels: Mapping[str, str]) -> "tuple[Pool, ...]":
+    def pools_for(self, name: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
         """The pools a node sees, in the order in which they are tried."""
         view = self._views.get(name)
         if view is None or (view.labels is not labels and view.labels != labels):
@@ -179,13 +181,13 @@ class Inventory:
             view.pools = self._interned.setdefault(tuple(map(id, pools)), pools)
         view.generation = self.generation
 
-    def is_shared(self, pools: "tuple[Pool, ...]") -> bool:
+    def is_shared(self, pools: tuple[Pool, ...]) -> bool:
         """Whether all nodes that see exactly these pools can use the same devices of them."""
         return not any(pool.chooses_nodes for pool in pools)
 
     def _pool(
-        self, pool_id: "PoolId", name: str, labels: Labels, known: dict[int, bool]
-    ) -> "Pool | None":
+        self, pool_id: PoolId, name: str, labels: Labels, known: dict[int, bool]
+    ) -> Pool | None:
         members = self._pools[pool_id]
         everywhere = self._counters_everywhere
         seen = [
@@ -197,13 +199,11 @@ class Inventory:
             return None
         key = (pool_id, self._versions[pool_id], tuple(seen))
         if key not in self._built:
-            self._built[key] = building.build_pool(
-                pool_id, [members[n] for n in seen], members.values()
-            )
+            self._built[key] = build_pool(pool_id, [members[n] for n in seen], members.values())
         return self._built[key]
 
 
-def _node_of(ready: "ReadySlice") -> str:
+def _node_of(ready: ReadySlice) -> str:
     """The only node that sees it; "" if several may."""
     return "" if ready.is_wide else ready.place.node_name or ""
 

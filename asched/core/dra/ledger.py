@@ -11,22 +11,23 @@ long as one of them holds it, and each of them can write it.
 Bounds  RESERVED_FOR_MAX pods hold one, the API's limit for a claim.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from asched.core.cluster.budget import FEW
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import taint_rules
-from asched.core.dra.extended import classes_by_resource
 from asched.core.dra.inventory import Inventory
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     RESERVED_FOR_MAX,
     AllocationResult,
+    Device,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -40,6 +41,43 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 
+# DeviceTaintRules: taints that administrators put on devices, merged with those of the driver.
+#
+# Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/dynamic-resource-allocation/resourceslice
+#         (tracker), gate DRADeviceTaintRules
+
+
+def tainted(record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    """The slice with the taints of all rules added; the same object if no rule applies."""
+    spec = record.spec
+    about = [rule for rule in rules if _is_about(rule, spec.driver, spec.pool.name)]
+    if not about or not spec.devices:
+        return record
+    devices = tuple(_with_taints(device, about) for device in spec.devices)
+    if devices == spec.devices:
+        return record
+    return replace(record, spec=replace(spec, devices=devices))
+
+
+def _is_about(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
+    """Whether the rule may apply to a device of the pool."""
+    selector = rule.spec.device_selector
+    return (
+        selector is not None and selector.driver in {None, driver} and selector.pool in {None, pool}
+    )
+
+
+def _with_taints(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    more = tuple(
+        rule.spec.taint
+        for rule in rules
+        if rule.spec.device_selector is not None
+        and rule.spec.device_selector.device in {None, device.name}
+    )
+    return replace(device, taints=(*(device.taints or ()), *more)) if more else device
+
+
+IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 #: Steps of the budget for an object that changed, where many did.
 TAKEN_STEPS: Final = 2.0
 
@@ -232,14 +270,14 @@ class DeviceLedger:
             self.inventory.remove(name)
         elif record is not self._slices.get(name):
             self._slices[name] = record
-            self.inventory.put(taint_rules.tainted(record, self._rules))
+            self.inventory.put(tainted(record, self._rules))
 
     def _read_rules(self) -> None:
         """Process all slices again whose devices have other taints by the current rules."""
         rules = self._cluster.all(DEVICE_TAINT_RULE)
         self._rules = tuple(rules[name] for name in sorted(rules))
         for name, record in self._slices.items():
-            now = taint_rules.tainted(record, self._rules)
+            now = tainted(record, self._rules)
             if now != self.inventory.record(name):
                 self.inventory.put(now)
 
@@ -247,3 +285,27 @@ class DeviceLedger:
         self._classes = self._cluster.all(DEVICE_CLASS)
         self.by_resource = classes_by_resource(tuple(self._classes.values()))
         self.classes_version += 1
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Resource name -> class that stands for it: of several the newest, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    for device_class in classes:
+        found[IMPLICIT_PREFIX + device_class.metadata.name] = device_class
+    oldest_first = sorted(
+        classes,
+        key=lambda c: (c.metadata.creation_timestamp or "", _Reversed(c.metadata.name)),
+    )
+    for device_class in oldest_first:
+        if device_class.spec.extended_resource_name:
+            found[device_class.spec.extended_resource_name] = device_class
+    return found
+
+
+class _Reversed(str):
+    """A name with reversed order, so that the first by name wins with `max`."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str(self) > str(other)

@@ -7,7 +7,7 @@ template can share them.
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
-from asched.core.dra.cel.errors import CelError, CelSyntaxError
+from asched.core.dra.cel.values import CelError, CelSyntaxError
 from asched.core.dra.devices import ReadyDevice
 from asched.core.model.claim import (
     ALL,
@@ -17,12 +17,11 @@ from asched.core.model.claim import (
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
-    DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
-from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE
+from asched.core.model.taint import tolerated
 
 #: Of kube-scheduler since 1.37.
 KEY_ADVICE: Final = (
@@ -81,7 +80,7 @@ class PlannedRequest:
         self.count = asked.count
         self.admin = bool(asked.admin_access) if isinstance(asked, ExactDeviceRequest) else False
         self.tolerations: tuple[DeviceToleration, ...] = asked.tolerations or ()
-        self.capacity = _requested(asked.capacity)
+        self.capacity = asked.capacity.requests if asked.capacity is not None else None
         self.selectors = (
             *_selectors(f"class {device_class.metadata.name}", device_class.spec.selectors),
             *_selectors(f"claim {claim}", asked.selectors),
@@ -128,9 +127,9 @@ class PlannedRequest:
     def tolerates(self, device: ReadyDevice) -> bool:
         """Whether every taint with an effect on allocation is tolerated."""
         return all(
-            any(_tolerates(toleration, taint) for toleration in self.tolerations)
+            tolerated(taint, self.tolerations)
             for taint in device.record.taints or ()
-            if taint.effect in _HARD
+            if taint.is_hard
         )
 
 
@@ -150,21 +149,14 @@ class ClaimPlan(NamedTuple):
         return asked, self.is_list, self.claim.spec.devices.constraints
 
 
-_HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
-
-
 def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
     """Resolve classes and check the requests. Raises AllocationError."""
     requests: list[tuple[PlannedRequest, ...]] = []
     is_list: list[bool] = []
     for asked in claim.spec.devices.requests or ():
-        requests.append(_alternatives(_key(claim), asked, class_of))
+        requests.append(_alternatives(claim.metadata.key, asked, class_of))
         is_list.append(bool(asked.first_available))
     return ClaimPlan(claim, tuple(requests), tuple(is_list))
-
-
-def _key(claim: ResourceClaim) -> str:
-    return claim.metadata.key
 
 
 def _alternatives(
@@ -220,14 +212,3 @@ def _selectors(
 
 def _requested(capacity: CapacityRequirements | None) -> dict[str, str | int | float] | None:
     return capacity.requests if capacity is not None else None
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """As for nodes: an empty effect or key matches all."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value

@@ -5,15 +5,11 @@ or removed; `log` has the touched devices, so that only the nodes of their pools
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from asched.core.cluster.changes import ChangeLog
-from asched.core.dra import devices
+from asched.core.dra.devices import DeviceId
 from asched.core.model.claim import AllocationResult
 from asched.core.model.quantity import parse
-
-if TYPE_CHECKING:
-    from asched.core.dra.devices import DeviceId
 
 Capacity = dict[str, Fraction]
 
@@ -40,10 +36,7 @@ class Taken:
             self._claims[uid] = allocation
             self._move(allocation, 1)
 
-    def allocation_of(self, uid: str) -> AllocationResult | None:
-        return self._claims.get(uid)
-
-    def is_used(self, device: "DeviceId") -> bool:
+    def is_used(self, device: DeviceId) -> bool:
         """Whether any claim holds it or a share of it."""
         return device in self.devices or device in self.shared
 
@@ -51,7 +44,7 @@ class Taken:
         for result in allocation.devices.results or ():
             if result.admin_access:
                 continue
-            device = devices.DeviceId(result.driver, result.pool, result.device)
+            device = DeviceId(result.driver, result.pool, result.device)
             counts = self.devices if result.share_id is None else self.shared
             counts[device] = counts.get(device, 0) + sign
             if not counts[device]:
@@ -61,7 +54,7 @@ class Taken:
             self.log.append(device)
 
     def _move_capacity(
-        self, device: "DeviceId", used: dict[str, str | int | float], sign: int
+        self, device: DeviceId, used: dict[str, str | int | float], sign: int
     ) -> None:
         held = self.capacity.setdefault(device, {})
         for name, amount in used.items():

@@ -15,6 +15,7 @@ import msgspec
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
+from asched.core.model.taint import Taint, Toleration
 
 #: Protects an allocated claim from deletion while pods use it.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -45,11 +46,7 @@ class DeviceSelector(Record, frozen=True, gc=False):
     cel: CelSelector | None = None
 
 
-class DeviceToleration(Record, frozen=True, gc=False):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
+class DeviceToleration(Toleration, frozen=True, gc=False):
     toleration_seconds: int | None = None
 
 
@@ -288,12 +285,6 @@ class DeviceCounterConsumption(Record, frozen=True, gc=False):
     counters: dict[str, Counter] | None = None
 
 
-class DeviceTaint(Record, frozen=True, gc=False):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class DeviceTaintSelector(Record, frozen=True, gc=False):
     """Devices that a rule applies to; an absent field matches any."""
 
@@ -306,7 +297,7 @@ class DeviceTaintRuleSpec(Record, frozen=True, gc=False):
     """Without a selector no device matches, with an empty one every device."""
 
     device_selector: DeviceTaintSelector | None = None
-    taint: DeviceTaint = DeviceTaint()
+    taint: Taint = Taint()
 
 
 class DeviceTaintRule(Record, frozen=True, gc=False):
@@ -322,7 +313,7 @@ class Device(Record, frozen=True, gc=False):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
-    taints: tuple[DeviceTaint, ...] | None = None
+    taints: tuple[Taint, ...] | None = None
     binds_to_node: bool | None = None
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None

@@ -6,6 +6,7 @@ attributes of unknown type can only be checked when it runs.
 """
 
 import math
+import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,14 +14,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 from asched.core.config.scalars import short_float
-from asched.core.dra.cel import strings
-from asched.core.dra.cel.errors import CelRuntimeError
-from asched.core.dra.cel.operators import BINARY, add, contains
+from asched.core.dra.cel.frame import compile_pattern
 from asched.core.dra.cel.values import (
     INT_MAX,
     INT_MIN,
     NOTHING,
     UINT_MAX,
+    CelRuntimeError,
+    DefaultMap,
     Optional,
     Quantity,
     Semver,
@@ -35,6 +36,311 @@ from asched.core.dra.cel.values import (
     parse_semver,
     type_name,
 )
+
+# Operators on values: arithmetic, order, membership, lookup. They fail with CelRuntimeError.
+
+
+def _same_number_kind(left: Any, right: Any) -> bool:
+    return is_number(left) and type(left) is type(right)
+
+
+def add(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left + right)
+    if type(left) is type(right) and isinstance(left, (str, bytes, list)):
+        return left + right
+    raise no_overload("_+_", left, right)
+
+
+def subtract(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left - right)
+    raise no_overload("_-_", left, right)
+
+
+def multiply(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left * right)
+    raise no_overload("_*_", left, right)
+
+
+def divide(left: Any, right: Any) -> Any:
+    """Toward zero on integers; IEEE 754 on doubles."""
+    if not _same_number_kind(left, right):
+        raise no_overload("_/_", left, right)
+    if isinstance(left, float):
+        if right == 0:
+            is_nan = left == 0 or math.isnan(left)
+            return math.nan if is_nan else math.copysign(math.inf, left) * math.copysign(1, right)
+        return left / right
+    if right == 0:
+        raise CelRuntimeError("division by zero")
+    quotient = abs(int(left)) // abs(int(right))
+    return _checked(left, quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def modulo(left: Any, right: Any) -> Any:
+    """The sign is that of the left operand."""
+    if not _same_number_kind(left, right) or isinstance(left, float):
+        raise no_overload("_%_", left, right)
+    if right == 0:
+        raise CelRuntimeError("modulus by zero")
+    if left == INT_MIN and right == -1:
+        raise CelRuntimeError("integer overflow")
+    rest = abs(int(left)) % abs(int(right))
+    return _checked(left, -rest if left < 0 else rest)
+
+
+def negate(value: Any) -> Any:
+    if isinstance(value, float):
+        return -value
+    if is_number(value) and not isinstance(value, Uint):
+        return checked_int(-value)
+    raise no_overload("-_", value)
+
+
+def invert(value: Any) -> bool:
+    if isinstance(value, bool):
+        return not value
+    raise no_overload("!_", value)
+
+
+def _checked(like: Any, value: Any) -> Any:
+    if isinstance(like, float):
+        return value
+    return checked_uint(int(value)) if isinstance(like, Uint) else checked_int(value)
+
+
+def ordering(symbol: str) -> Callable[[Any, Any], bool]:
+    """One of `<`, `<=`, `>`, `>=`: between numbers of any kind, or two values of one kind."""
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[symbol]
+
+    def relation(left: Any, right: Any) -> bool:
+        ordered = type(left) is type(right) and isinstance(left, (str, bytes, bool))
+        if ordered or (is_number(left) and is_number(right)):
+            return bool(compare(left, right))
+        raise no_overload(f"_{symbol}_", left, right)
+
+    return relation
+
+
+def is_equal(left: Any, right: Any) -> bool:
+    """`left == right`. A quantity or a version cannot be compared with anything else."""
+    if isinstance(left, (Quantity, Semver)) and right is not None and type(right) is not type(left):
+        raise CelRuntimeError("no such overload")
+    return equals(left, right)
+
+
+def contains(item: Any, container: Any) -> bool:
+    """`item in container`."""
+    if isinstance(container, list):
+        return any(equals(item, element) for element in container)
+    if isinstance(container, dict):
+        return map_key(item) in container
+    raise no_overload("@in", item, container)
+
+
+def map_key(key: Any) -> Any:
+    """A key as stored in maps: integers of every type are one key, and true is not 1."""
+    if isinstance(key, bool):
+        return ("bool", key)
+    if isinstance(key, float):
+        return int(key) if key.is_integer() and INT_MIN <= key <= INT_MAX else key
+    if isinstance(key, int):
+        return int(key)
+    if isinstance(key, str):
+        return key
+    raise CelRuntimeError(f"unsupported key type {type(key).__name__}")
+
+
+def lookup(container: Any, key: Any) -> Any:
+    """`container[key]`, also `container.key` of a map."""
+    found = find(container, key)
+    if found.is_present:
+        return found.value
+    if isinstance(container, list):
+        raise CelRuntimeError(f"index out of bounds: {key}")
+    raise CelRuntimeError(f"no such key: {key}")
+
+
+def find(container: Any, key: Any) -> Optional:
+    """`container[?key]`: none where the key is absent."""
+    if isinstance(container, dict):
+        known = map_key(key)
+        if known in container:
+            return Optional(is_present=True, value=container[known])
+        if isinstance(container, DefaultMap):
+            return Optional(is_present=True, value={})
+        return NOTHING
+    if isinstance(container, list):
+        if isinstance(key, float) and key.is_integer():
+            key = int(key)
+        if not is_number(key) or isinstance(key, float):
+            raise CelRuntimeError(f"unsupported index type in list: {type(key).__name__}")
+        if 0 <= key < len(container):
+            return Optional(is_present=True, value=container[key])
+        return NOTHING
+    raise no_overload("_[_]", container, key)
+
+
+BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": modulo,
+    "_==_": is_equal,
+    "_!=_": lambda left, right: not is_equal(left, right),
+    "_in_": contains,
+    **{f"_{symbol}_": ordering(symbol) for symbol in ("<", "<=", ">", ">=")},
+}
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {"!_": invert, "-_": negate}
+
+
+# Functions on strings, as defined by CEL's string extension.
+
+#: The longest text of a 64-bit integer, with its sign.
+DIGITS_MAX: Final = 20
+#: Space as defined by Go: without the separators of files, groups, records and units, which Python
+#: includes.
+SPACE: Final = "".join(
+    c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f"
+)
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def integer(text: str) -> int | None:
+    """The integer that a text represents; None if it is none, or exceeds 64 bits."""
+    return int(text) if len(text) <= DIGITS_MAX and _INTEGER.fullmatch(text) else None
+
+
+def _text(function: str, *values: Any) -> tuple[str, ...]:
+    if all(isinstance(value, str) for value in values):
+        return values
+    raise no_overload(function, *values)
+
+
+def _number(function: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, (bool, Uint)):
+        return int(value)
+    raise no_overload(function, value)
+
+
+def matches(subject: Any, expression: Any) -> bool:
+    """Matches anywhere in the subject, unless the pattern is anchored."""
+    text, wanted = _text("matches", subject, expression)
+    return compile_pattern(wanted).matches(text)
+
+
+def text_index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
+    """-1 if it does not occur, and for a start beyond the end."""
+    text, part = _text("indexOf", subject, wanted)
+    at = _number("indexOf", start)
+    if part == "":
+        return at
+    if at < 0:
+        raise CelRuntimeError(f"index out of range: {at}")
+    return text.find(part, at)
+
+
+def text_last_index_of(subject: Any, wanted: Any, start: Any = None) -> int:
+    """Position of the last occurrence at or before the start; -1 for a start beyond the end."""
+    text, part = _text("lastIndexOf", subject, wanted)
+    if start is None:
+        return text.rfind(part)
+    at = _number("lastIndexOf", start)
+    if part == "":
+        return at
+    if at < 0:
+        raise CelRuntimeError(f"index out of range: {at}")
+    return text.rfind(part, 0, at + len(part)) if at < len(text) else -1
+
+
+def char_at(subject: Any, index: Any) -> str:
+    (text,) = _text("charAt", subject)
+    at = _number("charAt", index)
+    if not 0 <= at <= len(text):
+        raise CelRuntimeError(f"index out of range: {at}")
+    return text[at : at + 1]
+
+
+def substring(subject: Any, start: Any, end: Any = None) -> str:
+    (text,) = _text("substring", subject)
+    first = _number("substring", start)
+    last = len(text) if end is None else _number("substring", end)
+    if end is not None and first > last:
+        raise CelRuntimeError(f"invalid substring range. start: {first}, end: {last}")
+    for at in (first, last):
+        if not 0 <= at <= len(text):
+            raise CelRuntimeError(f"index out of range: {at}")
+    return text[first:last]
+
+
+def replace(subject: Any, old: Any, new: Any, limit: Any = -1) -> str:
+    text, before, after = _text("replace", subject, old, new)
+    return text.replace(before, after, _number("replace", limit))
+
+
+def split(subject: Any, separator: Any, limit: Any = -1) -> list[str]:
+    text, mark = _text("split", subject, separator)
+    count = _number("split", limit)
+    if count == 0:
+        return []
+    if mark == "":
+        parts = list(text)
+        return (
+            parts if count < 0 or len(parts) <= count else [*parts[: count - 1], text[count - 1 :]]
+        )
+    return text.split(mark, count - 1 if count > 0 else -1)
+
+
+def join(values: Any, separator: Any = "") -> str:
+    if not isinstance(values, list):
+        raise no_overload("join", values)
+    (mark,) = _text("join", separator)
+    return mark.join(_text("join", *values))
+
+
+def _ascii(subject: Any, *, upper: bool) -> str:
+    (text,) = _text("upperAscii" if upper else "lowerAscii", subject)
+    return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
+
+
+def text_contains(subject: Any, part: Any) -> bool:
+    text, wanted = _text("text_contains", subject, part)
+    return wanted in text
+
+
+def starts_with(subject: Any, part: Any) -> bool:
+    text, wanted = _text("startsWith", subject, part)
+    return text.startswith(wanted)
+
+
+def ends_with(subject: Any, part: Any) -> bool:
+    text, wanted = _text("endsWith", subject, part)
+    return text.endswith(wanted)
+
+
+def trim(subject: Any) -> str:
+    (text,) = _text("trim", subject)
+    return text.strip(SPACE)
+
+
+TEXT_METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "matches": matches,
+    "text_contains": text_contains,
+    "startsWith": starts_with,
+    "endsWith": ends_with,
+    "charAt": char_at,
+    "substring": substring,
+    "replace": replace,
+    "split": split,
+    "join": join,
+    "trim": trim,
+    "lowerAscii": lambda subject: _ascii(subject, upper=False),
+    "upperAscii": lambda subject: _ascii(subject, upper=True),
+}
+
 
 Function = Callable[..., Any]
 
@@ -56,7 +362,7 @@ def to_int(value: Any) -> int:
         return int(value)
     if is_number(value):
         return checked_int(int(value))
-    if isinstance(value, str) and (number := strings.integer(value)) is not None:
+    if isinstance(value, str) and (number := integer(value)) is not None:
         return checked_int(number)
     raise no_overload("int", value)
 
@@ -68,7 +374,7 @@ def to_uint(value: Any) -> Uint:
         return checked_uint(int(value))
     if is_number(value):
         return checked_uint(int(value))
-    if isinstance(value, str) and (number := strings.integer(value)) is not None:
+    if isinstance(value, str) and (number := integer(value)) is not None:
         return checked_uint(number)
     raise no_overload("uint", value)
 
@@ -166,14 +472,14 @@ def _extreme(symbol: str, name: str) -> Function:
 
 def index_of(values: Any, wanted: Any, start: Any = 0) -> int:
     if isinstance(values, str):
-        return strings.index_of(values, wanted, start)
+        return text_index_of(values, wanted, start)
     items = _list("indexOf", values)
     return next((i for i, item in enumerate(items) if equals(item, wanted)), -1)
 
 
 def last_index_of(values: Any, wanted: Any, start: Any = None) -> int:
     if isinstance(values, str):
-        return strings.last_index_of(values, wanted, start)
+        return text_last_index_of(values, wanted, start)
     items = _list("lastIndexOf", values)
     return next((i for i in reversed(range(len(items))) if equals(items[i], wanted)), -1)
 
@@ -341,7 +647,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "dyn": lambda value: value,
     "type": type_of,
     "size": size,
-    "matches": strings.matches,
+    "matches": matches,
     "quantity": to_quantity,
     "isQuantity": is_quantity,
     "semver": to_semver,
@@ -355,7 +661,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
 }
 METHODS: Final[dict[str, Function]] = {
     "includes": includes,
-    **strings.METHODS,
+    **TEXT_METHODS,
     "size": size,
     "isSorted": is_sorted,
     "sum": sum_of,

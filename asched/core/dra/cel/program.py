@@ -8,11 +8,19 @@ an empty map.
 from collections import OrderedDict
 from typing import Any, Final
 
-from asched.core.dra.cel.errors import CelError, CelRuntimeError, CelSyntaxError
 from asched.core.dra.cel.evaluate import Compiler
 from asched.core.dra.cel.frame import COST_MAX, Evaluate, Frame
 from asched.core.dra.cel.parser import parse
-from asched.core.dra.cel.values import DefaultMap, Semver, parse_quantity, parse_semver, type_name
+from asched.core.dra.cel.values import (
+    CelError,
+    CelRuntimeError,
+    CelSyntaxError,
+    DefaultMap,
+    Semver,
+    parse_quantity,
+    parse_semver,
+    type_name,
+)
 from asched.core.model.claim import Device, DeviceAttribute
 
 #: Limit for compiled expressions: any client that may create claims can add expressions.

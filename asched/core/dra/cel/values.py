@@ -1,4 +1,4 @@
-"""Values of CEL: Python's own where they fit, and types for the rest.
+"""Values of CEL: Python's own where they fit, and types for the rest; and its errors.
 
 int is a signed 64-bit integer, Uint an unsigned one, float a double; bool is not a number. Numbers
 of different types may be equal; other values of different types are never equal.
@@ -11,8 +11,30 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.dra.cel.errors import CelRuntimeError
 from asched.core.model import quantity as quantities
+
+#: Characters of an expression that a message shows.
+SHOWN_MAX: Final = 120
+
+
+class CelError(ValueError):
+    """Base of both; `str` is one line for users."""
+
+
+class CelSyntaxError(CelError):
+    """The expression cannot be compiled. The message has the expression and the position."""
+
+    def __init__(self, expression: str, position: int, message: str) -> None:
+        line = expression.count("\n", 0, position) + 1
+        column = position - (expression.rfind("\n", 0, position) + 1) + 1
+        shown = expression if len(expression) <= SHOWN_MAX else expression[:SHOWN_MAX] + "..."
+        super().__init__(f"compilation failed: {shown!r}, line {line} column {column}: {message}")
+        self.position = position
+
+
+class CelRuntimeError(CelError):
+    """The expression has no value: a missing key, operands of wrong types, the cost limit."""
+
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1

@@ -21,18 +21,17 @@ import numpy.typing as npt
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
-from asched.core.dra import pools as building
-from asched.core.dra.cel.errors import CelError
+from asched.core.dra import devices as building
+from asched.core.dra.cel.values import CelError
+from asched.core.dra.devices import SelectorAnswers
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import RESOURCE_SLICE
 from asched.core.plugins.resources.delegation import Delegation
 
 if TYPE_CHECKING:
-    from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
-    from asched.core.dra.pools import ReadySlice
+    from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice, ReadySlice
 
 Rows = npt.NDArray[np.int64]
 

@@ -24,7 +24,7 @@ import msgspec
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.dra import demand
-from asched.core.dra.extended import ExtendedRequests
+from asched.core.dra.demand import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,

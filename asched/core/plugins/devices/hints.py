@@ -13,7 +13,7 @@ from typing import Final
 
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.dra.extended import is_delegable
+from asched.core.dra.demand import is_delegable
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import (

@@ -23,7 +23,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answer_codes, answers, demand, plan
-from asched.core.dra.extended import is_delegable
+from asched.core.dra.demand import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (

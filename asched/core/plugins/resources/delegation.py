@@ -7,7 +7,7 @@ DynamicResources.
 from collections.abc import Mapping
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.dra.extended import IMPLICIT_PREFIX, classes_by_resource
+from asched.core.dra.ledger import IMPLICIT_PREFIX, classes_by_resource
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS
 

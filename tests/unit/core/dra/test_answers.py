@@ -9,9 +9,9 @@ from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.dra import answers as kept
+from asched.core.dra.allocator import CHUNK_STEPS
 from asched.core.dra.answers import AnswerBook
 from asched.core.dra.demand import DeviceDemand
-from asched.core.dra.effort import CHUNK_STEPS
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.devices import DevicePlace, ReadyDevice
-from asched.core.dra.selector_answers import SelectorAnswers
+from asched.core.dra.devices import DevicePlace, ReadyDevice, SelectorAnswers
 from asched.core.model.claim import Device, DeviceAttribute
 from asched.core.model.decode import decode
 from asched.core.model.selector import NodeSelector

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.dra.cel.values import CelRuntimeError
 from tests.unit.core.dra.cel.valued import value
 
 

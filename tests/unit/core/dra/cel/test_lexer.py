@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.errors import CelSyntaxError
-from asched.core.dra.cel.lexer import tokenize
-from asched.core.dra.cel.values import Uint
+from asched.core.dra.cel.parser import tokenize
+from asched.core.dra.cel.values import CelSyntaxError, Uint
 
 
 def literal(expression: str) -> Any:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.errors import CelSyntaxError
-from asched.core.dra.cel.parser import DEPTH_MAX, EXPRESSION_LENGTH_MAX, parse
-from asched.core.dra.cel.syntax import (
+from asched.core.dra.cel.parser import (
+    DEPTH_MAX,
+    EXPRESSION_LENGTH_MAX,
     Call,
     Index,
     ListLiteral,
@@ -14,7 +14,9 @@ from asched.core.dra.cel.syntax import (
     MapLiteral,
     Name,
     Select,
+    parse,
 )
+from asched.core.dra.cel.values import CelSyntaxError
 
 
 def shown(node: Any) -> str:
