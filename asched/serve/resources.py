@@ -12,9 +12,8 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from asched.core.model.limits import exact_limits
 from asched.core.model.pod import Pod
-from asched.core.model.requests import exact_requests
+from asched.core.model.requests import exact_limits, exact_requests
 
 #: (family, help)
 REQUEST: Final = (

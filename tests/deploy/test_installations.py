@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from asched.hardware.sharing.conventions import GpuShareConvention, Hami, Volcano
 from asched.hardware.sharing.fractions import KOORDINATOR, NUMBERED
-from asched.hardware.sharing.gpushare import GpuShareConvention
-from asched.hardware.sharing.hami import Hami
-from asched.hardware.sharing.volcano import Volcano
 from tests.deploy.manifests import (
     DEPLOY,
     JsonObject,

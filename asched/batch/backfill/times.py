@@ -24,14 +24,7 @@ from math import inf
 from typing import Final
 
 from asched.batch.backfill.causes import why_moved
-from asched.batch.backfill.keeping import (
-    REPLAN_S,
-    WAITING_MAX,
-    StartTimes,
-    drop,
-    is_due,
-    owner_of,
-)
+from asched.batch.backfill.keeping import REPLAN_S, WAITING_MAX, StartTimes, drop, is_due, owner_of
 from asched.batch.backfill.recall import start_text
 from asched.batch.backfill.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search

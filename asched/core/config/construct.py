@@ -16,12 +16,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.config.args import NodeResourcesFitArgs
 from asched.core.config.in_tree import KnownPlugins
-from asched.core.config.merge import (
-    ResolvedProfile,
-    UnusableProfileError,
-    needed_plugins,
-    resolve,
-)
+from asched.core.config.merge import ResolvedProfile, UnusableProfileError, needed_plugins, resolve
 from asched.core.config.problem import Path, Problem, StartStage, message, quoted
 from asched.core.config.v1 import (
     Extender,

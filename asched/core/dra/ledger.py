@@ -33,12 +33,7 @@ from asched.core.model.claim import (
     ResourceClaim,
     ResourceSlice,
 )
-from asched.core.model.kinds import (
-    DEVICE_CLASS,
-    DEVICE_TAINT_RULE,
-    RESOURCE_CLAIM,
-    RESOURCE_SLICE,
-)
+from asched.core.model.kinds import DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 
 # DeviceTaintRules: taints that administrators put on devices, merged with those of the driver.

@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 from asched.core.model import claim, node, pod, provisioning, quota, volume, workload
 from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
+#: Groups whose kinds have no prefix in changes and hints.
+_BARE_GROUPS: Final = frozenset({"", "apps", "policy"})
+
 
 class Kind(NamedTuple):
     """One kind. `resource` is its name in changes and queueing hints.
@@ -22,6 +25,23 @@ class Kind(NamedTuple):
     namespaced: bool
     resource: str
     poll_s: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        record: type[Record],
+        group_version: str,
+        name: str = "",
+        plural: str = "",
+        *,
+        namespaced: bool = True,
+        poll_s: float = 0.0,
+    ) -> "Kind":
+        """The kind of a record, which usually has its name, with a regular plural."""
+        name, group = name or record.__name__, group_version.rpartition("/")[0]
+        resource = name if group in _BARE_GROUPS else f"{group}/{name}"
+        plural = plural or f"{name.lower()}s"
+        return cls(name, plural, group_version, record, namespaced, resource, poll_s)
 
     @property
     def path(self) -> str:
@@ -49,178 +69,57 @@ class Kind(NamedTuple):
 _STORAGE: Final = "storage.k8s.io/v1"
 _RESOURCE: Final = "resource.k8s.io/v1"
 
-POD: Final = Kind("Pod", "pods", "v1", pod.Pod, True, "Pod")
-NODE: Final = Kind("Node", "nodes", "v1", node.Node, False, "Node")
-NAMESPACE: Final = Kind("Namespace", "namespaces", "v1", workload.Namespace, False, "Namespace")
-SERVICE: Final = Kind("Service", "services", "v1", workload.Service, True, "Service")
-REPLICATION_CONTROLLER: Final = Kind(
-    "ReplicationController",
-    "replicationcontrollers",
-    "v1",
-    workload.ReplicationController,
-    True,
-    "ReplicationController",
+POD: Final = Kind.of(pod.Pod, "v1")
+NODE: Final = Kind.of(node.Node, "v1", namespaced=False)
+NAMESPACE: Final = Kind.of(workload.Namespace, "v1", namespaced=False)
+SERVICE: Final = Kind.of(workload.Service, "v1")
+REPLICATION_CONTROLLER: Final = Kind.of(workload.ReplicationController, "v1")
+REPLICA_SET: Final = Kind.of(workload.ReplicaSet, "apps/v1")
+STATEFUL_SET: Final = Kind.of(workload.StatefulSet, "apps/v1")
+POD_DISRUPTION_BUDGET: Final = Kind.of(workload.PodDisruptionBudget, "policy/v1")
+PERSISTENT_VOLUME: Final = Kind.of(volume.PersistentVolume, "v1", namespaced=False)
+PERSISTENT_VOLUME_CLAIM: Final = Kind.of(volume.PersistentVolumeClaim, "v1")
+STORAGE_CLASS: Final = Kind.of(
+    volume.StorageClass, _STORAGE, plural="storageclasses", namespaced=False
 )
-REPLICA_SET: Final = Kind(
-    "ReplicaSet", "replicasets", "apps/v1", workload.ReplicaSet, True, "ReplicaSet"
+CSI_NODE: Final = Kind.of(volume.CsiNode, _STORAGE, "CSINode", namespaced=False)
+CSI_DRIVER: Final = Kind.of(volume.CsiDriver, _STORAGE, "CSIDriver", namespaced=False)
+CSI_STORAGE_CAPACITY: Final = Kind.of(
+    volume.CsiStorageCapacity, _STORAGE, "CSIStorageCapacity", "csistoragecapacities"
 )
-STATEFUL_SET: Final = Kind(
-    "StatefulSet", "statefulsets", "apps/v1", workload.StatefulSet, True, "StatefulSet"
-)
-POD_DISRUPTION_BUDGET: Final = Kind(
-    "PodDisruptionBudget",
-    "poddisruptionbudgets",
-    "policy/v1",
-    workload.PodDisruptionBudget,
-    True,
-    "PodDisruptionBudget",
-)
-PERSISTENT_VOLUME: Final = Kind(
-    "PersistentVolume",
-    "persistentvolumes",
-    "v1",
-    volume.PersistentVolume,
-    False,
-    "PersistentVolume",
-)
-PERSISTENT_VOLUME_CLAIM: Final = Kind(
-    "PersistentVolumeClaim",
-    "persistentvolumeclaims",
-    "v1",
-    volume.PersistentVolumeClaim,
-    True,
-    "PersistentVolumeClaim",
-)
-STORAGE_CLASS: Final = Kind(
-    "StorageClass",
-    "storageclasses",
-    _STORAGE,
-    volume.StorageClass,
-    False,
-    "storage.k8s.io/StorageClass",
-)
-CSI_NODE: Final = Kind(
-    "CSINode", "csinodes", _STORAGE, volume.CsiNode, False, "storage.k8s.io/CSINode"
-)
-CSI_DRIVER: Final = Kind(
-    "CSIDriver", "csidrivers", _STORAGE, volume.CsiDriver, False, "storage.k8s.io/CSIDriver"
-)
-CSI_STORAGE_CAPACITY: Final = Kind(
-    "CSIStorageCapacity",
-    "csistoragecapacities",
-    _STORAGE,
-    volume.CsiStorageCapacity,
-    True,
-    "storage.k8s.io/CSIStorageCapacity",
-)
-VOLUME_ATTACHMENT: Final = Kind(
-    "VolumeAttachment",
-    "volumeattachments",
-    _STORAGE,
-    volume.VolumeAttachment,
-    False,
-    "storage.k8s.io/VolumeAttachment",
-)
-RESOURCE_CLAIM: Final = Kind(
-    "ResourceClaim",
-    "resourceclaims",
-    _RESOURCE,
-    claim.ResourceClaim,
-    True,
-    "resource.k8s.io/ResourceClaim",
-)
-RESOURCE_SLICE: Final = Kind(
-    "ResourceSlice",
-    "resourceslices",
-    _RESOURCE,
-    claim.ResourceSlice,
-    False,
-    "resource.k8s.io/ResourceSlice",
-)
-DEVICE_CLASS: Final = Kind(
-    "DeviceClass",
-    "deviceclasses",
-    _RESOURCE,
-    claim.DeviceClass,
-    False,
-    "resource.k8s.io/DeviceClass",
+VOLUME_ATTACHMENT: Final = Kind.of(volume.VolumeAttachment, _STORAGE, namespaced=False)
+RESOURCE_CLAIM: Final = Kind.of(claim.ResourceClaim, _RESOURCE)
+RESOURCE_SLICE: Final = Kind.of(claim.ResourceSlice, _RESOURCE, namespaced=False)
+DEVICE_CLASS: Final = Kind.of(
+    claim.DeviceClass, _RESOURCE, plural="deviceclasses", namespaced=False
 )
 #: Taints that administrators put on devices: v1 since 1.37, v1beta2 in 1.36, v1alpha3 before.
-DEVICE_TAINT_RULE: Final = Kind(
-    "DeviceTaintRule",
-    "devicetaintrules",
-    "resource.k8s.io/v1",
-    claim.DeviceTaintRule,
-    False,
-    "resource.k8s.io/DeviceTaintRule",
-)
-_POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
+DEVICE_TAINT_RULE: Final = Kind.of(claim.DeviceTaintRule, _RESOURCE, namespaced=False)
 #: As in Kubernetes 1.36 ...
-POD_GROUP: Final = Kind(
-    "PodGroup", "podgroups", "scheduling.k8s.io/v1alpha2", workload.PodGroup, True, _POD_GROUP
-)
+POD_GROUP: Final = Kind.of(workload.PodGroup, "scheduling.k8s.io/v1alpha2")
 #: ... and 1.37, without v1alpha2. One record and one store for all versions.
 POD_GROUP_V1ALPHA3: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1alpha3")
 POD_GROUP_V1BETA1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1beta1")
 POD_GROUP_V1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1")  # 1.38, a preview
 #: Groups of groups, since 1.37 with their gate.
-COMPOSITE_POD_GROUP: Final = Kind(
-    "CompositePodGroup",
-    "compositepodgroups",
-    "scheduling.k8s.io/v1alpha3",
-    workload.CompositePodGroup,
-    True,
-    "scheduling.k8s.io/CompositePodGroup",
-)
-
+COMPOSITE_POD_GROUP: Final = Kind.of(workload.CompositePodGroup, "scheduling.k8s.io/v1alpha3")
 #: The PodGroup of kubernetes-sigs/scheduler-plugins, which pods name with a label.
-COSCHEDULING_GROUP: Final = Kind(
-    "PodGroup",
-    "podgroups",
-    "scheduling.x-k8s.io/v1alpha1",
-    workload.CoschedulingGroup,
-    True,
-    "scheduling.x-k8s.io/PodGroup",
+COSCHEDULING_GROUP: Final = Kind.of(
+    workload.CoschedulingGroup, "scheduling.x-k8s.io/v1alpha1", "PodGroup"
 )
-
 #: A request of cluster-autoscaler's API, and the template of its pods.
-PROVISIONING_REQUEST: Final = Kind(
-    "ProvisioningRequest",
-    "provisioningrequests",
-    "autoscaling.x-k8s.io/v1",
-    provisioning.ProvisioningRequest,
-    True,
-    "autoscaling.x-k8s.io/ProvisioningRequest",
-)
+PROVISIONING_REQUEST: Final = Kind.of(provisioning.ProvisioningRequest, "autoscaling.x-k8s.io/v1")
 PROVISIONING_REQUEST_V1BETA1: Final = PROVISIONING_REQUEST._replace(
     group_version="autoscaling.x-k8s.io/v1beta1"
 )
-POD_TEMPLATE: Final = Kind(
-    "PodTemplate", "podtemplates", "v1", provisioning.PodTemplate, True, "PodTemplate"
-)
-
+POD_TEMPLATE: Final = Kind.of(provisioning.PodTemplate, "v1")
 #: A quota of kubernetes-sigs/scheduler-plugins, and the object that marks namespaces with quotas by
 #: Kueue.
-ELASTIC_QUOTA: Final = Kind(
-    "ElasticQuota",
-    "elasticquotas",
-    "scheduling.x-k8s.io/v1alpha1",
-    quota.ElasticQuota,
-    True,
-    "scheduling.x-k8s.io/ElasticQuota",
-)
-LOCAL_QUEUE: Final = Kind(
-    "LocalQueue",
-    "localqueues",
-    "kueue.x-k8s.io/v1beta2",
-    quota.LocalQueue,
-    True,
-    "kueue.x-k8s.io/LocalQueue",
-)
+ELASTIC_QUOTA: Final = Kind.of(quota.ElasticQuota, "scheduling.x-k8s.io/v1alpha1")
+LOCAL_QUEUE: Final = Kind.of(quota.LocalQueue, "kueue.x-k8s.io/v1beta2")
 LOCAL_QUEUE_V1BETA1: Final = LOCAL_QUEUE._replace(group_version="kueue.x-k8s.io/v1beta1")
-
 #: Has the deadline of its pods.
-JOB: Final = Kind("Job", "jobs", "batch/v1", workload.Job, True, "batch/Job")
+JOB: Final = Kind.of(workload.Job, "batch/v1")
 
 #: Kinds that servers have in one version or another: the preferred version first.
 VERSIONS: Final = {

@@ -18,7 +18,7 @@ from asched.core.model.pod import AwsElasticBlockStore, Volume
 from asched.core.model.selector import NodeSelector, NodeSelectorTerm
 
 if TYPE_CHECKING:
-    from asched.core.model.volume import PersistentVolume
+    from asched.core.model.volume import PersistentVolume, PersistentVolumeSpec
 
 #: On CSINode: comma-separated in-tree plugins that have moved to CSI on that node.
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -65,11 +65,7 @@ UNCOUNTED_PLUGINS: Final = frozenset({"kubernetes.io/vsphere-volume", "kubernete
 def is_inline_migratable(volume: Volume) -> bool:
     """Whether an inline volume is of a kind that has moved to CSI, counted or not."""
     return (
-        volume.aws_elastic_block_store is not None
-        or volume.gce_persistent_disk is not None
-        or volume.azure_disk is not None
-        or volume.cinder is not None
-        or volume.portworx_volume is not None
+        _plugin(volume) is not None
         or volume.azure_file is not None
         or volume.vsphere_volume is not None
     )
@@ -77,18 +73,8 @@ def is_inline_migratable(volume: Volume) -> bool:
 
 def inline_volume(volume: Volume) -> CsiVolume | None:
     """The counted identity of an inline in-tree disk of a pod, or None. Raises MigrationError."""
-    if volume.aws_elastic_block_store is not None:
-        return CsiVolume(EBS.driver, _ebs_id(volume.aws_elastic_block_store))
-    if volume.gce_persistent_disk is not None:
-        name = volume.gce_persistent_disk.pd_name
-        return CsiVolume(GCE.driver, f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{name}")
-    if volume.azure_disk is not None:
-        return CsiVolume(AZURE.driver, volume.azure_disk.disk_uri)
-    if volume.cinder is not None:
-        return CsiVolume(CINDER.driver, volume.cinder.volume_id)
-    if volume.portworx_volume is not None:
-        return CsiVolume(PORTWORX.driver, volume.portworx_volume.volume_id)
-    return None
+    moved = _plugin(volume)
+    return None if moved is None else CsiVolume(moved.driver, _handle(volume, {}))
 
 
 def volume_source(volume: "PersistentVolume") -> CsiVolume | None:
@@ -100,23 +86,26 @@ def volume_source(volume: "PersistentVolume") -> CsiVolume | None:
     if moved is None:
         return None
     try:
-        return CsiVolume(moved.driver, _handle(volume))
+        return CsiVolume(moved.driver, _handle(spec, volume.metadata.labels or {}))
     except MigrationError:
         return None
 
 
 def plugin_of(volume: "PersistentVolume") -> MigratedPlugin | None:
     """The in-tree plugin of a persistent volume, if it has moved to CSI."""
-    spec = volume.spec
-    if spec.aws_elastic_block_store is not None:
+    return _plugin(volume.spec)
+
+
+def _plugin(source: "Volume | PersistentVolumeSpec") -> MigratedPlugin | None:
+    if source.aws_elastic_block_store is not None:
         return EBS
-    if spec.gce_persistent_disk is not None:
+    if source.gce_persistent_disk is not None:
         return GCE
-    if spec.azure_disk is not None:
+    if source.azure_disk is not None:
         return AZURE
-    if spec.cinder is not None:
+    if source.cinder is not None:
         return CINDER
-    return PORTWORX if spec.portworx_volume is not None else None
+    return PORTWORX if source.portworx_volume is not None else None
 
 
 def migrated_plugins(annotations: dict[str, str] | None) -> frozenset[str]:
@@ -202,17 +191,16 @@ def _zones(label: str) -> tuple[str, ...]:
     return tuple(sorted({zone.strip() for zone in label.split(_ZONE_DELIMITER)} - {""}))
 
 
-def _handle(volume: "PersistentVolume") -> str:
-    spec = volume.spec
-    if spec.aws_elastic_block_store is not None:
-        return _ebs_id(spec.aws_elastic_block_store)
-    if spec.gce_persistent_disk is not None:
-        return _gce_handle(spec.gce_persistent_disk.pd_name, volume.metadata.labels or {})
-    if spec.azure_disk is not None:
-        return spec.azure_disk.disk_uri
-    if spec.cinder is not None:
-        return spec.cinder.volume_id
-    return spec.portworx_volume.volume_id if spec.portworx_volume is not None else ""
+def _handle(source: "Volume | PersistentVolumeSpec", labels: dict[str, str]) -> str:
+    if source.aws_elastic_block_store is not None:
+        return _ebs_id(source.aws_elastic_block_store)
+    if source.gce_persistent_disk is not None:
+        return _gce_handle(source.gce_persistent_disk.pd_name, labels)
+    if source.azure_disk is not None:
+        return source.azure_disk.disk_uri
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    return source.portworx_volume.volume_id if source.portworx_volume is not None else ""
 
 
 def _ebs_id(source: AwsElasticBlockStore) -> str:

@@ -1,4 +1,5 @@
-"""Requests of a pod: containers, init containers, sidecars, overhead, pod-level resources, resizes.
+"""Requests and limits of a pod: containers, init containers, sidecars, overhead, pod-level
+resources, resizes.
 
 Sums are exact, in billionths of a unit (the finest quantity), and rounded up once at the end: cpu
 to thousandths of a core, everything else to whole units.
@@ -8,18 +9,12 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/resourc
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from asched.core.model.pod import Container, Pod, PodSpec, ResourceRequirements
-from asched.core.model.quantity import (
-    CACHE_SIZE,
-    Quantity,
-    QuantityError,
-    parse,
-    within_int64,
-)
+from asched.core.model.quantity import CACHE_SIZE, Quantity, QuantityError, parse, within_int64
 from asched.names import QUALIFIED_NAME_PATTERN, SUBDOMAIN_PATTERN
 
 CPU: Final = "cpu"
@@ -115,6 +110,21 @@ def accounted_requests(pod: Pod, *, by_sum: bool = False) -> dict[str, int]:
     largest counts, since a resize is carried out as a whole.
     """
     return to_units(_aggregate(pod, resized=True, by_sum=by_sum))
+
+
+def exact_limits(pod: Pod) -> Exact:
+    """Limits in billionths of a unit: the sum of the containers' limits, or more while the pod
+    starts.
+
+    Like requests, with one exception: overhead is added only to limited resources, because an
+    unlimited resource stays unlimited. A limit of zero is no limit.
+    """
+    total = _sum(pod.spec, {}, None, _limits)
+    total.update(_limits(pod.spec.resources))
+    for name, amount in (pod.spec.overhead or {}).items():
+        if total.get(name):
+            total[name] += nano(amount)
+    return total
 
 
 def scoring_requests(
@@ -219,15 +229,21 @@ def _largest_sum(pod: Pod, defaults: Mapping[str, int] | None) -> Exact:
     return total
 
 
-def _sum(spec: PodSpec, statuses: Mapping[str, Exact], defaults: Mapping[str, int] | None) -> Exact:
+def _sum(
+    spec: PodSpec,
+    statuses: Mapping[str, Exact],
+    defaults: Mapping[str, int] | None,
+    amounts_of: Callable[[ResourceRequirements | None], Exact] | None = None,
+) -> Exact:
     """Containers, sidecars and init containers. `statuses` replace the requests of containers."""
+    amounts_of = amounts_of or _exact
     total: Exact = {}
     for container in spec.containers or ():
-        _add(total, _container(container, statuses, defaults))
+        _add(total, _container(container, statuses, defaults, amounts_of))
     sidecars: Exact = {}
     peaks: Exact = {}
     for container in spec.init_containers or ():
-        wanted = _container(container, statuses, defaults)
+        wanted = _container(container, statuses, defaults, amounts_of)
         if container.restart_policy == "Always":
             _add(total, wanted)
             _add(sidecars, wanted)
@@ -241,10 +257,13 @@ def _sum(spec: PodSpec, statuses: Mapping[str, Exact], defaults: Mapping[str, in
 
 
 def _container(
-    container: Container, statuses: Mapping[str, Exact], defaults: Mapping[str, int] | None
+    container: Container,
+    statuses: Mapping[str, Exact],
+    defaults: Mapping[str, int] | None,
+    amounts_of: Callable[[ResourceRequirements | None], Exact],
 ) -> Exact:
     effective = statuses.get(container.name)
-    wanted = effective if effective is not None else _exact(container.resources)
+    wanted = effective if effective is not None else amounts_of(container.resources)
     if not defaults:
         return wanted
     return {**defaults, **wanted}
@@ -254,6 +273,12 @@ def _exact(resources: ResourceRequirements | None) -> Exact:
     if resources is None or not resources.requests:
         return {}
     return {name: nano(amount) for name, amount in resources.requests.items()}
+
+
+def _limits(resources: ResourceRequirements | None) -> Exact:
+    if resources is None or not resources.limits:
+        return {}
+    return {name: nano(amount) for name, amount in resources.limits.items()}
 
 
 def _resized_requests(pod: Pod) -> dict[str, Exact]:

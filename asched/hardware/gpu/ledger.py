@@ -8,27 +8,115 @@ Bounds  DEVICES_MAX: nodes with more devices count as having so many.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from asched.core.model.requests import CPU
-from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
-from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares, Mask
-from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodClass, Rows
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares
+from asched.hardware.rows import ByNode, Mask, UpstreamArgs
+from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, qualified_name_faults
+
+# The args of GpuSharing: its strategies, names of resources and labels, and the expected pods.
+
+FRAGMENTATION_GRADIENT_DESCENT: Final = "FragmentationGradientDescent"
+CUTTING_STOCK: Final = "CuttingStock"
+BEST_FIT: Final = "BestFit"
+DOT_PRODUCT: Final = "DotProduct"
+PACKING: Final = "Packing"
+CLUSTERING: Final = "Clustering"
+#: Strategies that use expected pods.
+EXPECTING: Final = (FRAGMENTATION_GRADIENT_DESCENT, CUTTING_STOCK)
+STRATEGIES: Final = (*EXPECTING, BEST_FIT, DOT_PRODUCT, PACKING, CLUSTERING)
+#: Nodes with more devices count as having this many.
+DEVICES_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPod:
+    """A shape of pods, and how many are expected; `milli_device` thousandths of each device, whole
+    devices by default. Raises ValueError.
+    """
+
+    milli_cpu: int = field(default=0, metadata={"name": "milliCPU"})
+    devices: int = 0
+    milli_device: int | None = None
+    weight: int = 1
+    models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.weight < 1:
+            faults.append(f"weight {self.weight} must be at least 1")
+        if self.milli_cpu < 0:
+            faults.append(f"milliCPU {self.milli_cpu} must not be negative")
+        if not 0 <= self.devices <= DEVICES_MAX:
+            faults.append(f"devices {self.devices} not in valid range [0, {DEVICES_MAX}]")
+        lowest = {0: 0, 1: 1}.get(self.devices, WHOLE)
+        highest = WHOLE if self.devices else 0
+        if not lowest <= self._milli <= highest:
+            faults.append(
+                f"milliDevice {self._milli} not in valid range [{lowest}, {highest}] for"
+                f" {self.devices} devices"
+            )
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    @property
+    def _milli(self) -> int:
+        if self.milli_device is not None:
+            return self.milli_device
+        return WHOLE if self.devices else 0
+
+    @property
+    def demand(self) -> GpuDemand:
+        return GpuDemand(self.milli_cpu, self._milli, self.devices, tuple(sorted(self.models)))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSharingArgs(UpstreamArgs):
+    """`resource` counts devices, `share_resource` is the percentage a pod takes of its one device.
+    Labels of nodes: the number of devices (without it: the allocatable number), and their model. No
+    `workload`: derived from the pods on the nodes. Raises ValueError.
+    """
+
+    strategy: str = FRAGMENTATION_GRADIENT_DESCENT
+    resource: str = "nvidia.com/gpu"
+    share_resource: str = "nvidia.com/gpucores"
+    devices_label: str = "nvidia.com/gpu.count"
+    model_label: str = "nvidia.com/gpu.product"
+    workload: tuple[ExpectedPod, ...] = ()
+
+    def __post_init__(self) -> None:
+        UpstreamArgs.__post_init__(self)
+        faults = list(self._faults())
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    def _faults(self) -> Iterator[str]:
+        if self.strategy not in STRATEGIES:
+            yield f'strategy "{self.strategy}" is none of {", ".join(STRATEGIES)}'
+        elif self.workload and self.strategy not in EXPECTING:
+            yield f"strategy {self.strategy} expects no pods: workload must be left out"
+        names = {"resource": self.resource, "shareResource": self.share_resource}
+        names |= {"devicesLabel": self.devices_label, "modelLabel": self.model_label}
+        for name, value in names.items():
+            if wrong := qualified_name_faults(value):
+                yield f'{name} "{value}": {"; ".join(wrong)}'
+
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LABELS | Aspect.LIVE
 _PER_PERCENT: Final = WHOLE // 100
 
 
-class GpuLedger(ByRow[None]):
+class GpuLedger(ByNode):
     """The devices of all rows, updated for the rows that changed."""
 
     def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
-        super().__init__(cluster.nodes, int(ASPECTS))
-        self._cluster = cluster
+        super().__init__(cluster, ASPECTS)
         self._args = args
         self._left: I64 = np.zeros((0, 1), dtype=np.int64)
         self._devices: I64 = np.zeros(0, dtype=np.int64)
@@ -38,25 +126,12 @@ class GpuLedger(ByRow[None]):
         #: Requests of the pods on all rows.
         self.asked: Counter[GpuDemand] = Counter()
 
-    def refresh(self) -> None:
-        """Update the rows that changed. Not in a trial, whose changes must not be stored."""
-        if not self._cluster.topology.on_trial:
-            self.update(None)
-
-    def _make_all(self, _: None) -> None:
-        height = self._nodes.height
+    def _reset(self, height: int) -> None:
         self._left = np.zeros((height, self._left.shape[1]), dtype=np.int64)
         self._devices = np.zeros(height, dtype=np.int64)
         self._kinds = np.zeros((height, self._kinds.shape[1]), dtype=np.bool_)
         self._asked = [Counter() for _ in range(height)]
         self.asked = Counter()
-        for row in range(height):
-            self._read(row)
-
-    def _make_rows(self, _: None, rows: Rows) -> bool:
-        for row in rows:
-            self._read(row)
-        return True
 
     def shares(self, view: NodeView) -> GpuShares:
         """The current rows of a view; in a trial, with its changes."""

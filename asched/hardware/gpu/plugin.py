@@ -20,13 +20,11 @@ import numpy as np
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.hardware.gpu import args as words
+from asched.hardware.gpu import ledger as words
 from asched.hardware.gpu import points
-from asched.hardware.gpu.args import GpuSharingArgs
-from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
-from asched.hardware.gpu.ledger import ASPECTS, GpuLedger
+from asched.hardware.gpu.ledger import ASPECTS, GpuLedger, GpuSharingArgs
+from asched.hardware.gpu.points import Fragmentation, Stock, descent_points, expected
 from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits, has_devices, placements
-from asched.hardware.gpu.stock import Stock
 from asched.plugin import (
     I64,
     Action,

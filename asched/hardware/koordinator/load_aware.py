@@ -18,20 +18,24 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from asched.core.model.kinds import NODE, POD
-from asched.hardware.args import UpstreamArgs
-from asched.hardware.koordinator.estimate import ANNOTATIONS, CPU, MEMORY, Estimator
 from asched.hardware.koordinator.node_load import (
+    ANNOTATIONS,
     ASPECTS,
+    CPU,
     FILTER,
+    MEMORY,
+    NODE_METRIC,
     PROD_LOAD,
     SCORE,
     Aggregated,
+    Estimator,
     LoadProfile,
     NodeLoads,
     Reading,
+    duration_s,
 )
-from asched.hardware.koordinator.node_metric import NODE_METRIC, duration_s
-from asched.hardware.load.packing import rounded
+from asched.hardware.load.usage import rounded
+from asched.hardware.rows import UpstreamArgs, right_to_watch
 from asched.plugin import (
     I64,
     Action,
@@ -164,13 +168,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
     name = "LoadAwareScheduling"
     depends_on = ASPECTS
     kinds = (NODE_METRIC,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [
-        {
-            "apiGroups": ["slo.koordinator.sh"],
-            "resources": ["nodemetrics"],
-            "verbs": ["list", "watch"],
-        }
-    ]
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [right_to_watch(NODE_METRIC)]
 
     def __init__(self, args: LoadAwareSchedulingArgs, cluster: Cluster) -> None:
         self._args = args

@@ -12,18 +12,15 @@ Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/lowriskovercommitment; 
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
-from asched.hardware.load.amounts import PlacedAmounts
-from asched.hardware.load.metrics import NODE_METRICS
-from asched.hardware.load.packing import rounded
-from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import F64, NodeUsage
-from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+from asched.hardware.load.usage import LoadArgs, LoadScorer, PlacedAmounts, rounded
+from asched.hardware.rows import F64
+from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo
 
 RESOURCES: Final = ("cpu", "memory")
 #: Share of the largest variance that a Beta distribution with this mean can have.
@@ -51,15 +48,14 @@ class LowRiskOverCommitmentArgs(LoadArgs):
                 raise ValueError(f"riskLimitWeights.{name}: {weight} is not in 0..1")
 
 
-class LowRiskOverCommitment(ScorePlugin):
+class LowRiskOverCommitment(LoadScorer):
     """See the module's documentation."""
 
     name = "LowRiskOverCommitment"
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
-    kinds = (NODE_METRICS,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
 
     def __init__(self, args: LowRiskOverCommitmentArgs, cluster: Cluster) -> None:
+        super().__init__(cluster)
         try:
             from scipy.special import betainc  # type: ignore[import-untyped]
         except ImportError:
@@ -67,18 +63,10 @@ class LowRiskOverCommitment(ScorePlugin):
         self._below = betainc
         self._weights = [args.risk_limit_weights.get(name, 0.5) for name in RESOURCES]
         self._smoothing = math.sqrt(args.smoothing_window_size)
-        self._usage = cluster.singleton(NodeUsage)
         self._placed = cluster.singleton(PlacedAmounts)
-
-    def registrations(self) -> Sequence[Registration]:
-        return ()
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._placed.of(pod.cls)
-
-    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
-        self._usage.refresh()
-        return self._usage.version
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         self._usage.refresh()

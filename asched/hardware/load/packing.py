@@ -12,29 +12,16 @@ Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/targetloadpacking. Deli
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from asched.core.model.pod import Container
 from asched.core.model.quantity import QuantityError, milli
-from asched.hardware.load.expected import ExpectedUse
-from asched.hardware.load.metrics import NODE_METRICS
-from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import CPU, F64, NodeUsage
-from asched.plugin import (
-    I64,
-    Aspect,
-    Cluster,
-    NodeView,
-    PerClass,
-    PodClass,
-    PodInfo,
-    Registration,
-    ScorePlugin,
-)
+from asched.hardware.load.usage import CPU, ExpectedUse, LoadArgs, LoadScorer, rounded
+from asched.hardware.rows import F64
+from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, PodInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +57,22 @@ class TargetLoadPackingArgs(LoadArgs):
         return found
 
 
-class TargetLoadPacking(ScorePlugin):
+class TargetLoadPacking(LoadScorer):
     """See the module's documentation."""
 
     name = "TargetLoadPacking"
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
-    kinds = (NODE_METRICS,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
 
     def __init__(self, args: TargetLoadPackingArgs, cluster: Cluster) -> None:
+        super().__init__(cluster)
         self._args = args
         self._factor = args.multiplier
         self._default = milli(args.default_requests.get("cpu", 0))
-        self._usage = cluster.singleton(NodeUsage)
         self._predicted = PerClass(self._predict, 0)
         self._expected = ExpectedUse(cluster, self._usage, self._predicted)
 
-    def registrations(self) -> Sequence[Registration]:
-        return ()
-
     def share_key(self, pod: PodInfo) -> int:
         return self._predicted(pod.cls)
-
-    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
-        self._usage.refresh()
-        return self._usage.version
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         self._usage.refresh()
@@ -130,9 +108,3 @@ def packed(used: F64, capacity: F64, target: int) -> I64:
     points[~(percent <= 100)] = 0  # NaN included
     found: I64 = rounded(points).astype(np.int64)
     return found
-
-
-def rounded(values: F64) -> F64:
-    """To whole numbers, halves away from zero; for values from 0 on."""
-    whole: F64 = np.floor(values)
-    return whole + (values - whole >= 0.5)

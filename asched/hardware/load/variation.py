@@ -10,28 +10,15 @@ Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/loadvariationriskbalanc
           use is compared with allocatable as it was measured, metrics older than 180 s are ignored.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from asched.hardware.load.amounts import Amounts, amounts_of
-from asched.hardware.load.metrics import NODE_METRICS
-from asched.hardware.load.packing import rounded
-from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import F64, NodeUsage
-from asched.plugin import (
-    I64,
-    Aspect,
-    Cluster,
-    NodeView,
-    PerClass,
-    PodClass,
-    PodInfo,
-    Registration,
-    ScorePlugin,
-)
+from asched.hardware.load.usage import LoadArgs, LoadScorer, amounts_of_class, rounded
+from asched.hardware.rows import F64
+from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +37,19 @@ class LoadVariationRiskBalancingArgs(LoadArgs):
                 raise ValueError(f"safeVariance{name.capitalize()} must not be negative")
 
 
-class LoadVariationRiskBalancing(ScorePlugin):
+class LoadVariationRiskBalancing(LoadScorer):
     """See the module's documentation."""
 
     name = "LoadVariationRiskBalancing"
     depends_on = Aspect.ALLOCATABLE | Aspect.LIVE
-    kinds = (NODE_METRICS,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
 
     def __init__(self, args: LoadVariationRiskBalancingArgs, cluster: Cluster) -> None:
+        super().__init__(cluster)
         self._args = args
-        self._usage = cluster.singleton(NodeUsage)
-        self._amounts = PerClass(_amounts)
-
-    def registrations(self) -> Sequence[Registration]:
-        return ()
+        self._amounts = PerClass(amounts_of_class)
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._amounts(pod.cls).requests
-
-    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
-        self._usage.refresh()
-        return self._usage.version
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         self._usage.refresh()
@@ -106,7 +84,3 @@ def variation_points(
     sigma = sigma ** (1 / sensitivity) if sensitivity else np.where(sigma < 1, 0.0, 1.0)
     risk = (mu + np.clip(sigma * margin, 0, 1)) / 2
     return np.where(has_any, (1 - risk) * 100, 0.0)
-
-
-def _amounts(cls: PodClass) -> Amounts:
-    return amounts_of(cls.example)

@@ -27,9 +27,17 @@ import numpy as np
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.requests import is_extended
-from asched.hardware.network.mates import Mates, MatesByGroup
-from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
-from asched.hardware.network.tree import NOWHERE, DomainShares, Mask, Tree
+from asched.hardware.network.tree import (
+    HYPER_NODE,
+    KAI_TOPOLOGY,
+    KUEUE_TOPOLOGY,
+    NOWHERE,
+    DomainShares,
+    Mates,
+    MatesByGroup,
+    Tree,
+)
+from asched.hardware.rows import Mask, right_to_watch
 from asched.plugin import (
     COSCHEDULED,
     I64,
@@ -106,12 +114,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
     serves_all_groups = True
     ignores_nodes = True
     rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [
-        {"apiGroups": [group], "resources": [plural], "verbs": ["list", "watch"]}
-        for group, plural in (
-            ("kueue.x-k8s.io", "topologies"),
-            ("kai.scheduler", "topologies"),
-            ("topology.volcano.sh", "hypernodes"),
-        )
+        right_to_watch(kind) for kind in SOURCES.values() if kind is not None
     ]
 
     def __init__(self, args: NetworkTopologyArgs, cluster: Cluster) -> None:

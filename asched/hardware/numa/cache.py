@@ -25,9 +25,8 @@ from enum import Enum
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
+from xxhash import xxh64_hexdigest, xxh64_intdigest
 
-from asched.hardware.numa.demand import NumaDemand, owns_exclusively
 from asched.hardware.numa.topology import (
     EXCLUSIVE_METHOD,
     FINGERPRINT,
@@ -35,13 +34,38 @@ from asched.hardware.numa.topology import (
     FINGERPRINT_METHOD,
     NODE_RESOURCE_TOPOLOGY,
     NodeResourceTopology,
+    NumaDemand,
     manager_of,
+    owns_exclusively,
     zones_of,
 )
 from asched.hardware.numa.zones import Zones
+from asched.hardware.rows import Mask
 from asched.plugin import Aspect, Cluster, PerClass, PodInfo
 
-Mask = npt.NDArray[np.bool_]
+# The fingerprint of the pods on a node, as agents write it: equal for equal sets of names.
+#
+# Source  k8stopologyawareschedwg/podfingerprint, version 1: xxHash64 of the sorted hashes of all
+#         pods, each the hash of its name seeded with that of its namespace
+
+PREFIX: Final = "pfp0v001"
+
+
+def fingerprint(pods: Iterable[tuple[str, str]]) -> str:
+    """The fingerprint of pods, each (namespace, name)."""
+    hashes = sorted(
+        xxh64_intdigest(name.encode(), seed=xxh64_intdigest(namespace.encode()))
+        for namespace, name in pods
+    )
+    joined = b"".join(value.to_bytes(8, "little") for value in hashes)
+    return PREFIX + xxh64_hexdigest(joined)
+
+
+def no_fingerprint(pods: Iterable[tuple[str, str]]) -> str:  # noqa: ARG001
+    """For modes that do not compare fingerprints."""
+    return ""
+
+
 #: Computes the fingerprint of pods, each (namespace, name).
 Sign = Callable[[Iterable[tuple[str, str]]], str]
 

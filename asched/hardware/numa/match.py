@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from asched.core.model.kinds import NODE, POD
-from asched.hardware.args import UpstreamArgs
 from asched.hardware.numa.cache import (
     ALL,
     AUTODETECT,
@@ -28,18 +27,20 @@ from asched.hardware.numa.cache import (
     ONLY_RESOURCES,
     Mode,
     TopologyCache,
+    fingerprint,
+    no_fingerprint,
 )
-from asched.hardware.numa.demand import NumaDemand, QoS, demand_of
-from asched.hardware.numa.fingerprint import fingerprint, no_fingerprint
-from asched.hardware.numa.strategies import (
+from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NumaDemand, QoS, demand_of
+from asched.hardware.numa.zones import (
     LEAST_ALLOCATED,
     LEAST_NUMA_NODES,
     ZONE_SCORES,
+    aligned_containers,
+    aligned_pod,
     least_numa_nodes,
     zone_scores,
 )
-from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY
-from asched.hardware.numa.zones import aligned_containers, aligned_pod
+from asched.hardware.rows import UpstreamArgs, right_to_watch
 from asched.plugin import (
     I64,
     SUCCESS,
@@ -141,13 +142,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
     reasons = (NOT_FRESH, POD_NOT_ALIGNED, NOT_ALIGNED, INIT_NOT_ALIGNED)
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
     kinds = (NODE_RESOURCE_TOPOLOGY,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [
-        {
-            "apiGroups": ["topology.node.k8s.io"],
-            "resources": ["noderesourcetopologies"],
-            "verbs": ["list", "watch"],
-        }
-    ]
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [right_to_watch(NODE_RESOURCE_TOPOLOGY)]
 
     def __init__(self, args: NodeResourceTopologyMatchArgs, cluster: Cluster) -> None:
         strategy = args.scoring_strategy

@@ -35,14 +35,14 @@ from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.hardware.sharing.convention import annotations_of, decoded, number
+from asched.hardware.rows import ByNode
+from asched.hardware.sharing.conventions import annotations_of, decoded, number
 from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
 from asched.plugin import (
     I64,
     IDLE,
     Action,
     Aspect,
-    ByRow,
     Cluster,
     Codes,
     FilterPlugin,
@@ -105,12 +105,11 @@ class GpuFractionsArgs:
     resource: str = "nvidia.com/gpu"
 
 
-class _Taken(ByRow[None]):
+class _Taken(ByNode):
     """Number of devices of each row that are in fractional use, and not requested."""
 
     def __init__(self, cluster: Cluster, resource: str) -> None:
-        super().__init__(cluster.nodes, int(ASPECTS))
-        self._cluster = cluster
+        super().__init__(cluster, ASPECTS)
         self._resource = resource
         self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.accounted, resource))
         self._named: dict[
@@ -126,14 +125,11 @@ class _Taken(ByRow[None]):
         self.update(None)
         return view.gather(self.counts)
 
-    def _make_all(self, _: None) -> None:
-        rows = range(self._nodes.height)
-        self.counts = np.array([self._count(row) for row in rows], dtype=np.int64)
+    def _reset(self, height: int) -> None:
+        self.counts = np.zeros(height, dtype=np.int64)
 
-    def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
-        for row in rows:
-            self.counts[row] = self._count(row)
-        return True
+    def _read(self, row: int) -> None:
+        self.counts[row] = self._count(row)
 
     def _count(self, row: int) -> int:
         used: set[Hashable] = set()

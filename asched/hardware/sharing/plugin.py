@@ -9,7 +9,7 @@ Retry     a pod with devices leaves its node; a node appears, or its amounts or 
           change.
 Cost      a few passes over rows and devices for each container; rows that pass are checked one
           by one for pods of several containers, or of devices by id or in one zone.
-Source    `hami.py`, `volcano.py`, `gpushare.py`
+Source    `conventions.py`
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,20 +19,39 @@ import numpy as np
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.hardware.sharing import hami, volcano
-from asched.hardware.sharing.convention import Convention
-from asched.hardware.sharing.devices import BINPACK, Parts, SharingRequest
-from asched.hardware.sharing.gpushare import GpuShareArgs, GpuShareConvention
-from asched.hardware.sharing.hami import Hami, HamiVGPUArgs
-from asched.hardware.sharing.ledger import ASPECTS, SharingLedger
-from asched.hardware.sharing.turns import Locks, NoTurns, Phases, ServingTurns
-from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
+from asched.hardware.rows import ByNode, Mask, right_to
+from asched.hardware.sharing.conventions import (
+    ALLOCATING,
+    HAMI_LOCK,
+    VOLCANO_KEYS,
+    VOLCANO_LOCK,
+    Convention,
+    GpuShareArgs,
+    GpuShareConvention,
+    Hami,
+    HamiVGPUArgs,
+    Volcano,
+    VolcanoVGPUArgs,
+)
+from asched.hardware.sharing.devices import (
+    BINPACK,
+    DEVICES_MAX,
+    WHOLE,
+    DeviceRules,
+    DeviceShareRequest,
+    FreeDevices,
+    Parts,
+    SharingRequest,
+    held_by,
+)
+from asched.hardware.sharing.turns import Locks, Phases, Turns
 from asched.plugin import (
     I64,
     IDLE,
     SKIP,
     SUCCESS,
     Action,
+    Aspect,
     Cluster,
     Codes,
     Done,
@@ -41,6 +60,7 @@ from asched.plugin import (
     Late,
     NodeView,
     Patch,
+    PerClass,
     PodInfo,
     PreBindPlugin,
     PreFilterPlugin,
@@ -57,19 +77,174 @@ from asched.plugin import (
     unschedulable,
 )
 
+# Free amounts of each node's devices.
+#
+# A pod's owner can write its annotations at any time. So a pod's devices are those that were
+# reserved for it by this process or, for pods that this process did not bind, those that its
+# annotations named when they were first read; they count with the amounts of the pod's own spec.
+# Later changes of the annotations are ignored. A pod whose annotations name a different number of
+# devices than it requests, devices that its node does not have, or none, may have any: its request
+# is subtracted from each. Assumed pods of ours have no devices yet and get them as if they were
+# bound one after the other.
+#
+# Bounds  one entry a pod with devices, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
+
+ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
+_EMPTY: Final = FreeDevices(())
+#: Pods that have ended since their row was last read leave entries until a sweep.
+SWEEP_FROM: Final = 64
+#: Positions on the first axis of the columns.
+SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
+
+
+class SharingLedger(ByNode):
+    """Free devices by row, and the same as columns."""
+
+    def __init__(self, cluster: Cluster, convention: Convention, policy: str) -> None:
+        super().__init__(cluster, ASPECTS)
+        self._convention = convention
+        self._policy = policy
+        self._rooms: list[FreeDevices] = []
+        self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
+        self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
+        self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
+        self._sweep_at = SWEEP_FROM
+        self.request_of: PerClass[SharingRequest | None] = PerClass(
+            lambda cls: convention.request_of(cls.example), None
+        )
+
+    # --- from the plugin -------------------------------------------------------------------------
+
+    def reserve(self, uid: str, parts: Parts) -> None:
+        if len(self._reserved) >= self._sweep_at:
+            placed = self._cluster.placed
+            self._reserved = {uid: parts for uid, parts in self._reserved.items() if uid in placed}
+            self._sweep_at = max(SWEEP_FROM, 2 * len(self._reserved))
+        self._reserved[uid] = parts
+
+    def release(self, uid: str) -> Parts | None:
+        """The row is logged when the pod leaves it."""
+        return self._reserved.pop(uid, None)
+
+    def reserved(self, uid: str) -> Parts | None:
+        return self._reserved.get(uid)
+
+    def room(self, row: int, without: str = "") -> FreeDevices:
+        """Free devices of a row; `without` a pod that is there."""
+        if without or self._cluster.topology.on_trial:
+            return self._room(row, self._cluster.pods_on(row), without)
+        self.refresh()
+        return self._rooms[row]
+
+    def has_devices(self, view: NodeView) -> Mask:
+        """bool[M]: whether a row has any."""
+        found: Mask = self._of(view)[TOTAL].any(axis=1)
+        return found
+
+    def fitting(self, view: NodeView, request: DeviceShareRequest, rules: DeviceRules) -> I64:
+        """int64[M]: how many devices of each row have room for one device of the request."""
+        columns = self._of(view)
+        allowed = np.zeros(len(self._models) + 1, dtype=np.bool_)
+        for (model, mode), number in self._models.items():
+            has_mode = not rules.modes or mode in rules.modes
+            allowed[number] = has_mode and rules.allow_model(model)
+        fits: Mask = (columns[SLOTS] > 0) & allowed[columns[MODEL]]
+        asked = request.memory or columns[TOTAL] * request.percent // 100
+        fits &= asked <= columns[MEMORY]
+        counted, left = columns[CORES_TOTAL], columns[CORES]
+        fits &= (counted == 0) | ((request.cores <= left) & (left > 0))
+        if rules.is_alone:
+            fits &= columns[USED] == 0
+        elif request.cores >= WHOLE:
+            fits &= (columns[USED] == 0) | (counted != WHOLE)
+        found: I64 = np.count_nonzero(fits, axis=1)
+        return found
+
+    def used_share(self, view: NodeView) -> I64:
+        """int64[M], 0..100: used share of the memory of all devices of a row."""
+        columns = self._of(view)
+        total, left = columns[TOTAL].sum(axis=1), columns[MEMORY].sum(axis=1)
+        found: I64 = (total - left) * 100 // np.maximum(total, 1)
+        return found
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _of(self, view: NodeView) -> I64:
+        """int64[7, M, D]: current columns of a view; in a trial, with its changes."""
+        rows = view.row_numbers()
+        if not self._cluster.topology.on_trial:
+            self.refresh()
+            columns: I64 = self._columns[:, rows]
+            return columns
+        found = np.zeros((7, len(rows), DEVICES_MAX), dtype=np.int64)
+        for at, row in enumerate(rows.tolist()):
+            self._write(found, at, self.room(row))
+        return found
+
+    def _reset(self, height: int) -> None:
+        self._rooms = [_EMPTY] * height
+        self._columns = np.zeros((7, height, self._columns.shape[2]), dtype=np.int64)
+        self._models = {}
+
+    def _read(self, row: int) -> None:
+        self._rooms[row] = room = self._room(row, self._cluster.pods_on(row))
+        more = len(room.devices) - self._columns.shape[2]
+        if more > 0:
+            self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
+        self._write(self._columns, row, room)
+
+    def _room(self, row: int, pods: Mapping[str, PodInfo], without: str = "") -> FreeDevices:
+        node = self._cluster.nodes.node_at[row]
+        devices = self._convention.devices(node) if node is not None else ()
+        if node is None or not devices:
+            return _EMPTY
+        room, assumed_requests = FreeDevices(devices), list[SharingRequest]()
+        for uid, info in pods.items():
+            request = self.request_of(info.cls) if uid != without else None
+            if request is None:
+                continue
+            parts = self._reserved.get(uid)
+            if parts is None and not info.assumed:
+                annotated = self._convention.parts(info.pod, node.name, request)
+                parts = room.confirmed(request, annotated) if annotated is not None else None
+                if parts is not None and not self._cluster.topology.on_trial:
+                    self.reserve(uid, parts)
+            if parts is not None:
+                room.take(held_by(request.roles, parts))
+            elif info.assumed:
+                assumed_requests.append(request)
+            else:
+                room.take_anywhere(request)
+        for request in assumed_requests:
+            parts = room.choose(request, self._policy)
+            if parts is not None:
+                room.take(held_by(request.roles, parts))
+            else:
+                room.take_anywhere(request)
+        return room
+
+    def _write(self, columns: I64, at: int, room: FreeDevices) -> None:
+        columns[:, at] = 0
+        for place, device in enumerate(room.devices):
+            key = (device.model, device.mode)
+            model = self._models.setdefault(key, len(self._models) + 1)
+            slots = room.slots[place]
+            columns[:, at, place] = (
+                slots if device.is_healthy else 0,
+                device.slots - slots,
+                room.memory[place],
+                device.memory,
+                room.cores[place],
+                device.cores,
+                model,
+            )
+
+
 NO_DEVICES: Final = Reason("node(s) reported no devices to share", resolvable=False)
 NO_ROOM: Final = Reason("node(s) had too little left of each shared device", resolvable=True)
 
-PATCHES_PODS: Final[Mapping[str, Any]] = {
-    "apiGroups": [""],
-    "resources": ["pods"],
-    "verbs": ["patch"],
-}
-PATCHES_NODES: Final[Mapping[str, Any]] = {
-    "apiGroups": [""],
-    "resources": ["nodes"],
-    "verbs": ["patch"],
-}
+PATCHES_PODS: Final = right_to("", "pods", "patch")
+PATCHES_NODES: Final = right_to("", "nodes", "patch")
 
 
 class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
@@ -83,7 +258,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self,
         cluster: Cluster,
         convention: Convention,
-        turns: ServingTurns,
+        turns: Turns,
         policy: str,
         node_policy: str,
     ) -> None:
@@ -235,7 +410,7 @@ class HamiVGPU(SharedDevices):
 
     def __init__(self, args: HamiVGPUArgs, cluster: Cluster) -> None:
         policies = args.gpu_scheduler_policy, args.node_scheduler_policy
-        super().__init__(cluster, Hami(args), Locks(cluster, hami.LOCK), *policies)
+        super().__init__(cluster, Hami(args), Locks(cluster, HAMI_LOCK), *policies)
 
 
 class VolcanoVGPU(SharedDevices):
@@ -244,9 +419,9 @@ class VolcanoVGPU(SharedDevices):
     name = "VolcanoVGPU"
 
     def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
-        keys = volcano.PHASE, volcano.BIND_TIME, volcano.LOCK
+        keys = VOLCANO_KEYS.phase, VOLCANO_KEYS.bind_time, VOLCANO_LOCK
         convention = Volcano(args)
-        turns = Phases(cluster, keys, volcano.ALLOCATING, convention.request_of)
+        turns = Phases(cluster, keys, ALLOCATING, convention.request_of)
         policies = args.schedule_policy, args.schedule_policy
         super().__init__(cluster, convention, turns, *policies)
 
@@ -257,4 +432,4 @@ class GpuShare(SharedDevices):
     name = "GpuShare"
 
     def __init__(self, args: GpuShareArgs, cluster: Cluster) -> None:
-        super().__init__(cluster, GpuShareConvention(args), NoTurns(cluster), BINPACK, BINPACK)
+        super().__init__(cluster, GpuShareConvention(args), Turns(), BINPACK, BINPACK)

@@ -10,7 +10,7 @@
 Pods of ours wait in a line for each node. A lock is set with the known version of the node, so that
 only one client gets it.
 
-Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; volcano.py
+Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `conventions.py`
 Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
 Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a check without
         events.
@@ -26,7 +26,8 @@ from typing import Final
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
-from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
+from asched.hardware.rows import scheduled_s
+from asched.hardware.sharing.conventions import GIVEN_UP_S, annotations_of, number
 from asched.hardware.sharing.devices import SharingRequest
 from asched.plugin import (
     SUCCESS,
@@ -47,15 +48,28 @@ TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
-POD_SCHEDULED: Final = "PodScheduled"
 #: The turn began so long ago that it is over.
 SERVED: Final = -inf
 #: Topic of a node: a pod has left its line, and the next has its turn.
 LINE: Final = "lines"
 
 
-class ServingTurns(ABC):
-    """`take` lets a pod through when no other pod is being served on the node."""
+class Turns:
+    """Turns of pods on a node; here any number of pods is served at the same time."""
+
+    def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+        """Let the pod through once its turn has come."""
+        yield from ()
+        return SUCCESS
+
+    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+        """The pod is not bound on the node."""
+        yield from ()
+        return SUCCESS
+
+
+class ServingTurns(Turns, ABC):
+    """Lets a pod through when no other pod is being served on the node."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -114,11 +128,6 @@ class ServingTurns(ABC):
     @abstractmethod
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
         """Begin; there is no obstacle. None: another client was faster."""
-
-    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        """The pod is not bound on the node."""
-        yield from ()
-        return SUCCESS
 
 
 class Locks(ServingTurns):
@@ -237,7 +246,7 @@ class Phases(ServingTurns):
         elif phase and seen is not None and uid not in self._began:
             at_s = float(number(annotations.get(self._since, "")) or 0)
             is_likely = abs(now_s - at_s) < GIVEN_UP_S
-            self._began[uid] = min(at_s, now_s, _bound_s(seen, now_s)) if is_likely else SERVED
+            self._began[uid] = min(at_s, now_s, scheduled_s(seen, now_s)) if is_likely else SERVED
         return now_s - self._began.get(uid, SERVED) < GIVEN_UP_S
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
@@ -258,35 +267,6 @@ class Phases(ServingTurns):
         self._began.pop(pod.uid, None)
         yield from ()
         return SUCCESS
-
-
-class NoTurns(ServingTurns):
-    """Any number of pods at the same time."""
-
-    def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        yield from ()
-        return SUCCESS
-
-    def _in_the_way(self, pod: Pod, node: str) -> str:  # noqa: ARG002
-        return ""
-
-    def _topics(self, node: str) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
-        return ()
-
-    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
-        yield from ()
-        return SUCCESS
-
-
-def _bound_s(pod: Pod, now_s: float) -> float:
-    """When a pod was bound, according to the API server; `now_s` if unknown."""
-    condition = pod.condition(POD_SCHEDULED)
-    if condition is None or condition.status != "True":
-        return now_s
-    try:
-        return microseconds(condition.last_transition_time or "") / 1e6
-    except ValueError:
-        return now_s
 
 
 def _names(lock: str, pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.hardware.gpu import args as words
+from asched.hardware.gpu import ledger as words
 from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import WHOLE
 from asched.host.assemble import Parts, build_runners

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.hardware.gpu import points
-from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.points import Fragmentation, Stock, descent_points, expected
 from asched.hardware.gpu.shares import (
     F64,
     I64,
@@ -22,7 +22,6 @@ from asched.hardware.gpu.shares import (
     placements,
     tightest,
 )
-from asched.hardware.gpu.stock import Stock
 from asched_lab.trace.fleet import Fleet
 
 #: With the policy of that name: a fraction that would waste more than this of a device does not

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.hardware.args import API_VERSION
 from asched.hardware.koordinator.load_aware import LoadAwareSchedulingArgs
+from asched.hardware.rows import API_VERSION
 
 KIND = "LoadAwareSchedulingArgs"
 

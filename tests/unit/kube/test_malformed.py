@@ -18,8 +18,8 @@ from asched.core.cluster.facts import Done, ReadPlaced, Refused, Replied
 from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
-from asched.hardware.koordinator.node_metric import decoded
-from asched.hardware.sharing.hami import registered
+from asched.hardware.koordinator.node_load import decoded
+from asched.hardware.sharing.conventions import registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.kube.codec import KindCodec, ListPage, peek_continue
 from asched.kube.credentials import CredentialSource, load_credentials

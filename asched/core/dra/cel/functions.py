@@ -307,7 +307,7 @@ def _ascii(subject: Any, *, upper: bool) -> str:
 
 
 def text_contains(subject: Any, part: Any) -> bool:
-    text, wanted = _text("text_contains", subject, part)
+    text, wanted = _text("contains", subject, part)
     return wanted in text
 
 
@@ -328,7 +328,7 @@ def trim(subject: Any) -> str:
 
 TEXT_METHODS: Final[dict[str, Callable[..., Any]]] = {
     "matches": matches,
-    "text_contains": text_contains,
+    "contains": text_contains,
     "startsWith": starts_with,
     "endsWith": ends_with,
     "charAt": char_at,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.limits import exact_limits
 from asched.core.model.pod import Pod
+from asched.core.model.requests import exact_limits
 
 NANO = 10**9
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from asched.hardware.gpu import points
-from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
 from asched.hardware.gpu.ledger import held_by
+from asched.hardware.gpu.points import Fragmentation, descent_points, expected
 from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits
 from tests.conformance.twins import gpu_shares as twin
 from tests.conformance.twins.gpu_shares import Node

@@ -5,13 +5,13 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import POD
-from asched.hardware.gpu.args import (
+from asched.hardware.gpu.ledger import (
     EXPECTING,
     STRATEGIES,
     ExpectedPod,
     GpuSharingArgs,
+    held_by,
 )
-from asched.hardware.gpu.ledger import held_by
 from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import GpuDemand
 from asched.testing import given, node, pod

@@ -15,7 +15,7 @@ from asched.core.cluster.facts import Gone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.hardware.numa.fingerprint import fingerprint
+from asched.hardware.numa.cache import fingerprint
 from asched.hardware.numa.match import (
     CacheArgs,
     NodeResourceTopologyMatch,

@@ -12,10 +12,9 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.hardware.sharing.conventions import HamiVGPUArgs, Volcano, VolcanoVGPUArgs
 from asched.hardware.sharing.devices import CONTAINERS_MAX, FreeDevices
-from asched.hardware.sharing.hami import HamiVGPUArgs
 from asched.hardware.sharing.plugin import HamiVGPU
-from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
 from tests.builders import all_rows
 from tests.conformance.twins.shared_devices import Asks, finds_devices
 from tests.unit.hardware.sharing.worlds import (

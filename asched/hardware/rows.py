@@ -1,0 +1,123 @@
+"""What several plugins share: values by row of the node table, logs of changed objects, times,
+rights, and args as in upstream's files.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.kinds import Kind
+from asched.core.model.pod import Pod
+from asched.core.model.timestamp import microseconds
+from asched.plugin import Aspect, ByRow, Cluster, RowLog, Rows
+
+F64 = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamArgs:
+    """Optional apiVersion and kind, as in upstream's files. Raises ValueError if they are wrong."""
+
+    api_version: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        own_kind = type(self).__name__
+        if self.kind not in {"", own_kind} or self.api_version not in {"", API_VERSION}:
+            given = f"{self.api_version or API_VERSION} {self.kind or own_kind}"
+            raise ValueError(f"these are args of {given}, not of {API_VERSION} {own_kind}")
+
+
+class ByNode(ByRow[None]):
+    """Values that are read row by row from the cluster."""
+
+    def __init__(self, cluster: Cluster, aspects: Aspect, *logs: RowLog) -> None:
+        super().__init__(cluster.nodes, int(aspects), *logs)
+        self._cluster = cluster
+
+    def refresh(self) -> None:
+        """Update the rows that changed. Not in a trial, whose changes must not be stored."""
+        if not self._cluster.topology.on_trial:
+            self.update(None)
+
+    @abstractmethod
+    def _reset(self, height: int) -> None:
+        """Make room for so many rows; all of them are read then."""
+
+    @abstractmethod
+    def _read(self, row: int) -> None: ...
+
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        self._reset(height)
+        for row in range(height):
+            self._read(row)
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        for row in rows:
+            self._read(row)
+        return True
+
+
+class ChangedRows(RowLog):
+    """The rows of changed objects of one kind that have the names of nodes, as a log for `ByRow`;
+    call `follow` before each update.
+    """
+
+    __slots__ = ("_cluster", "_kind", "_seen")
+
+    def __init__(self, cluster: Cluster, kind: Kind) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._kind = kind
+        self._seen = cluster.object_log.end
+
+    def follow(self) -> None:
+        """Process the changes since the last call."""
+        log = self._cluster.object_log
+        if log.end == self._seen:
+            return
+        changes = log.since(self._seen)
+        self._seen = log.end
+        if changes is None:
+            self.forget()
+            return
+        row_of, own_resource = self._cluster.nodes.row_of, self._kind.resource
+        for resource, name in changes:
+            row = row_of.get(name) if resource == own_resource else None
+            if row is not None:
+                self.add(row, 1)
+
+
+def seconds(text: str | None, otherwise: float) -> float:
+    """An API time in seconds since 1970; `otherwise` if there is none, or an invalid one."""
+    try:
+        return microseconds(text or "") / 1e6
+    except ValueError:
+        return otherwise
+
+
+def scheduled_s(pod: Pod, now_s: float) -> float:
+    """When a pod was scheduled, according to the API server; now if it does not say."""
+    condition = pod.condition("PodScheduled")
+    if condition is None or condition.status != "True":
+        return now_s
+    return seconds(condition.last_transition_time, now_s)
+
+
+def right_to(group: str, plural: str, *verbs: str) -> Mapping[str, Any]:
+    """A rule for `rbac_rules`."""
+    return {"apiGroups": [group], "resources": [plural], "verbs": list(verbs)}
+
+
+def right_to_watch(kind: Kind) -> Mapping[str, Any]:
+    """The rule for the objects of a kind, which are listed where they cannot be watched."""
+    verbs = ("list",) if kind.poll_s else ("list", "watch")
+    return right_to(kind.group_version.rpartition("/")[0], kind.plural, *verbs)
