@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asched import names
-from asched.batch.backfill.causes import CAUSES as START_CAUSES
-from asched.batch.backfill.keeping import CHANGES as START_CHANGES
-from asched.batch.backfill.keeping import StartTimes
-from asched.batch.backfill.reservations import Reservations
+from asched.batch.backfill.reservations import Reservations, StartTimes
+from asched.batch.backfill.starts import CAUSES as START_CAUSES
+from asched.batch.backfill.starts import CHANGES as START_CHANGES
 from asched.batch.provisioning.book import Bookings
 from asched.batch.provisioning.cycle import ProvisioningRequests
 from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT
@@ -250,11 +249,11 @@ class Figures:
         return {("hard",): hard, ("soft",): len(promised) - hard}
 
     def start_changes(self) -> Values:
-        outcomes = self._context.cluster.singleton(StartTimes.of).outcomes
+        outcomes = self._context.cluster.singleton(StartTimes).outcomes
         return {(change,): outcomes[change] for change in START_CHANGES}
 
     def delays(self) -> Values:
-        causes = self._context.cluster.singleton(StartTimes.of).causes
+        causes = self._context.cluster.singleton(StartTimes).causes
         return {(cause,): causes[cause] for cause in START_CAUSES}
 
     def requests(self) -> Values:

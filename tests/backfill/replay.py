@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from asched.batch.backfill.keeping import REPLAN_S, StartTimes
-from asched.batch.backfill.reservations import Reservations
+from asched.batch.backfill.reservations import Reservations, StartTimes
+from asched.batch.backfill.starts import REPLAN_S
 from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
@@ -147,7 +147,7 @@ class Replay:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        kept = self.play.parts.cluster.singleton(StartTimes.of)
+        kept = self.play.parts.cluster.singleton(StartTimes)
         return {**kept.outcomes, **{f"later: {cause}": n for cause, n in kept.causes.items()}}
 
 

@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 import yaml
 
-from asched.batch.provisioning.status import read
+from asched.batch.provisioning.requests import read
 from asched.core.model.timestamp import microseconds
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import REQUESTS

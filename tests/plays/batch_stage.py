@@ -4,14 +4,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from asched.batch.backfill.keeping import StartTimes, keep
 from asched.batch.backfill.reservations import (
     POD_OWNER,
     NodeNeed,
     Reservation,
     Reservations,
     StartOrder,
+    StartTimes,
 )
+from asched.batch.backfill.starts import PromisedStarts
 from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.decode import decode
@@ -120,12 +121,13 @@ class Promises:
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
         self.ledger = self.cluster.singleton(Reservations)
-        self.kept = self.cluster.singleton(StartTimes.of)
+        self.kept = self.cluster.singleton(StartTimes)
         self.activated: list[str] = []
         self.context.queue.activate = lambda pods, _now_s: self.activated.extend(  # type: ignore[method-assign,assignment]
             pod.metadata.name for pod in pods
         )
-        keep(self.context)
+        self.starts = PromisedStarts(self.context)
+        self.starts.begin_turn()
         self.one = self.reserve("web", at_s)
 
     def waits(self, name: str) -> PodBuilder:
@@ -161,5 +163,5 @@ class Promises:
         self.activated.clear()
         self.cluster.wall_clock_s += seconds
         self.context.now_s += seconds
-        keep(self.context)
+        self.starts.begin_turn()
         return list(self.activated)

@@ -15,25 +15,213 @@ Expected ends change with time, so `tick` must be called once a turn.
 Bounds  RESERVATIONS_MAX of `args.py`; one entry per node of each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from math import inf
+from collections import Counter, OrderedDict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import ceil, inf
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.batch.backfill.ends import Ends
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, START_TIMES
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
+from asched.core.config.args import BackfillArgs
+from asched.core.cycle.intake import FreedPlaces
+from asched.core.model.kinds import JOB
+from asched.core.model.pod import Pod
 from asched.core.model.quantity import within_int64
+from asched.core.model.timestamp import microseconds
+from asched.core.model.workload import Job
+
+# Expected ends of pods.
+#
+#     activeDeadlineSeconds of the pod   hard: its kubelet ends it, with its grace period
+#     activeDeadlineSeconds of its Job   hard: the Job controller deletes it, with the same delay
+#     label MAX_EXEC_TIME of either      soft: Kueue then suspends the job, if it manages the job
+#     annotation DURATION                soft: the pod continues if its owner is wrong
+#     durations of similar pods          soft, where a profile learns durations
+#     none of these                      the end is unknown
+#
+# The earliest hard end counts. Soft ends count only if configured (`softEnds`), and then only
+# without a hard one, in the order of the table. A pod that has not started yet is assumed to start
+# START_S from now, for UNSTARTED_S.
+#
+# A pod's owner may write most of these fields, so an end is used once: the first one read of a
+# running pod counts, later ones only if they are earlier, and the end of a pod that outlasts it (a
+# hard one by LATE_S) is unknown.
+#
+# Bounds  an entry per placed pod; LIKES_MAX kinds of pods with learnt durations, SAMPLES_MAX of
+#         each; the least recently used kind is dropped.
+
+#: Annotation of a pod: its duration in seconds, as expected by its owner.
+DURATION: Final = "asched.dev/expected-duration-seconds"
+#: Label of a job, or of a pod that Kueue admits: Kueue's limit of its run time after admission. Any
+#: owner may write it, whether or not Kueue manages the job.
+MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
+#: From a placement to the start time written by the kubelet. A guess.
+START_S: Final = 10.0
+#: The API server's default.
+GRACE_S: Final = 30
+#: A placed pod that has not started for this long may never start.
+UNSTARTED_S: Final = 300.0
+#: The end of an overdue pod is assumed to be this much later, repeatedly ...
+OVERDUE_S: Final = 30.0
+#: ... for this long: its node may be gone.
+LATE_S: Final = 300.0
+#: The Job controller of Kubernetes; other controllers may let Jobs continue.
+JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+#: Entries of deleted pods are removed beyond this number.
+PLACED_MIN: Final = 64
+LIKES_MAX: Final = 1_024
+SAMPLES_MAX: Final = 32
+#: Fewer samples are ignored. A guess.
+SAMPLES_MIN: Final = 5
+#: Nine of ten similar pods ended earlier.
+QUANTILE: Final = 0.9
+
+
+class ExpectedEnd(NamedTuple):
+    """Seconds since 1970. `is_hard`: a kubelet or controller enforces it."""
+
+    at_s: float
+    is_hard: bool
+
+
+class Ends:
+    """For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        #: whether soft ends count, and are learnt
+        self.believes_soft = self.learns = False
+        #: the first end of either kind read of running pods, by uid and kind
+        self._first: dict[tuple[str, bool], float] = {}
+        #: when pods that have not started were first seen on their nodes, by uid
+        self._placed_s: dict[str, float] = {}
+        self._samples: OrderedDict[Hashable, deque[float]] = OrderedDict()
+
+    def of(self, info: PodInfo, now_s: float) -> ExpectedEnd | None:
+        """The end of a pod that runs, or would start now; None if unknown."""
+        if not info.pod.spec.node_name:  # not bound: possibly placed for an attempt only
+            return self._end(info, now_s + START_S)
+        uid = info.pod.uid
+        started_s = _seconds(info.pod.status.start_time)
+        if started_s is None:
+            self._sweep()
+            placed_s = self._placed_s.setdefault(uid, now_s)
+            if now_s - placed_s > UNSTARTED_S:
+                return None
+            late = max(ceil((now_s - placed_s) / START_S), 1)
+            return self._end(info, placed_s + START_S * late)
+        self._placed_s.pop(uid, None)
+        end = self._end(info, started_s)
+        if end is None:
+            return None
+        first_s = self._first.get((uid, end.is_hard))
+        if first_s is None or end.at_s < first_s:
+            self._sweep()
+            self._first[uid, end.is_hard] = first_s = end.at_s
+        late_s = max(now_s - first_s, 0.0)
+        if late_s > (LATE_S if end.is_hard else 0.0):
+            return None
+        return ExpectedEnd(first_s + OVERDUE_S * ceil(late_s / OVERDUE_S), end.is_hard)
+
+    def _sweep(self) -> None:
+        placed = self._cluster.placed
+        if len(self._placed_s) + len(self._first) > 2 * len(placed) + PLACED_MIN:
+            self._placed_s = {uid: at for uid, at in self._placed_s.items() if uid in placed}
+            self._first = {key: at for key, at in self._first.items() if key[0] in placed}
+
+    def _end(self, info: PodInfo, from_s: float) -> ExpectedEnd | None:
+        """The end by the present fields, for this start time."""
+        hard_s = self._deadline(info.pod, from_s)
+        if hard_s is not None:
+            return ExpectedEnd(hard_s, is_hard=True)
+        lasts_s = self._expected_s(info) if self.believes_soft else None
+        return None if lasts_s is None else ExpectedEnd(from_s + lasts_s, is_hard=False)
+
+    def ended(self, info: PodInfo, now_s: float) -> None:
+        """Record the duration of a pod that has ended, for similar pods."""
+        started_s = _seconds(info.pod.status.start_time)
+        if not self.learns or started_s is None or info.pod.is_terminating:
+            return
+        like = _like(info)
+        samples = self._samples.setdefault(like, deque(maxlen=SAMPLES_MAX))
+        self._samples.move_to_end(like)
+        samples.append(max(now_s - started_s, 0.0))
+        if len(self._samples) > LIKES_MAX:
+            self._samples.popitem(last=False)
+
+    def _deadline(self, pod: Pod, from_s: float) -> float | None:
+        spec, found = pod.spec, inf
+        grace_s = spec.termination_grace_period_seconds
+        grace_s = GRACE_S if grace_s is None else max(grace_s, 0)
+        if spec.active_deadline_seconds is not None:
+            found = from_s + spec.active_deadline_seconds
+        job = self._job(pod)
+        if job is not None and job.spec.managed_by in (None, JOB_CONTROLLER):
+            begun_s, lasts_s = _seconds(job.status.start_time), job.spec.active_deadline_seconds
+            if begun_s is not None and lasts_s is not None:
+                found = min(found, begun_s + lasts_s)
+        return found + grace_s if found < inf else None
+
+    def _job(self, pod: Pod) -> Job | None:
+        owner = pod.metadata.controller
+        if owner is None or owner.kind != JOB.name:
+            return None
+        job: Job | None = self._cluster.stored(JOB, f"{pod.metadata.namespace}/{owner.name}")
+        return job if job is not None and job.metadata.uid == owner.uid else None
+
+    def _expected_s(self, info: PodInfo) -> float | None:
+        job = self._job(info.pod)
+        for metadata in (info.pod.metadata, job.metadata if job is not None else None):
+            lasts_s = _whole(((metadata and metadata.labels) or {}).get(MAX_EXEC_TIME, ""))
+            if lasts_s is not None:
+                return lasts_s
+        expected_s = _whole((info.pod.metadata.annotations or {}).get(DURATION, ""))
+        if expected_s is not None:
+            return expected_s
+        if not self.learns:
+            return None
+        samples = self._samples.get(_like(info))
+        if samples is None or len(samples) < SAMPLES_MIN:
+            return None
+        return sorted(samples)[ceil(QUANTILE * len(samples)) - 1]
+
+
+def _whole(text: str) -> float | None:
+    """Seconds in plain digits; None for other texts."""
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _like(info: PodInfo) -> Hashable:
+    """The kind of a pod: namespace, kind of owner, image and requests."""
+    pod = info.pod
+    owner, containers = pod.metadata.controller, pod.spec.containers
+    image = containers[0].image if containers else ""
+    kind = owner.kind if owner is not None else ""
+    return pod.metadata.namespace, kind, image, tuple(sorted(info.cls.accounted.items()))
+
+
+@lru_cache(maxsize=1 << 14)
+def _seconds(text: str | None) -> float | None:
+    """Since 1970; None for invalid times."""
+    try:
+        return microseconds(text) / 1e6 if text else None
+    except ValueError:
+        return None
+
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.intp]
 
+#: End times that are stored.
+OWNERS_MAX: Final = 1_024
 #: Prefix of the uid of a pod that waits alone, in place of a group's key.
 POD_OWNER: Final = "pod:"
 #: Suffix of the uid of a pod that is tried at another time than now.
@@ -309,3 +497,55 @@ class Reservations:
             end = self._ends.of(info, now_s)
             if end is not None and end.at_s <= at_s:
                 yield info, end.is_hard
+
+
+class StartTimes(msgspec.Struct, eq=False):
+    """Outcomes of promises, and the owners that wait for one. Made by `Cluster.singleton`."""
+
+    cluster: Cluster
+    args: Mapping[str, BackfillArgs] = msgspec.field(default_factory=dict)
+    runners: object = None
+    #: owners that wait for a reservation: order, and the key of a pod
+    waiting: dict[str, tuple[StartOrder, str]] = msgspec.field(default_factory=dict)
+    numbers: int = 0
+    #: owners that an earlier process promised a start, until they have one again (or waited)
+    recalled: set[str] = msgspec.field(default_factory=set)
+    has_recalled: bool = False
+    #: by owner: the start that was promised first, and why it is lost
+    lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
+    #: by owner: the time after which no start is promised any more
+    ends_s: dict[str, float] = msgspec.field(default_factory=dict)
+    #: what waiting pods are notified of in the next turn: that a promise was dropped or moved, and
+    #: that places of a trial are free. A notification at once would arrive during an attempt at the
+    #: same pods, and cause another attempt.
+    has_moved: bool = False
+    freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
+    #: the owner of the running search, and whether its pods are on nodes for a trial now, so that
+    #: no conclusions can be drawn
+    searching: str = ""
+    is_trying: bool = False
+    #: by `CHANGES`
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
+    #: promises that were moved to a later time, by cause
+    causes: Counter[str] = msgspec.field(default_factory=Counter)
+    #: nodes' log at the last turn; pods by row as they were known then
+    cursor: int = -2
+    known: dict[int, dict[str, PodInfo]] = msgspec.field(default_factory=dict)
+    ended_early_s: float = -inf
+    reservations_max: int = 0
+
+    def until(self, owner: str, at_s: float) -> float:
+        """The latest start that may be promised to an owner; `at_s` at the first search for it."""
+        until_s = self.ends_s.setdefault(owner, at_s)
+        if len(self.ends_s) > OWNERS_MAX:
+            del self.ends_s[next(iter(self.ends_s))]
+        return until_s
+
+    def number_of(self, owner: str, old: Reservation | None) -> int:
+        """The serial number of an owner; a new one if it has none."""
+        if old is not None:
+            return old.order.number
+        if owner in self.waiting:
+            return self.waiting[owner][0].number
+        self.numbers += 1
+        return self.numbers

@@ -13,10 +13,10 @@ from itertools import compress
 from typing import ParamSpec, TypeVar
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.guess import guess
+from asched.batch.groups.counting import guess
 from asched.batch.groups.search import missing, proof_text, search_places
 from asched.batch.groups.trial import try_group, undo
-from asched.batch.placement.problem import Infeasible, Unproven
+from asched.batch.placement.bounds import Infeasible, Unproven
 from asched.core.cluster.facts import Answer
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect

@@ -21,13 +21,10 @@ from typing import Final
 import numpy as np
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.board import MOVED, GroupBoard
-from asched.batch.groups.problem import described
+from asched.batch.groups.board import MOVED, GroupBoard, described
 from asched.batch.groups.trial import TRY_STEPS, let_go, try_group, try_plan, undo
-from asched.batch.placement.bounds import refuted
-from asched.batch.placement.domains import planned
-from asched.batch.placement.plan import by_prices
-from asched.batch.placement.problem import GangProblem, Infeasible, Plan, Unproven
+from asched.batch.placement.bounds import GangProblem, Infeasible, Plan, Unproven, refuted
+from asched.batch.placement.plan import by_prices, planned
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer

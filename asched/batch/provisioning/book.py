@@ -403,12 +403,6 @@ def keep(context: SchedulerContext) -> None:
             cluster.holds.drop(owner)
 
 
-def next_s(cluster: Cluster) -> float | None:
-    """The time at which `keep` has work next, in seconds of turns; None if it has none."""
-    first_end_s = cluster.singleton(Bookings).first_end_s
-    return None if first_end_s is None else first_end_s - cluster.wall_ahead_s
-
-
 def settle_consumers(context: SchedulerContext) -> None:
     """Update slots by the pods that have them."""
     if not context.cluster.consumers.moved:

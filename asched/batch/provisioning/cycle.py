@@ -7,7 +7,10 @@
 Places are held before the status is written, and written before a client relies on them: Kueue
 starts a job once it reads `Provisioned`, which is written together with the places. A process that
 dies before the write has promised nothing; after the write, the next leader reads the promise
-(`adopt`) once it knows all nodes and pods.
+once it knows all nodes and pods. It adopts all places of the cluster, so the work stops after each
+place. Other clients may write the status, too. So places are held no longer than the request
+specifies, counted from when the status was read, only once, and within the share of their
+namespace; requests that have ended are recorded.
 
 For a lost place (its node was removed, or other pods took it) another place is found and written to
 the status; if there is none, the booking ends and Kueue may create a new request. CapacityRevoked
@@ -18,7 +21,7 @@ tried without success come after new requests, but for one in NEW_IN_A_ROW.
 
 Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pauses from PAUSE_S,
         doubled up to PAUSE_S_MAX; OPEN_MAX open requests a namespace, further requests fail; one
-        entry per open request.
+        entry per open request. PODS_MAX places a request; a status with more is not adopted.
 """
 
 import math
@@ -29,17 +32,21 @@ from typing import Final
 
 import msgspec
 
-from asched.batch.provisioning import status as request_status
+from asched.batch.provisioning import book, consuming, requests
 from asched.batch.provisioning import trial as request_trial
-from asched.batch.provisioning.adoption import TIME_IS_UP, holding_promised
 from asched.batch.provisioning.book import Bookings, giving_back
-from asched.batch.provisioning.status import DesiredStatus, patch_of, says
+from asched.batch.provisioning.kept_nodes import KeptNodes
+from asched.batch.provisioning.requests import PODS_MAX, DesiredStatus, patch_of, says
+from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
-from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.extension import Work
+from asched.core.cluster.pods import PodInfo
+from asched.core.config.args import HOLD_S_MAX, PERCENT_MAX, CheckAndHoldArgs
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.extension import Extension, Finding, Work
+from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
+from asched.core.framework.placements import Mask
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
@@ -57,6 +64,10 @@ PAUSE_S_MAX: Final = 60.0
 #: Between two attempts at a write that was refused, or got no answer.
 WRITE_PAUSE_S: Final = 0.25
 WRITE_PAUSE_S_MAX: Final = 8.0
+
+LOST_PLACES: Final = (requests.LOST, "its places are not known any more")
+TIME_IS_UP: Final = (requests.TIME_IS_UP, "Capacity reservation time is expired")
+CONSUMED: Final = (requests.CONSUMED, "pods have taken all of its places")
 
 Steps = Generator[Effect, Answer, None]
 
@@ -202,250 +213,309 @@ def _namespace(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _both(cluster: Cluster) -> tuple[ProvisioningRequests, Bookings]:
-    return cluster.singleton(ProvisioningRequests), cluster.singleton(Bookings)
+class HeldPlaces(Extension):
+    """CheckAndHold: places are held for accepted ProvisioningRequests."""
 
+    name = "requests"
 
-def served(context: SchedulerContext) -> Mapping[str, CheckAndHoldArgs]:
-    """The plugin's args by profile."""
-    return context.args_by_profile(CheckAndHoldArgs)
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._cluster = context.cluster
+        self._requests = context.cluster.singleton(ProvisioningRequests)
+        self._bookings = context.cluster.singleton(book.Bookings)
+        self._kept_nodes = KeptNodes(context)
 
+    @property
+    def _served(self) -> Mapping[str, CheckAndHoldArgs]:
+        """The plugin's args by profile."""
+        return self.context.args_by_profile(CheckAndHoldArgs)
 
-def next_s(cluster: Cluster) -> float | None:
-    """The time at which `due` has work next; None if a change has to come first."""
-    return cluster.singleton(ProvisioningRequests).next_s()
+    @property
+    def _version(self) -> tuple[int, ...]:
+        return self._cluster.nodes.log.end, self._cluster.epoch
 
+    def is_used(self) -> bool:
+        return bool(self._served)
 
-def due(context: SchedulerContext) -> Iterator[Work]:
-    """Yield the work to begin now. Called by the leader once all objects are known."""
-    requests, bookings = _both(context.cluster)
-    classes = served(context)
-    if not classes and not requests.tracked and not bookings.over:
-        return
-    if changed := requests.changed(classes):
-        context.queue.sliced.do(_considering(context, classes, changed))
-    if context.queue.sliced:
-        return
-    for key in tuple(bookings.moved):
-        bookings.moved.pop(key, None)
-        try:
-            _look_at_booking(context, key)
-        except MISTAKES as raised:
-            context.contain(raised, "requests", key)
-            _forget(context, key)
-    if bookings.over and not bookings.is_giving_back:
-        yield Work(giving_back(context), decides=True)
-    tracked = requests.to_try(context.now_s)
-    if tracked is not None:
-        yield Work(_try(context, tracked), decides=True)
-    while (tracked := requests.to_write(context.now_s)) is not None:
-        yield Work(_write(context, tracked), decides=False)
+    def place(self, attempt: Attempt, within: Mask | None) -> Finding:
+        return consuming.find_node(self.context, attempt, within)
 
+    def yields_to(self, priority: int) -> bool:
+        return self._bookings.priorities.are_below(priority)
 
-# --- changes of requests -------------------------------------------------------------------------
+    def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
+        return bool(consuming.where_slots_give_way(self._cluster, pod, rejection))
 
+    def refresh(self, *, may_decide: bool) -> None:
+        if may_decide:
+            book.keep(self.context)
+        else:
+            book.settle_consumers(self.context)
 
-def _considering(
-    context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], keys: Iterable[str]
-) -> Iterator[None]:
-    """Handle requests that were added, changed or deleted, or whose templates were. A new process
-    handles all requests, and holds all their places again before it tries any pod.
-    """
-    note = context.queue.sliced.budget.note
-    for key in keys:
-        note(CONSIDER_STEPS)
-        yield
-        try:
-            for _ in _consider(context, classes, key):
-                note(PLACE_STEPS)
-                yield
-        except MISTAKES as raised:  # it is skipped until it, or its template, changes again
-            context.contain(raised, "requests", key)
-            _forget(context, key)
+    def begin_turn(self) -> Iterator[Effect | Work]:
+        yield from self._due()
+        is_on = any(args.keep_nodes for args in self._served.values())
+        yield from self._kept_nodes.due(is_on=is_on)
 
+    def next_deadline_s(self) -> float | None:
+        first_end_s = self._bookings.first_end_s
+        deadlines = (
+            None if first_end_s is None else first_end_s - self._cluster.wall_ahead_s,
+            self._requests.next_s(),
+            self._kept_nodes.next_s,
+        )
+        return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
-def _consider(
-    context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], key: str
-) -> Iterator[None]:
-    """Handle one request. Yields after each of its places."""
-    requests, bookings = _both(context.cluster)
-    request: ProvisioningRequest | None = context.cluster.stored(PROVISIONING_REQUEST, key)
-    tracked = requests.tracked.get(key)
-    ours = {args.provisioning_class_name for args in classes.values()}
-    is_ours = request is not None and request.spec.provisioning_class_name in ours
-    if tracked is not None and (
-        request is None or not is_ours or tracked.uid != request.metadata.uid
-    ):
-        _forget(context, key)
-        tracked = None
-    if request is None:
-        requests.ended.pop(key, None)
-        return
-    if not is_ours:
-        return
-    stage, is_over = request.stage, requests.ended.get(key) == request.metadata.uid
-    if stage is RequestStage.ENDED:
-        requests.ended[key] = request.metadata.uid
-        _forget(context, key)
-        return
-    if tracked is None and is_over:
-        return
-    if tracked is None:
-        tracked = requests.begin(key, request.metadata.uid)
-        if stage is RequestStage.UNDECIDED and requests.has_too_many(key):
-            why = f"more than {OPEN_MAX} requests of its namespace have no end yet"
-            _say(context, tracked, request_status.failed(why))
-        elif stage is RequestStage.UNDECIDED:
-            _try_at(context, tracked, context.now_s)
-    elif tracked.lacks and context.cluster.stored(POD_TEMPLATE, tracked.lacks) is not None:
-        tracked.lacks = ""
-        _try_at(context, tracked, context.now_s)
-    if tracked.wanted is not None and says(request, tracked.wanted):
-        tracked.wanted = tracked.write_s = None
-    is_held = bookings.get(key) is not None or requests.trying == key
-    if stage is RequestStage.HELD and not (is_held or is_over):
-        yield from adopt(context, tracked, request)
+    def _due(self) -> Iterator[Work]:
+        """The work to begin now."""
+        classes = self._served
+        if not classes and not self._requests.tracked and not self._bookings.over:
+            return
+        if changed := self._requests.changed(classes):
+            self.context.queue.sliced.do(self._considering(classes, changed))
+        if self.context.queue.sliced:
+            return
+        for key in tuple(self._bookings.moved):
+            self._bookings.moved.pop(key, None)
+            try:
+                self._look_at_booking(key)
+            except MISTAKES as raised:
+                self.context.contain(raised, "requests", key)
+                self._forget(key)
+        if self._bookings.over and not self._bookings.is_giving_back:
+            yield Work(giving_back(self.context), decides=True)
+        tracked = self._requests.to_try(self.context.now_s)
+        if tracked is not None:
+            yield Work(self._try(tracked), decides=True)
+        while (tracked := self._requests.to_write(self.context.now_s)) is not None:
+            yield Work(self._write(tracked), decides=False)
 
+    # --- changes of requests ----------------------------------------------------------------------
 
-def adopt(
-    context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest
-) -> Iterator[None]:
-    """Hold the places of an accepted request, promised by an earlier process or by a write of this
-    process whose answer was lost.
-    """
-    tracked.try_s, tracked.is_due = None, False
-    name = request.spec.provisioning_class_name
-    args = next(a for a in served(context).values() if a.provisioning_class_name == name)
-    over = yield from holding_promised(context.cluster, request, args)
-    if over is not None:
-        _end(context, tracked, *over)
+    def _considering(
+        self, classes: Mapping[str, CheckAndHoldArgs], keys: Iterable[str]
+    ) -> Iterator[None]:
+        """Handle requests that were added, changed or deleted, or whose templates were. A new
+        process handles all requests, and holds all their places again before it tries any pod.
+        """
+        note = self.context.queue.sliced.budget.note
+        for key in keys:
+            note(CONSIDER_STEPS)
+            yield
+            try:
+                for _ in self._consider(classes, key):
+                    note(PLACE_STEPS)
+                    yield
+            except MISTAKES as raised:  # it is skipped until it, or its template, changes again
+                self.context.contain(raised, "requests", key)
+                self._forget(key)
 
-
-def _end(context: SchedulerContext, tracked: Tracked, reason: str, message: str) -> None:
-    context.cluster.singleton(ProvisioningRequests).ended[tracked.key] = tracked.uid
-    _say(context, tracked, request_status.over(reason, message))
-
-
-CONSUMED: Final = (request_status.CONSUMED, "pods have taken all of its places")
-
-
-def _look_at_booking(context: SchedulerContext, key: str) -> None:
-    """Handle a booking that ended, or whose slots were taken or lost."""
-    cluster = context.cluster
-    requests, bookings = _both(cluster)
-    tracked, booking = requests.tracked.get(key), bookings.get(key)
-    if tracked is None:
-        bookings.end(key)
-        return
-    request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, key)
-    if booking is None:
-        if request is not None and request.stage is RequestStage.HELD:
-            _end(context, tracked, *TIME_IS_UP)
-        else:  # its status was not written
+    def _consider(self, classes: Mapping[str, CheckAndHoldArgs], key: str) -> Iterator[None]:
+        """Handle one request. Yields after each of its places."""
+        request = self._stored(key)
+        tracked = self._requests.tracked.get(key)
+        ours = {args.provisioning_class_name for args in classes.values()}
+        is_ours = request is not None and request.spec.provisioning_class_name in ours
+        if tracked is not None and (
+            request is None or not is_ours or tracked.uid != request.metadata.uid
+        ):
+            self._forget(key)
+            tracked = None
+        if request is None:
+            self._requests.ended.pop(key, None)
+            return
+        if not is_ours:
+            return
+        stage, is_over = request.stage, self._requests.ended.get(key) == request.metadata.uid
+        if stage is RequestStage.ENDED:
+            self._requests.ended[key] = request.metadata.uid
+            self._forget(key)
+            return
+        if tracked is None and is_over:
+            return
+        if tracked is None:
+            tracked = self._requests.begin(key, request.metadata.uid)
+            if stage is RequestStage.UNDECIDED and self._requests.has_too_many(key):
+                why = f"more than {OPEN_MAX} requests of its namespace have no end yet"
+                self._say(tracked, requests.failed(why))
+            elif stage is RequestStage.UNDECIDED:
+                self._requests.try_at(tracked, self.context.now_s)
+        elif tracked.lacks and self._cluster.stored(POD_TEMPLATE, tracked.lacks) is not None:
+            tracked.lacks = ""
+            self._requests.try_at(tracked, self.context.now_s)
+        if tracked.wanted is not None and says(request, tracked.wanted):
             tracked.wanted = tracked.write_s = None
-            _pause(context, tracked)
-    elif booking.is_consumed and requests.trying != key:
-        _end(context, tracked, *CONSUMED)
-    elif booking.homeless and requests.trying != key:
-        _try_at(context, tracked, context.now_s)
+        is_held = self._bookings.get(key) is not None or self._requests.trying == key
+        if stage is RequestStage.HELD and not (is_held or is_over):
+            yield from self._adopt(tracked, request)
 
+    def _adopt(self, tracked: Tracked, request: ProvisioningRequest) -> Iterator[None]:
+        """Hold the places of an accepted request, promised by an earlier process or by a write of
+        this process whose answer was lost.
+        """
+        tracked.try_s, tracked.is_due = None, False
+        name = request.spec.provisioning_class_name
+        args = next(a for a in self._served.values() if a.provisioning_class_name == name)
+        over = yield from holding_promised(self._cluster, request, args)
+        if over is not None:
+            self._end(tracked, *over)
 
-def _forget(context: SchedulerContext, key: str) -> None:
-    requests, bookings = _both(context.cluster)
-    requests.drop(key)
-    bookings.end(key)
+    def _end(self, tracked: Tracked, reason: str, message: str) -> None:
+        self._requests.ended[tracked.key] = tracked.uid
+        self._say(tracked, requests.over(reason, message))
 
-
-# --- attempts ------------------------------------------------------------------------------------
-
-
-def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
-    cluster = context.cluster
-    requests, bookings = _both(cluster)
-    try:
-        request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, tracked.key)
-        if request is None or request.metadata.uid != tracked.uid:
+    def _look_at_booking(self, key: str) -> None:
+        """Handle a booking that ended, or whose slots were taken or lost."""
+        tracked, booking = self._requests.tracked.get(key), self._bookings.get(key)
+        if tracked is None:
+            self._bookings.end(key)
             return
-        booking = bookings.get(tracked.key)
-        if booking is not None:
-            wanted = yield from request_trial.rehouse(context, booking)
-            if bookings.get(tracked.key) is booking:
-                _say(context, tracked, wanted)
-            return
-        if tracked.seen == _now(cluster) and cluster.wall_clock_s < tracked.valid_until_s:
-            _pause(context, tracked)
-            return
-        found = yield from request_trial.answer(context, request, served(context))
-        if requests.tracked.get(tracked.key) is not tracked:
-            bookings.end(tracked.key)
-            return
-        tracked.lacks, tracked.seen = found.lacks, _now(cluster)
-        tracked.valid_until_s, tracked.is_retry = found.valid_until_s, found.is_tried_again
-        if found.is_tried_again:
-            _pause(context, tracked)
-        if not says(request, found.wanted):
-            _say(context, tracked, found.wanted)
-    except MISTAKES as raised:  # no place is held, and it is tried again after a pause
-        context.contain(raised, "requests", tracked.key)
-        bookings.end(tracked.key)
-        _pause(context, tracked)
-    finally:
-        requests.trying = ""
+        request = self._stored(key)
+        if booking is None:
+            if request is not None and request.stage is RequestStage.HELD:
+                self._end(tracked, *TIME_IS_UP)
+            else:  # its status was not written
+                tracked.wanted = tracked.write_s = None
+                self._pause(tracked)
+        elif booking.is_consumed and self._requests.trying != key:
+            self._end(tracked, *CONSUMED)
+        elif booking.homeless and self._requests.trying != key:
+            self._requests.try_at(tracked, self.context.now_s)
+
+    def _forget(self, key: str) -> None:
+        self._requests.drop(key)
+        self._bookings.end(key)
+
+    # --- attempts ---------------------------------------------------------------------------------
+
+    def _try(self, tracked: Tracked) -> Steps:
+        try:
+            request = self._stored(tracked.key)
+            if request is None or request.metadata.uid != tracked.uid:
+                return
+            booking = self._bookings.get(tracked.key)
+            if booking is not None:
+                wanted = yield from request_trial.rehouse(self.context, booking)
+                if self._bookings.get(tracked.key) is booking:
+                    self._say(tracked, wanted)
+                return
+            if tracked.seen == self._version and self._cluster.wall_clock_s < tracked.valid_until_s:
+                self._pause(tracked)
+                return
+            found = yield from request_trial.answer(self.context, request, self._served)
+            if self._requests.tracked.get(tracked.key) is not tracked:
+                self._bookings.end(tracked.key)
+                return
+            tracked.lacks, tracked.seen = found.lacks, self._version
+            tracked.valid_until_s, tracked.is_retry = found.valid_until_s, found.is_tried_again
+            if found.is_tried_again:
+                self._pause(tracked)
+            if not says(request, found.wanted):
+                self._say(tracked, found.wanted)
+        except MISTAKES as raised:  # no place is held, and it is tried again after a pause
+            self.context.contain(raised, "requests", tracked.key)
+            self._bookings.end(tracked.key)
+            self._pause(tracked)
+        finally:
+            self._requests.trying = ""
+
+    def _pause(self, tracked: Tracked) -> None:
+        left_s = max(tracked.valid_until_s - self._cluster.wall_clock_s, 0.0)
+        self._requests.try_at(tracked, self.context.now_s + min(tracked.pause_s, left_s))
+        tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
+
+    # --- writes -----------------------------------------------------------------------------------
+
+    def _say(self, tracked: Tracked, wanted: DesiredStatus) -> None:
+        tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
+        self._requests.write_at(tracked, self.context.now_s)
+
+    def _write(self, tracked: Tracked) -> Steps:
+        """Send one write. The status stays wanted until the watch shows it: the answer may be lost,
+        and the resource version may be outdated.
+        """
+        try:
+            wanted = tracked.wanted
+            request = self._stored(tracked.key)
+            if request is None or wanted is None or request.metadata.uid != tracked.uid:
+                return
+            if says(request, wanted):
+                tracked.wanted = None
+                return
+            answer = yield patch_of(self._cluster, request, wanted)
+            if self._requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
+                return
+            if isinstance(answer, Done) and tracked.wanted is wanted:
+                tracked.wanted = None
+                return
+            self._requests.write_at(tracked, self.context.now_s + tracked.write_pause_s)
+            tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
+        except MISTAKES as raised:  # the write is given up
+            self.context.contain(raised, "requests", tracked.key)
+            tracked.wanted = None
+        finally:
+            self._requests.writes -= 1
+            tracked.is_writing = False
+            if tracked.wanted is not None and tracked.write_s is None:
+                self._requests.write_at(tracked, self.context.now_s + WRITE_PAUSE_S)
+
+    def _stored(self, key: str) -> ProvisioningRequest | None:
+        found: ProvisioningRequest | None = self._cluster.stored(PROVISIONING_REQUEST, key)
+        return found
 
 
-def _now(cluster: Cluster) -> tuple[int, ...]:
-    return cluster.nodes.log.end, cluster.epoch
+#: The limits for a promise of another process that is only read.
+ANY_TERMS: Final = CheckAndHoldArgs(hold_s=HOLD_S_MAX, max_namespace_percentage=PERCENT_MAX)
 
 
-def _pause(context: SchedulerContext, tracked: Tracked) -> None:
-    left_s = max(tracked.valid_until_s - context.cluster.wall_clock_s, 0.0)
-    _try_at(context, tracked, context.now_s + min(tracked.pause_s, left_s))
-    tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
+def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
+    """As `holding_promised`, in one step and without limits."""
+    steps = holding_promised(cluster, request, ANY_TERMS)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            over: tuple[str, str] | None = end.value
+            return over
 
 
-def _try_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
-    context.cluster.singleton(ProvisioningRequests).try_at(tracked, at_s)
-
-
-# --- writes --------------------------------------------------------------------------------------
-
-
-def _say(context: SchedulerContext, tracked: Tracked, wanted: DesiredStatus) -> None:
-    tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
-    _write_at(context, tracked, context.now_s)
-
-
-def _write_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
-    context.cluster.singleton(ProvisioningRequests).write_at(tracked, at_s)
-
-
-def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
-    """Send one write. The status stays wanted until the watch shows it: the answer may be lost, and
-    the resource version may be outdated.
+def holding_promised(
+    cluster: Cluster, request: ProvisioningRequest, args: CheckAndHoldArgs
+) -> Generator[None, None, tuple[str, str] | None]:
+    """Hold the places in the status of an accepted request; returns (reason, message) if there are
+    none any more. Yields after each place.
     """
-    cluster = context.cluster
-    requests = cluster.singleton(ProvisioningRequests)
+    bookings = cluster.singleton(Bookings)
+    promised = requests.read(request.status.provisioning_class_details)
+    if promised is None:
+        return LOST_PLACES
+    places, until_s = promised
+    if until_s <= cluster.wall_clock_s:
+        return TIME_IS_UP
     try:
-        wanted = tracked.wanted
-        request: ProvisioningRequest | None = cluster.stored(PROVISIONING_REQUEST, tracked.key)
-        if request is None or wanted is None or request.metadata.uid != tracked.uid:
-            return
-        if says(request, wanted):
-            tracked.wanted = None
-            return
-        answer = yield patch_of(cluster, request, wanted)
-        if requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
-            return
-        if isinstance(answer, Done) and tracked.wanted is wanted:
-            tracked.wanted = None
-            return
-        _write_at(context, tracked, context.now_s + tracked.write_pause_s)
-        tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
-    except MISTAKES as raised:  # the write is given up
-        context.contain(raised, "requests", tracked.key)
-        tracked.wanted = None
-    finally:
-        requests.writes -= 1
-        tracked.is_writing = False
-        if tracked.wanted is not None and tracked.write_s is None:
-            _write_at(context, tracked, context.now_s + WRITE_PAUSE_S)
+        hold_s = requests.terms_of(request, args).hold_s
+        likes = [info for info, _ in requests.examples(cluster, request)]
+    except requests.UnusableRequestError:
+        return LOST_PLACES
+    if any(not 0 <= place.pod_set < len(likes) for place in places):
+        return LOST_PLACES
+    if sum(place.times for place in places) > PODS_MAX:
+        return LOST_PLACES
+    sizes = Counter[int]()
+    for place in places:
+        sizes[place.pod_set] += place.times
+    by_set = [(likes[pod_set], size) for pod_set, size in sizes.items()]
+    over = why_beyond_share(cluster, request.metadata.namespace, by_set, args)
+    if over:
+        return requests.LOST, over
+    until_s = min(until_s, cluster.wall_clock_s + hold_s)
+    key, uid = request.metadata.key, request.metadata.uid
+    booking = bookings.begin(key, uid, until_s, args.priority)
+    for place in places:
+        for _ in range(place.times):
+            number = len(booking.slots)
+            what = requests.numbered(likes[place.pod_set], request, place.pod_set, number)
+            bookings.add(booking, place.pod_set, what, place.node)
+            yield
+    yield from bookings.adopt(booking)
+    return None

@@ -16,7 +16,6 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from asched.batch.provisioning.book import OWNERS
-from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Refused
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Work
@@ -37,50 +36,72 @@ FORBIDDEN: Final = 403
 
 
 class KeptNodes:
-    """Nodes that have the mark, as far as known. Times are of turns. For `Cluster.singleton`."""
+    """Nodes that have the mark, as far as known. Times are of turns."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.is_on = False
-        self.marked: set[str] = set()
-        self.writing: set[str] = set()
-        self.checked_s = self.searched_s = self.blocked_until_s = -SEARCH_S
-        self.was_forbidden = False
+    def __init__(self, context: SchedulerContext) -> None:
+        self._context = context
+        self._is_on = False
+        self._marked: set[str] = set()
+        self._writing: set[str] = set()
+        self._checked_s = self._searched_s = self._blocked_until_s = -SEARCH_S
+        self._was_forbidden = False
 
     @property
     def next_s(self) -> float | None:
         """When nodes are to be compared next; None if no profile keeps nodes."""
-        if not (self.is_on or self.marked):
+        if not (self._is_on or self._marked):
             return None
-        is_used = bool(self.marked or self._cluster.holds.rows)
-        return max(self.checked_s + (CHECK_S if is_used else SEARCH_S), self.blocked_until_s)
+        is_used = bool(self._marked or self._context.cluster.holds.rows)
+        return max(self._checked_s + (CHECK_S if is_used else SEARCH_S), self._blocked_until_s)
 
+    def due(self, *, is_on: bool) -> Iterator[Work]:
+        """Yield the writes to begin now. `is_on`: whether a profile keeps nodes."""
+        now_s, cluster = self._context.now_s, self._context.cluster
+        self._is_on = is_on
+        if self.next_s is None or now_s < self.next_s:
+            return
+        self._checked_s = now_s
+        node_at, holds, held = cluster.nodes.node_at, cluster.holds, set[str]()
+        if is_on and now_s >= self._searched_s + SEARCH_S:
+            self._searched_s = now_s
+            nodes = [node for node in node_at if node is not None]
+            self._marked = {
+                node.name for node in nodes if MARK in (node.metadata.annotations or ())
+            }
+        for row in holds.rows if is_on else ():
+            node = node_at[row]
+            if node and any(owner.startswith(OWNERS) for owner in holds.owners_on(row)):
+                held.add(node.name)
+        changing = sorted((held ^ self._marked) - self._writing)
+        for name in changing[: WRITES_MAX - len(self._writing)]:
+            node = node_at[cluster.nodes.row_of[name]] if name in cluster.nodes.row_of else None
+            annotations = {} if node is None else (_marked if name in held else _unmarked)(node)
+            self._marked ^= {name}
+            if node is not None and annotations:
+                self._writing.add(name)
+                yield Work(self._write(node, annotations), decides=False)
 
-def due(context: SchedulerContext, *, is_on: bool) -> Iterator[Work]:
-    """Yield the writes to begin now. `is_on`: whether a profile keeps nodes."""
-    cluster = context.cluster
-    kept = cluster.singleton(KeptNodes)
-    kept.is_on = is_on
-    if kept.next_s is None or context.now_s < kept.next_s:
-        return
-    kept.checked_s = context.now_s
-    node_at, holds, held = cluster.nodes.node_at, cluster.holds, set[str]()
-    if is_on and context.now_s >= kept.searched_s + SEARCH_S:
-        kept.searched_s = context.now_s
-        nodes = [node for node in node_at if node is not None]
-        kept.marked = {node.name for node in nodes if MARK in (node.metadata.annotations or ())}
-    for row in holds.rows if is_on else ():
-        node = node_at[row]
-        if node and any(owner.startswith(OWNERS) for owner in holds.owners_on(row)):
-            held.add(node.name)
-    changing = sorted((held ^ kept.marked) - kept.writing)
-    for name in changing[: WRITES_MAX - len(kept.writing)]:
-        node = node_at[cluster.nodes.row_of[name]] if name in cluster.nodes.row_of else None
-        annotations = {} if node is None else (_marked if name in held else _unmarked)(node)
-        kept.marked ^= {name}
-        if node is not None and annotations:
-            kept.writing.add(name)
-            yield Work(_write(context, node, annotations), decides=False)
+    def _write(self, node: Node, annotations: dict[str, Any]) -> Generator[Effect, Answer, None]:
+        """Send one write; a refused one is made again with the node as it is then."""
+        metadata = node.metadata
+        version = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        body = {"metadata": {**version, "annotations": annotations}}
+        answer = yield Patch(kind=NODE, namespace="", name=node.name, body=body)
+        self._writing.discard(node.name)
+        if not isinstance(answer, Refused):
+            return
+        if annotations[MARK] is None:
+            self._marked.add(node.name)
+        else:
+            self._marked.discard(node.name)
+        if answer.code == FORBIDDEN:
+            self._blocked_until_s = self._context.now_s + SEARCH_S
+            if not self._was_forbidden:
+                self._was_forbidden = True
+                self._context.observer.complaint(
+                    f"cannot keep node {node.name} for held places: {answer.message}; add"
+                    " deploy/components/held-nodes, or set keepNodes of CheckAndHold to false"
+                )
 
 
 def _marked(node: Node) -> dict[str, Any]:
@@ -97,28 +118,3 @@ def _unmarked(node: Node) -> dict[str, Any]:
         key for key in given.get(MARK, "").split(",") if key in KEEPS and given.get(key) == TRUE
     ]
     return dict.fromkeys((*keys, MARK)) if MARK in given else {}
-
-
-def _write(
-    context: SchedulerContext, node: Node, annotations: dict[str, Any]
-) -> Generator[Effect, Answer, None]:
-    """Send one write; a refused one is made again with the node as it is then."""
-    kept, metadata = context.cluster.singleton(KeptNodes), node.metadata
-    version = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
-    body = {"metadata": {**version, "annotations": annotations}}
-    answer = yield Patch(kind=NODE, namespace="", name=node.name, body=body)
-    kept.writing.discard(node.name)
-    if not isinstance(answer, Refused):
-        return
-    if annotations[MARK] is None:
-        kept.marked.add(node.name)
-    else:
-        kept.marked.discard(node.name)
-    if answer.code == FORBIDDEN:
-        kept.blocked_until_s = context.now_s + SEARCH_S
-        if not kept.was_forbidden:
-            kept.was_forbidden = True
-            context.observer.complaint(
-                f"cannot keep node {node.name} for held places: {answer.message}; add"
-                " deploy/components/held-nodes, or set keepNodes of CheckAndHold to false"
-            )

@@ -22,17 +22,18 @@ from asched.batch.groups.trial import (
     seen,
     try_group,
 )
-from asched.batch.provisioning import status as request_status
+from asched.batch.provisioning import requests as request_status
 from asched.batch.provisioning.book import OWNERS, Booking, Bookings
-from asched.batch.provisioning.pods import (
+from asched.batch.provisioning.requests import (
     VALID_UNTIL_SECONDS,
+    DesiredStatus,
     Terms,
     UnusableRequestError,
+    Where,
     examples,
     numbered,
     terms_of,
 )
-from asched.batch.provisioning.status import DesiredStatus, Where
 from asched.batch.share import why_beyond_share
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo

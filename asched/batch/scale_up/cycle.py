@@ -21,7 +21,7 @@ import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
-from asched.batch.groups.incomplete import Incomplete
+from asched.batch.groups.reports import Incomplete
 from asched.batch.groups.trial import pause_if_due
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.ledger import ScaleUp, ScaleUps

@@ -2,7 +2,7 @@
 
 A pod belongs to the PodGroup that its label names; minMember says how many have to start together,
 and minResources what has to be free for the whole group before the first of them starts
-(`batch/groups/shortage.py`).
+(`batch/groups/cycle.py`).
 
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
           (gated and terminating ones do not count); a group while minResources are not free.

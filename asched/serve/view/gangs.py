@@ -9,7 +9,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from asched import names
-from asched.batch.groups.incomplete import why_incomplete
+from asched.batch.groups.reports import why_incomplete
 from asched.core.cluster.gang import gang_of, kind_of, object_of
 from asched.core.cluster.gang_shortages import amounts_of
 from asched.core.cluster.pod_groups import GroupPods, coscheduled_key

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from asched.batch.backfill.causes import named
 from asched.batch.backfill.reservations import POD_OWNER, Reservations
+from asched.batch.backfill.starts import named
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339

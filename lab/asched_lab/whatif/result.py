@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from asched.batch.groups.incomplete import why_incomplete
+from asched.batch.groups.reports import why_incomplete
 from asched.core.cycle.context import SchedulerContext
 from asched_lab.apiserver.resources import PODS
 from asched_lab.whatif.changes import Applied

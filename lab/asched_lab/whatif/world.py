@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from asched.batch.provisioning.adoption import hold_promised
+from asched.batch.provisioning.cycle import hold_promised
 from asched.core.cluster.facts import Answer, Fact, Refused, WallClock
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine

@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from asched.batch.provisioning.book import Bookings, Slot
-from asched.batch.provisioning.status import read
+from asched.batch.provisioning.requests import read
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST

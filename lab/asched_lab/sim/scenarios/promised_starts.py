@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from asched.batch.backfill.keeping import CHANGES, StartTimes
-from asched.batch.backfill.reservations import Reservations
+from asched.batch.backfill.reservations import Reservations, StartTimes
+from asched.batch.backfill.starts import CHANGES
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import Change
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
@@ -91,7 +91,7 @@ class PromisedStarts(Scenario):
 
     def check(self, world: World) -> None:
         self._check_promises(world)
-        outcomes = world.parts.cluster.singleton(StartTimes.of).outcomes
+        outcomes = world.parts.cluster.singleton(StartTimes).outcomes
         assert set(outcomes) <= set(CHANGES)
         world.note(f"{self.promised} starts were promised")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asched.batch.groups.attempt import GroupOutcome, Result
-from asched.batch.groups.condition import condition_patch
+from asched.batch.groups.reports import condition_patch
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Patch

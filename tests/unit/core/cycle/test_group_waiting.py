@@ -1,6 +1,6 @@
 """Gangs that are incomplete for long say so, once, and say what is missing."""
 
-from asched.batch.groups import incomplete as group_waiting
+from asched.batch.groups import reports as group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
 from tests.plays.label_gangs import a_member, a_play, group_seen, room
@@ -74,4 +74,4 @@ def test_a_gang_that_does_not_fit_is_not_called_incomplete() -> None:
 def test_nobody_is_woken_for_it_while_there_are_no_groups() -> None:
     play = a_play(a_node("n1"))
     play.see(a_pod("single"))
-    assert group_waiting.next_look_s(play.parts.cluster) is None
+    assert group_waiting.next_report_s(play.parts.cluster) is None

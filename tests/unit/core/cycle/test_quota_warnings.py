@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.batch.capacity.warnings import NOTE, REASON
+from asched.batch.quota_warnings import NOTE, REASON
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.batch.provisioning.adoption import TIME_IS_UP
+from asched.batch.provisioning.cycle import TIME_IS_UP
 from asched.core.cluster.facts import Gone
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from tests.plays.request_plays import HOLD_S, RequestPlay, again, held_play, room

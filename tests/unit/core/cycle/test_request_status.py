@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.batch.provisioning.status import read
+from asched.batch.provisioning.requests import read
 
 DETAILS = {"heldUntil": "2026-01-01T00:10:00.000000Z", "places-0": "0/n1"}
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from asched.batch.backfill.keeping import StartTimes
-from asched.batch.backfill.recall import RECALLED_MAX, STARTED_ANEW, read
+from asched.batch.backfill.reservations import StartTimes
+from asched.batch.backfill.starts import RECALLED_MAX, STARTED_ANEW, read
 from asched.core.cluster.facts import Seen, WallClock
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
@@ -39,7 +39,7 @@ def test_nothing_else_is(message: str) -> None:
 def leading_from_now(*nodes: NodeBuilder, wall_s: float = EPOCH_S) -> Batch:
     play = Batch(*nodes)
     play.turn(WallClock(wall_s - play.now_s))
-    play.parts.cluster.singleton(StartTimes.of).has_recalled = False
+    play.parts.cluster.singleton(StartTimes).has_recalled = False
     return play
 
 
@@ -76,7 +76,7 @@ def test_a_promise_outlives_the_process_and_goes_before_who_came_since() -> None
     assert (one.start_s, one.cause) == (start_s, "")
     assert one.order < play.to("crew").order._replace(since_s=0.0)
     assert play.promised("pod:uid-rival") is None
-    assert not play.parts.cluster.singleton(StartTimes.of).recalled
+    assert not play.parts.cluster.singleton(StartTimes).recalled
 
 
 def test_a_start_that_is_later_now_names_the_restart() -> None:
@@ -100,4 +100,4 @@ def test_only_so_many_are_recalled() -> None:
 
     play.go(*(Seen(POD, pod.build()) for pod in many))
 
-    assert len(play.parts.cluster.singleton(StartTimes.of).recalled) == RECALLED_MAX
+    assert len(play.parts.cluster.singleton(StartTimes).recalled) == RECALLED_MAX

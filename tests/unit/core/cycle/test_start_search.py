@@ -3,8 +3,7 @@
 from collections.abc import Generator
 from typing import Any
 
-from asched.batch.backfill.ends import DURATION, GRACE_S
-from asched.batch.backfill.reservations import NodeNeed, Reservation, StartOrder
+from asched.batch.backfill.reservations import DURATION, GRACE_S, NodeNeed, Reservation, StartOrder
 from asched.batch.backfill.search import FoundStart, search
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen

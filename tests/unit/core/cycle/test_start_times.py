@@ -1,8 +1,7 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
-from asched.batch.backfill.ends import GRACE_S
-from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
-from asched.batch.backfill.reservations import Reservations
+from asched.batch.backfill.reservations import GRACE_S, Reservations, StartTimes
+from asched.batch.backfill.starts import WAITING_MAX
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE
@@ -170,7 +169,7 @@ def test_a_job_of_ten_thousand_gangs_holds_no_more_promises_than_the_profile_say
 
     ledger, kept = (
         play.parts.cluster.singleton(Reservations),
-        play.parts.cluster.singleton(StartTimes.of),
+        play.parts.cluster.singleton(StartTimes),
     )
     assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["g0", "g1"]
     assert len(kept.waiting) == WAITING_MAX
@@ -184,7 +183,7 @@ def test_who_is_more_important_takes_the_last_promise() -> None:
 
     ledger = play.parts.cluster.singleton(Reservations)
     assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["high"]
-    assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 1
+    assert play.parts.cluster.singleton(StartTimes).outcomes["displaced"] == 1
 
 
 def test_a_promise_ends_with_who_holds_it() -> None:
@@ -249,6 +248,6 @@ def test_who_waits_longer_takes_no_promise_from_who_is_as_important() -> None:
     play.go(*(Seen(NODE, one.build()) for one in rooms))
     play.pass_time(60)
 
-    assert any("older" in owner for owner in play.parts.cluster.singleton(StartTimes.of).waiting)
+    assert any("older" in owner for owner in play.parts.cluster.singleton(StartTimes).waiting)
     assert play.to("younger").start_s == first_s
-    assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 0
+    assert play.parts.cluster.singleton(StartTimes).outcomes["displaced"] == 0

@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from asched.batch.placement.bounds import refuted
-from asched.batch.placement.problem import GangProblem
+from asched.batch.placement.bounds import GangProblem, refuted
 
 NAMES, RESOURCES = ["web", "db", "job"], ["cpu", "pods"]
 

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from asched.batch.placement import plan as plans
+from asched.batch.placement.bounds import GangProblem, Infeasible, Plan
 from asched.batch.placement.plan import R, Steps, by_size, patterns
-from asched.batch.placement.problem import GangProblem, Infeasible, Plan
 
 
 def ended(steps: Steps[R]) -> R:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from asched.batch.placement.timeline import (
+from asched.batch.backfill.search import (
     SOON_S,
     Endings,
     Promised,

@@ -1,37 +1,174 @@
-"""Report groups that stay incomplete, so that their pods are not even tried, in one event each.
+"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled) of a PodGroup, and
+CompositePodGroupInitiallyScheduled of a CompositePodGroup.
 
-A pod that waits for the rest of its gang is gated, where it has no attempts and no condition. Most
-gangs are complete a moment later. For a gang that is not, an event on its PodGroup and its first
-pod names what is missing: the PodGroup, pods that do not exist, scheduling gates that are not
-removed, pods of another scheduler. Pods that were tried while the gang was complete lose their
-nomination, and the condition for which an autoscaler would add a node. For a tree of groups its
-fault, or the minimum that is not met, is in the conditions of its groups as well.
+Once it is True it stays so: later pods that do not fit do not change it, also before the watch
+shows what was written. An equal condition makes no request, a changed condition sends the
+differences.
 
-Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
-        GATES_MAX gates of each, NAMES_MAX names of a kind, STATUSES_MAX statuses; one entry per
-        waiting group, a note within the limit of events; EVENTS_AT_ONCE events a turn.
+Bounds  one entry per group that was scheduled; those of deleted groups are removed at SWEEP_MIN.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
+        (updatePodGroupCondition) and apimachinery's SetStatusCondition
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from asched import names
-from asched.batch.groups.attempt import GroupOutcome, Result
-from asched.batch.groups.condition import condition_patch
+from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.trial import pause_if_due
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import kind_of, object_of
 from asched.core.cluster.group_trees import COMPOSITE, GroupTree
 from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import CLEARED, note, status_patch
 from asched.core.cycle.intake import room_is_free
-from asched.core.framework.effects import Effect, EmitEvent
+from asched.core.framework.effects import STRATEGIC_MERGE, Effect, EmitEvent, PatchGroupStatus
 from asched.core.framework.status import MISTAKES
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
+from asched.core.model.timestamp import rfc3339
+from asched.core.model.workload import Condition, PodGroup
+
+#: Groups remembered before the first sweep.
+SWEEP_MIN: Final = 1024
+#: Budget steps to compare a condition.
+PATCH_STEPS: Final = 1
+
+
+class Scheduled:
+    """Groups whose condition became True, by key. Made by `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._uids: dict[str, str] = {}
+        self._sweep_at = SWEEP_MIN
+
+    def add(self, key: str, uid: str) -> None:
+        self._uids[key] = uid
+        if len(self._uids) >= self._sweep_at:
+            uids = self._uids.items()
+            self._uids = {k: uid for k, uid in uids if object_of(self._cluster, k) is not None}
+            self._sweep_at = max(SWEEP_MIN, 2 * len(self._uids))
+
+    def has(self, key: str, uid: str) -> bool:
+        return self._uids.get(key) == uid
+
+
+def condition_patches(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, None]:
+    """The patches of the group's condition, or those of all groups of its tree."""
+    cluster, message = context.cluster, outcome.condition_message
+    keys = list(group.tree.nodes) if group.tree is not None else [group.key]
+    for key in keys:
+        own = outcome
+        if group.tree is not None:
+            yield from pause_if_due(context, PATCH_STEPS, is_alone=True)
+        if key in outcome.infeasible and outcome.result in (Result.SCHEDULED, Result.UNSCHEDULABLE):
+            why, text = outcome.minimum or UNSCHEDULABLE, outcome.infeasible[key]
+            is_scheduled = outcome.result is Result.SCHEDULED
+            text = text if is_scheduled else message.replace(why, text, 1)
+            own = GroupOutcome(Result.UNSCHEDULABLE, text)
+        patch = condition_patch(cluster, key, own, cluster.wall_clock_s)
+        if patch is not None:
+            yield patch
+
+
+def condition_patch(
+    cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float, *, is_invalid: bool = False
+) -> PatchGroupStatus | None:
+    """The patch of the condition; None if it is equal already, or the object does not exist."""
+    if is_coscheduled(key):
+        return None
+    group: PodGroup | None = object_of(cluster, key)
+    if group is None:
+        return None
+    status, reason = _status_of(outcome.result)
+    reason = names.REASON_INVALID if is_invalid else reason
+    kind = cluster.spoken(kind_of(key))
+    is_old = kind.group_version == POD_GROUP.group_version
+    type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
+    if key.startswith(COMPOSITE):
+        type_ = names.COMPOSITE_POD_GROUP_INITIALLY_SCHEDULED
+    conditions, old = group.status.conditions or (), None
+    for condition in conditions:
+        if condition.type == type_:
+            old = condition
+            break
+    scheduled = cluster.singleton(Scheduled)
+    if status == "True":
+        scheduled.add(key, group.metadata.uid)
+    elif scheduled.has(key, group.metadata.uid) or (old is not None and old.status == "True"):
+        return None
+    wanted = {
+        "status": status,
+        "observedGeneration": group.metadata.generation,
+        "reason": reason,
+        "message": outcome.condition_message,
+    }
+    changed = wanted if old is None else _difference(old, wanted)
+    if not changed:
+        return None
+    changed["type"] = type_
+    if "status" in changed:
+        changed["lastTransitionTime"] = rfc3339(now_s)
+    body: dict[str, Any] = {"conditions": [changed]}
+    if conditions:  # a first condition needs no order
+        types = [condition.type for condition in conditions]
+        types += [] if old is not None else [type_]
+        body = {"$setElementOrder/conditions": [{"type": each} for each in types], **body}
+    uid = group.metadata.uid  # a group created anew has another uid
+    patch = PatchGroupStatus(
+        kind=POD_GROUP,
+        namespace=group.metadata.namespace,
+        name=group.metadata.name,
+        body={"metadata": {"uid": uid}, "status": body} if uid else {"status": body},
+        subresource="status",
+        content_type=STRATEGIC_MERGE,
+        wants_answer=False,
+    )
+    return patch if is_old else replace(patch, kind=kind)
+
+
+def _status_of(result: Result) -> tuple[str, str]:
+    """(status, reason)."""
+    if result is Result.SCHEDULED:
+        return "True", names.REASON_SCHEDULED
+    if result is Result.ERROR:
+        return "False", names.REASON_SCHEDULER_ERROR
+    return "False", names.REASON_UNSCHEDULABLE
+
+
+def _difference(old: Condition, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The fields that differ from the old condition."""
+    before = {
+        "status": old.status,
+        "observedGeneration": old.observed_generation,
+        "reason": old.reason,
+        "message": old.message,
+    }
+    return {k: v for k, v in wanted.items() if v != before[k]}
+
+
+# Report groups that stay incomplete, so that their pods are not even tried, in one event each.
+#
+# A pod that waits for the rest of its gang is gated, where it has no attempts and no condition.
+# Most gangs are complete a moment later. For a gang that is not, an event on its PodGroup and its
+# first pod names what is missing: the PodGroup, pods that do not exist, scheduling gates that are
+# not removed, pods of another scheduler. Pods that were tried while the gang was complete lose
+# their nomination, and the condition for which an autoscaler would add a node. For a tree of groups
+# its fault, or the minimum that is not met, is in the conditions of its groups as well.
+#
+# Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
+#         GATES_MAX gates of each, NAMES_MAX names of a kind, STATUSES_MAX statuses; one entry per
+#         waiting group, a note within the limit of events; EVENTS_AT_ONCE events a turn.
 
 #: A gang is reported after this time. A guess: controllers create pods within seconds.
 GRACE_S: Final = 30.0
@@ -58,7 +195,7 @@ class Incomplete:
         self.left: list[str] = []  # groups of the present pass
 
 
-def look(context: SchedulerContext) -> Iterator[Effect]:
+def report_incomplete(context: SchedulerContext) -> Iterator[Effect]:
     """Check the next groups if a pass is due; yield the events of groups that wait too long."""
     memory = context.cluster.singleton(Incomplete)
     if context.now_s < memory.next_look_s or not (context.cluster.pod_groups or memory.since_s):
@@ -91,8 +228,8 @@ def look(context: SchedulerContext) -> Iterator[Effect]:
             yield from _events(context, key, why)
 
 
-def next_look_s(cluster: Cluster) -> float | None:
-    """When `look` should be called again; None while there are no groups."""
+def next_report_s(cluster: Cluster) -> float | None:
+    """When `report_incomplete` should be called again; None while there are no groups."""
     memory = cluster.singleton(Incomplete)
     return memory.next_look_s if cluster.pod_groups or memory.since_s else None
 

@@ -1,0 +1,558 @@
+"""Promise starts to units that fit on no node now, and reserve their future room.
+
+    no place now ─> the earliest start by known ends (`search.py`)
+                 ─> promised: a reservation, which the plugin Backfill makes other pods respect
+                 ─> maintained, turn by turn
+
+A promise lasts until its owner starts or is deleted. Meanwhile an earlier start is searched for, in
+case pods ended early; all other promises are respected then, so that it can only move to an earlier
+time. A promise that cannot be kept any more is made anew beside the promises that take precedence;
+the cause of the move is written to its pods and counted.
+
+A promise has the lowest priority of its pods; pods of higher priority do not respect it. No
+promised start is later than horizonSeconds after the first search for its owner, so that a promise
+which is moved again and again ends. All promises to one namespace reserve no more than its share
+(`share.py`), and count as usage of its ElasticQuota while another start is searched for.
+
+The owner of a promise is tried at its start, when the promise cannot be kept any more, and when a
+pod has ended since the last attempt, but at most every REPLAN_S. The attempt's result decides about
+the promise.
+
+A promise is stored in its pods' conditions only, in the text of `start_text`. A new leader reads it
+once. Owners with such a promise are tried before other owners of their priority, and if their start
+is later now, the condition names the cause.
+
+Bounds  one search at a time, which knows an end of every pod and pauses; other owners wait, as for
+        a reservation. One reservation an owner, as many as the profiles allow; WAITING_MAX owners
+        that wait for a reservation, OWNERS_MAX end times; an entry per placed pod. AWAITED_MAX pods
+        whose ends a promise depends on are stored. One pass over the pods to recall promises,
+        RECALLED_MAX owners, the earliest starts first.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from itertools import chain, islice
+from math import inf
+from typing import Final, NamedTuple
+
+from asched.batch.backfill.reservations import (
+    CLONE,
+    POD_OWNER,
+    Ends,
+    Reservation,
+    Reservations,
+    StartOrder,
+    StartTimes,
+)
+from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
+from asched.batch.share import BEYOND_SHARE, is_beyond_share
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.changes import RESERVATION_MOVED, Change
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import count_missing, gang_of
+from asched.core.cluster.pods import PodInfo
+from asched.core.config.args import BackfillArgs
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.extension import Extension
+from asched.core.framework.effects import Effect
+from asched.core.framework.status import MISTAKES, PointError
+from asched.core.model.pod import Pod
+from asched.core.model.timestamp import microseconds, rfc3339
+
+WAITING_MAX: Final = 64
+RECALLED_MAX: Final = WAITING_MAX
+AWAITED_MAX: Final = 1_000
+#: The outcomes of a promise: made, moved to an earlier or later time, its owner started in time or
+#: late, dropped, or displaced by a promise to a more important owner.
+CHANGES: Final = ("made", "earlier", "later", "kept", "late", "dropped", "displaced")
+#: By outcome: why a promise was lost for a time.
+LOST: Final = {
+    "displaced": "others who are more important were promised a start in its place",
+    "dropped": "no start was known for a while",
+}
+#: All kinds of causes why a promise cannot be kept.
+CAUSES: Final = ("node", "overrun", "order", "arrival", "hold", "rules")
+#: Between two searches for an earlier start. Slurm's backfill interval is as long.
+REPLAN_S: Final = 30.0
+#: A promise is dropped this long after its start if its owner could not be tried, as behind a gate.
+GIVE_UP_S: Final = 300.0
+POD_SCHEDULED: Final = "PodScheduled"
+STARTED_ANEW: Final = "the scheduler was started anew"
+_START_TEXT: Final = re.compile(
+    r"; expected to start by (\S{20}) \((?:hard|soft)\)(?:, not by (\S{20}): ([^;]+))?"
+)
+
+
+class PromisedStarts(Extension):
+    """Backfill: units that fit on no node now get a promised start time."""
+
+    name = "starts"
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._cluster = context.cluster
+        self._kept = context.cluster.singleton(StartTimes)
+        self._ledger = context.cluster.singleton(Reservations)
+
+    def is_used(self) -> bool:
+        return bool(self.context.args_by_profile(BackfillArgs))
+
+    # --- units without a place -------------------------------------------------------------------
+
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+        """Find a start for pods of one owner that found no places now; returns the end of their
+        message. Empty if an exception ended the search.
+        """
+        try:
+            return (yield from self._promise(attempts))
+        except MISTAKES as raised:
+            self.context.contain(raised, "starts", attempts[0].pod.key)
+            self._drop(self._owner_of(attempts[0].pod), "dropped")
+            return ""
+
+    def _promise(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+        cluster, ledger, kept, first = self._cluster, self._ledger, self._kept, attempts[0]
+        args = kept.args.get(first.profile) if ledger.is_on else None
+        if args is None:
+            return ""
+        owner = self._owner_of(first.pod)
+        is_alone = owner.startswith(POD_OWNER)
+        old, needed = ledger.of(owner), 1 if is_alone else max(count_missing(cluster, owner), 1)
+        infos = [attempt.info for attempt in attempts[:needed]]
+        if len(infos) < needed or is_beyond(first.runner, infos):
+            self._drop(owner, "dropped")
+            return ""
+        # An owner with a promise precedes owners of its priority with later promises.
+        since_s = -inf if owner in kept.recalled else self.context.now_s
+        since_s = since_s if old is None else old.order.since_s
+        # The priority of a group is the lowest of the pods that it needs.
+        priority = min(info.pod.priority for info in infos)
+        order = StartOrder(-priority, since_s, kept.number_of(owner, old))
+        is_full = len(ledger) >= kept.reservations_max
+        if old is None and is_full and not order < ledger.all()[-1].order:
+            self._wait(order, attempts, owner)
+            return ""
+        left_s = kept.until(owner, cluster.wall_clock_s + args.horizon_s) - cluster.wall_clock_s
+        if left_s <= 0:
+            self._drop(owner, "dropped")
+            return ""
+        if is_beyond_share(self.context, owner, infos, args.max_namespace_percentage):
+            self._drop(owner, "dropped")
+            return BEYOND_SHARE.format(args.max_namespace_percentage)
+        is_broken = old is not None and (self._is_due(old) or ledger.is_broken(old))
+        if kept.searching:
+            if old is None:
+                self._wait(order, attempts, owner)
+            return start_text(old)  # `begin_turn` activates it again
+        if old is not None:
+            old.woken_s = None
+            if not is_broken and cluster.wall_clock_s < old.made_s + REPLAN_S:
+                return start_text(old)  # `begin_turn` activates it then
+            old.made_s = cluster.wall_clock_s
+            if old.seen == cluster.nodes.log.end and not is_broken:
+                return start_text(old)
+        respected = [
+            other
+            for other in ledger.all()
+            if other.owner != owner and ((old is not None and not is_broken) or other.order < order)
+        ]
+        began_s, kept.searching = cluster.wall_clock_s, owner
+        try:
+            found = yield from search(self.context, first, infos, respected, left_s)
+        except (PointError, OutOfTurn, NodesMovedError):
+            return start_text(old)  # an attempt reports the error, or tries again
+        finally:
+            kept.searching = ""
+        if ledger.of(owner) is not old:  # it changed during a pause
+            return ""
+        now = self._settle(owner, order, infos, None if is_broken else old, found)
+        if now is not None:
+            now.made_s = began_s
+        if now is not None and old is None:
+            kept.outcomes["made"] += 1
+            first_s, cause = kept.lost.pop(owner, (now.first_s, ""))
+            kept.recalled.discard(owner)
+            if first_s < now.start_s:
+                now.first_s, now.cause = first_s, cause
+        elif now is not None and old is not None and is_broken:
+            self._moved(old, now)
+        return start_text(now)
+
+    def _moved(self, old: Reservation, now: Reservation) -> None:
+        """Count the new promise of an owner whose old promise could not be kept."""
+        if now.start_s <= old.start_s:
+            self._kept.outcomes["earlier"] += 1
+            return
+        kind, now.cause = why_moved(self.context, old)
+        self._kept.outcomes["later"] += 1
+        self._kept.causes[kind] += 1
+
+    def _settle(
+        self,
+        owner: str,
+        order: StartOrder,
+        infos: Sequence[PodInfo],
+        standing: Reservation | None,
+        found: FoundStart | None,
+    ) -> Reservation | None:
+        """Store the start that was found, unless the standing promise is as early."""
+        cluster, ledger, kept = self._cluster, self._ledger, self._kept
+        if standing is not None and (found is None or found.start_s >= standing.start_s):
+            standing.seen = cluster.nodes.log.end
+            return standing
+        if found is None:
+            self._drop(owner, "dropped")
+            return None
+        if standing is not None:
+            kept.outcomes["earlier"] += 1
+        rows = [cluster.nodes.row_of[name] for name in found.needs if name in cluster.nodes.row_of]
+        there = [info for row in rows for info in cluster.pods_on(row).values()]
+        awaited = [info for row in rows for info, _ in ledger.leaving(row, found.start_s)]
+        first_s, cause, old = found.start_s, "", ledger.of(owner)
+        if old is not None and old.first_s < found.start_s:  # still later than the first promise
+            first_s, cause = old.first_s, old.cause
+        reservation = Reservation(
+            owner,
+            infos[0].pod.spec.scheduler_name,
+            order,
+            found.start_s,
+            found.end_s,
+            found.is_hard,
+            found.needs,
+            tuple({info.cls.number: info for info in infos}.values()),
+            first_s,
+            cause=cause,
+            there=frozenset(info.pod.uid for info in there),
+            awaited=tuple((info.pod.key, info.pod.uid) for info in islice(awaited, AWAITED_MAX)),
+            made_s=cluster.wall_clock_s,
+            seen=cluster.nodes.log.end,
+        )
+        kept.has_moved |= old is not None
+        ledger.put(reservation)
+        kept.waiting.pop(owner, None)
+        if len(ledger) > kept.reservations_max:
+            last = ledger.all()[-1]
+            self._drop(last.owner, "displaced")
+            kept.waiting[last.owner] = last.order, last.likes[0].pod.key
+        return reservation
+
+    def _wait(self, order: StartOrder, attempts: Sequence[Attempt], owner: str) -> None:
+        """Add an owner to those that wait for a reservation."""
+        waiting = self._kept.waiting
+        tried_s = min((tried.queued.initial_attempt_s or order.since_s) for tried in attempts)
+        waiting[owner] = order._replace(since_s=tried_s), attempts[0].pod.key
+        if len(waiting) > WAITING_MAX:
+            del waiting[max(waiting, key=lambda known: waiting[known][0])]
+
+    def _owner_of(self, pod: Pod) -> str:
+        """The owner of a promise for the pod: its gang, else the pod itself."""
+        key = self.context.gangs.key_of(pod)
+        if key and gang_of(self._cluster, key) is not None:
+            return key
+        return POD_OWNER + pod.uid
+
+    def _is_due(self, reservation: Reservation) -> bool:
+        return reservation.start_s <= self._cluster.wall_clock_s
+
+    def _drop(self, owner: str, outcome: str) -> None:
+        """Drop the promise to an owner. The owner's next promise names the cause if it was
+        displaced, or if no start was found any more.
+        """
+        dropped, kept = self._ledger.drop(owner), self._kept
+        if dropped is not None:
+            kept.outcomes[outcome] += 1
+            kept.has_moved = True
+            if cause := LOST.get(outcome, ""):
+                kept.lost.pop(owner, None)
+                kept.lost[owner] = dropped.first_s, cause
+                if len(kept.lost) > WAITING_MAX:
+                    del kept.lost[next(iter(kept.lost))]
+
+    def placed(self, pod: Pod) -> None:
+        """End the promise to a pod, or its gang, that has its place."""
+        if self._kept.ends_s or len(self._ledger):
+            owner = self._owner_of(pod)
+            self._kept.ends_s.pop(owner, None)
+            reservation = self._ledger.of(owner)
+            if reservation is not None:
+                is_late = self._cluster.wall_clock_s > reservation.start_s + REPLAN_S
+                self._drop(owner, "late" if is_late else "kept")
+
+    # --- turn by turn ----------------------------------------------------------------------------
+
+    def begin_turn(self) -> Sequence[Effect]:
+        """Try owners whose promises are due or broken, and drop promises."""
+        kept, ledger = self._kept, self._ledger
+        if kept.runners is not self.context.runners:
+            self._learn()
+        if not ledger.is_on:
+            return ()
+        ledger.tick()
+        for change in kept.freed.take():
+            self.context.queue.move(change, self.context.now_s)
+        if kept.has_moved:
+            kept.has_moved = False
+            self.context.queue.move(Change(RESERVATION_MOVED), self.context.now_s)
+        self._learn_ends()
+        for reservation in ledger.all() if len(ledger) and not kept.is_trying else ():
+            if reservation.owner == kept.searching:
+                continue
+            try:
+                self._check(reservation)
+            except MISTAKES as raised:
+                self.context.contain(raised, "starts", reservation.owner)
+                self._drop(reservation.owner, "dropped")
+        if self._may_go_on():
+            owner = min(kept.waiting, key=lambda owner: kept.waiting[owner][0])
+            self._activate((kept.waiting.pop(owner)[1],))
+        if not kept.has_recalled:
+            self._recall()
+        return ()
+
+    def _may_go_on(self) -> bool:
+        """Whether an owner that waits may be tried."""
+        kept = self._kept
+        is_free = not kept.searching and len(self._ledger) < kept.reservations_max
+        return bool(kept.waiting) and is_free
+
+    def next_deadline_s(self) -> float | None:
+        kept, ledger = self._kept, self._ledger
+        if kept.has_moved or kept.freed or self._may_go_on():
+            return 0.0
+        if not len(ledger):
+            return None
+        now_s = self._cluster.wall_clock_s
+        due = [reservation.start_s for reservation in ledger.all() if reservation.start_s > now_s]
+        for reservation in ledger.all():
+            if reservation.woken_s is not None:
+                due.append(reservation.woken_s + REPLAN_S)
+            elif kept.ended_early_s > reservation.made_s:
+                due.append(reservation.made_s + REPLAN_S)
+        due = [max(at_s, now_s) for at_s in due]
+        return min(due) - self._cluster.wall_ahead_s if due else None
+
+    def _learn(self) -> None:
+        """Read the arguments of new profiles."""
+        kept = self._kept
+        kept.runners = self.context.runners
+        kept.args = self.context.args_by_profile(BackfillArgs)
+        kept.reservations_max = max((args.reservations for args in kept.args.values()), default=0)
+        self._ledger.is_on = bool(kept.args)
+        ends = self._cluster.singleton(Ends)
+        ends.believes_soft = any(args.soft_ends for args in kept.args.values())
+        ends.learns = any(args.learn_durations for args in kept.args.values())
+        for reservation in self._ledger.all():
+            if reservation.scheduler_name not in kept.args:
+                self._drop(reservation.owner, "dropped")
+
+    def _learn_ends(self) -> None:
+        """Record the durations of pods that left since the last turn, and that room became free."""
+        cluster, kept = self._cluster, self._kept
+        log, ends, now_s = cluster.nodes.log, cluster.singleton(Ends), cluster.wall_clock_s
+        if log.end == kept.cursor:
+            return
+        rows = log.rows(kept.cursor, -1)
+        kept.cursor = log.end
+        every = range(cluster.nodes.height) if rows is None else rows
+        for row in every:
+            before = kept.known.get(row, {})
+            now = cluster.pods_on(row) if row < cluster.nodes.height else {}
+            for uid, info in before.items():
+                if uid not in cluster.placed and not uid.endswith(CLONE):
+                    ends.ended(info, now_s)
+                    kept.ended_early_s = now_s
+            if now:
+                kept.known[row] = dict(now)
+            else:
+                kept.known.pop(row, None)
+
+    def _check(self, reservation: Reservation) -> None:
+        kept, now_s = self._kept, self._cluster.wall_clock_s
+        pods = self._waiting_pods(reservation)
+        if not pods:
+            kept.ends_s.pop(reservation.owner, None)
+        if not pods or reservation.start_s + GIVE_UP_S < now_s:
+            self._drop(reservation.owner, "dropped")
+            return
+        if reservation.woken_s is not None and now_s < reservation.woken_s + REPLAN_S:
+            return
+        reservation.woken_s = None
+        has_room_come = kept.ended_early_s > reservation.made_s
+        has_room_come &= now_s >= reservation.made_s + REPLAN_S
+        if has_room_come or self._is_due(reservation) or self._ledger.is_broken(reservation):
+            reservation.woken_s = now_s
+            self._activate(pods[:1])
+
+    def _waiting_pods(self, reservation: Reservation) -> list[str]:
+        """The keys of the waiting pods of a reservation."""
+        cluster = self._cluster
+        if reservation.owner.startswith(POD_OWNER):
+            pod = reservation.likes[0].pod
+            now = cluster.pods_seen.get(pod.key)
+            waits = now is not None and now.uid == pod.uid and not now.spec.node_name
+            return [pod.key] if waits and pod.uid not in cluster.placed else []
+        if gang_of(cluster, reservation.owner) is None:
+            return []
+        return [pod.key for pod in cluster.pod_groups.get(reservation.owner).unplaced.values()]
+
+    def _activate(self, keys: Sequence[str]) -> None:
+        seen = self._cluster.pods_seen
+        pods = [pod for pod in map(seen.get, keys) if pod is not None]
+        self.context.queue.activate(pods, self.context.now_s)
+
+    def _recall(self) -> None:
+        """Queue the owners of recalled promises before other owners of their priority."""
+        kept = self._kept
+        kept.has_recalled = True
+        found: dict[str, tuple[Recalled, Pod]] = {}
+        for pod in self._cluster.pods_seen.values():
+            if pod.spec.node_name or pod.spec.scheduler_name not in kept.args:
+                continue
+            recalled = read(pod)
+            if recalled is not None:
+                found.setdefault(self._owner_of(pod), (recalled, pod))
+        by_start = sorted(found.items(), key=lambda item: (item[1][0].start_s, item[0]))
+        for owner, (recalled, pod) in by_start[:RECALLED_MAX]:
+            kept.lost[owner] = recalled.first_s, recalled.cause
+            kept.recalled.add(owner)
+            kept.numbers += 1
+            order = StartOrder(-pod.priority, -inf, kept.numbers)
+            kept.waiting[owner] = order, pod.key
+
+
+# --- the text in conditions ----------------------------------------------------------------------
+
+
+class Recalled(NamedTuple):
+    """A promised start, the start that was promised first, and why they differ."""
+
+    start_s: float
+    first_s: float
+    cause: str
+
+
+def start_text(reservation: Reservation | None) -> str:
+    """The end of the message of a reservation's pods, after why they have no place now."""
+    if reservation is None:
+        return ""
+    certainty = "hard" if reservation.is_hard else "soft"
+    text = f"; expected to start by {rfc3339(reservation.start_s + 1)} ({certainty})"
+    if reservation.cause and reservation.start_s > reservation.first_s:
+        text += f", not by {rfc3339(reservation.first_s + 1)}: {reservation.cause}"
+    return text
+
+
+def read(pod: Pod) -> Recalled | None:
+    """Read a promised start from a pod's condition; None if there is none."""
+    condition = pod.condition(POD_SCHEDULED)
+    found = _START_TEXT.search(condition.message) if condition is not None else None
+    if found is None:
+        return None
+    try:
+        start_s = microseconds(found[1]) / 1e6
+        first_s = microseconds(found[2]) / 1e6 if found[2] else start_s
+    except ValueError:
+        return None
+    return Recalled(start_s, first_s, found[3] or STARTED_ANEW)
+
+
+# --- causes --------------------------------------------------------------------------------------
+
+# The text goes into the conditions of the owner's pods, so it names only pods and groups of the
+# same namespace. The order of the checks is the order in which one cause explains the next: a
+# removed node, a pod that has not ended in time, a start that takes precedence, a new pod.
+
+
+def why_moved(context: SchedulerContext, reservation: Reservation) -> tuple[str, str]:
+    """The (kind, text) of the cause."""
+    causes = chain(
+        _nodes(context, reservation),
+        _overrun(context, reservation),
+        _order(context, reservation),
+        _arrivals(context, reservation),
+    )
+    return next(causes, ("rules", "its places do not suit it any more by the rules of its profile"))
+
+
+def _nodes(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
+    nodes = context.cluster.nodes
+    for name in reservation.needs:
+        row = nodes.row_of.get(name)
+        if row is None:
+            yield "node", f"node {name} went"
+        elif nodes.columns.read("unschedulable")[row]:
+            yield "node", f"node {name} was cordoned"
+
+
+def _overrun(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
+    cluster = context.cluster
+    ledger = cluster.singleton(Reservations)
+    for key, uid in reservation.awaited:
+        info = cluster.placed.get(uid)
+        if info is None:
+            continue
+        ends = any(
+            leaving.pod.uid == uid for leaving, _ in ledger.leaving(info.row, reservation.start_s)
+        )
+        if not ends or reservation.start_s <= cluster.wall_clock_s:
+            if info.pod.metadata.namespace == reservation.namespace:
+                late = f"pod {key} does not end by {rfc3339(reservation.start_s)}, as was expected"
+            else:
+                late = "a pod of another namespace does not end as was expected"
+            yield "overrun", late
+
+
+def _order(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
+    for other in context.cluster.singleton(Reservations).all():
+        is_before = other.order < reservation.order
+        if (
+            is_before
+            and other.made_s >= reservation.made_s
+            and other.needs.keys() & reservation.needs.keys()
+        ):
+            is_own = other.namespace == reservation.namespace
+            who = named(other.owner, other) if is_own else "a start of another namespace"
+            yield "order", f"{who} goes before it and was moved there"
+
+
+def _arrivals(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
+    """Arrived pods; those that need not respect the promise first, since other pods left it enough
+    room when they arrived.
+    """
+    cluster = context.cluster
+    arrived = [
+        (_pod(reservation, info), name, _why(context, reservation, info))
+        for name in reservation.needs
+        for info in cluster.pods_on(cluster.nodes.row_of[name]).values()
+        if info.pod.uid not in reservation.there
+    ]
+    for pod, name, why in sorted(arrived, key=lambda arrival: not arrival[2]):
+        yield "arrival", f"{pod} came to node {name}{why}"
+    for name in reservation.needs:
+        if any(cluster.holds.owners_on(cluster.nodes.row_of[name])):
+            yield "hold", f"room is held for others on node {name}"
+
+
+def _pod(reservation: Reservation, info: PodInfo) -> str:
+    is_own = info.pod.metadata.namespace == reservation.namespace
+    return f"pod {info.pod.key}" if is_own else "a pod of another namespace"
+
+
+def _why(context: SchedulerContext, reservation: Reservation, info: PodInfo) -> str:
+    if info.pod.priority > reservation.priority:
+        return ", which is more important"
+    runner = context.runners.get(info.pod.spec.scheduler_name)
+    if runner is None:
+        return " by another scheduler"
+    if not any(plugin.name == "Backfill" for plugin in runner.profile.plugins.values()):
+        return ", whose profile has no Backfill"
+    if any(like.cls is info.cls for like in reservation.likes):
+        return ", which is like it"
+    return ""
+
+
+def named(owner: str, reservation: Reservation) -> str:
+    """The name of an owner for messages."""
+    if owner.startswith(POD_OWNER):
+        return f"pod {reservation.likes[0].pod.key}"
+    return f"podgroup {owner.rpartition(':')[2]}"

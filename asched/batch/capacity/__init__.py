@@ -1,1 +1,0 @@
-"""ElasticQuotas: what is reported beside the plugin."""
