@@ -44,15 +44,6 @@ LAB_COMMANDS: Final = {
     "chaos": "test the scheduler in virtual time against a failing API server",
 }
 COMMANDS_GROUP: Final = "asched.commands"
-#: Former names, accepted for one release.
-RENAMED: Final = {
-    "dump": "snapshot",
-    "sim": "chaos",
-    "ui": "top --web",
-    "shadow": "shadow report",
-}
-#: Forms of `shadow` that are not former.
-SHADOW_FORMS: Final = (["shadow", "report"], ["shadow", "-h"], ["shadow", "--help"])
 #: Commands whose module parses its arguments by kube-scheduler's rules for flags.
 OWN_FLAGS: Final = ("run", "doctor")
 KUBECTL_PLUGIN: Final = "kubectl-asched"
@@ -134,11 +125,6 @@ def _command(argv: list[str]) -> int:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
     wanted = next((word for word in argv if not word.startswith("-")), "")
-    at = argv.index(wanted) if wanted else 0
-    if wanted in RENAMED and argv[at : at + 2] not in SHADOW_FORMS:
-        sys.stderr.write(f"asched: '{wanted}' is now called '{RENAMED[wanted]}'\n")
-        argv = [*argv[:at], *RENAMED[wanted].split(), *argv[at + 1 :]]
-        wanted = argv[at]
     if wanted and wanted not in COMMANDS:
         module = module_of(wanted)
         if module is None:

@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser, module_of, other_commands
+from asched.cli.doctor import own_parser
 from asched.cli.flag_table import ALL
-from asched.cli.output import add_output_flag
 
 SHELLS: Final = ("bash", "fish", "zsh")
 #: cobra's directives, as bits: file names may be offered or not.
@@ -28,12 +28,6 @@ FILES: Final = 0
 NO_FILES: Final = 4
 #: Endings of flags and arguments whose value is a path.
 PATHS: Final = ("config", "config_to", "file", "kubeconfig", "dir", "manifest", "out")
-#: The flags that `doctor` adds to run's and `-o`: name, metavar ("" for a switch), help.
-DOCTOR_FLAGS: Final = (
-    ("as", "USER", "check the rights of another account"),
-    ("as-group", "GROUP", "a group of that account; repeatable"),
-    ("json", "", "print JSON"),
-)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -82,12 +76,8 @@ def full_parser() -> argparse.ArgumentParser:
         if command not in OWN_FLAGS:
             importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
             continue
-        own = subparsers.add_parser(command, help=summary)
-        _add_flags_of_run(own)
-        if command == "doctor":
-            add_output_flag(own)
-            for name, metavar, text in DOCTOR_FLAGS:
-                _add(own, [f"--{name}"], metavar, text)
+        parents = [own_parser()] if command == "doctor" else []
+        _add_flags_of_run(subparsers.add_parser(command, help=summary, parents=parents))
     _add_flags_of_run(commands_of(commands_of(parser)["shadow"])["run"])
     for command in other_commands():
         module_of(command).add_parser(subparsers)

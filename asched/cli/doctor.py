@@ -7,21 +7,22 @@ Takes the flags of `asched run`, to check that very start, and three flags of it
     --as-group GROUP  a group of that account, repeatable; the groups that the API server adds
                       are added here, too
     -o, --output FORM text (default), wide (a finding and its fix in one line), json or yaml: a
-                      list of {check, state, text, cure}; --json is -o json
+                      list of {check, state, text, cure}
 
 Exit status: 0 no problem found (there may be warnings), 1 at least one problem, or the API server
 cannot be reached, 2 wrong flags or configuration.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from msgspec.structs import asdict
 
 from asched.cli import cluster_version, flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
-from asched.cli.output import OUTPUTS, plain, written
+from asched.cli.output import add_output_flag, plain, written
 from asched.cli.run import plan_of
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import runner
@@ -60,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     examination = Examination(
         configuration=plan.configuration,
         connection=plan.connection,
-        other=own.other,
+        other=Identity.named(own.user, tuple(own.groups)) if own.user else None,
         is_serving=options.serving.secure_port != 0,
         tries_groups=plan.gates.get("GenericWorkload", False),
         forms_trees=plan.gates.get("CompositePodGroup", False),
@@ -81,42 +82,31 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
 
 
-class Own:
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def own_parser() -> argparse.ArgumentParser:
     """The flags of doctor itself."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    add("--as", dest="user", default="", metavar="USER", help="check the rights of this account")
+    add(
+        "--as-group",
+        dest="groups",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="a group of that account, repeatable",
+    )
+    add_output_flag(parser, "a finding and its fix in one line")
+    return parser
 
-    def __init__(self) -> None:
-        self.user = ""
-        self.groups: tuple[str, ...] = ()
-        self.output = "text"
 
-    @property
-    def other(self) -> Identity | None:
-        return Identity.named(self.user, self.groups) if self.user else None
-
-
-def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
+def split(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Doctor's own flags, and the remaining words for `asched run`. Raises UsageError."""
-    own, rest, words = Own(), list[str](), list(argv)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.partition("=")
-        if name == "--json" and not equals:
-            own.output = "json"
-        elif name in ("--as", "--as-group", "-o", "--output"):
-            if not equals:
-                if not words:
-                    raise UsageError(f"flag needs an argument: {name}")
-                value = words.pop(0)
-            if name == "--as":
-                own.user = value
-            elif name in ("-o", "--output"):
-                if value not in OUTPUTS:
-                    raise UsageError(f"{name} {value!r} is not one of {', '.join(OUTPUTS)}")
-                own.output = value
-            else:
-                own.groups = (*own.groups, value)
-        else:
-            rest.append(word)
+    own, rest = own_parser().parse_known_args(argv)
     if own.groups and not own.user:
         raise UsageError("--as-group needs --as")
     return own, rest

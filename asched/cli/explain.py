@@ -64,8 +64,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--against", default="", metavar="NODE", help="explain why the pod was not placed on NODE"
     )
-    parser.add_argument("--all", dest="output", action="store_const", const="wide", help="-o wide")
-    parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
     add_source_flags(parser)
     parser.set_defaults(run=run)
 

@@ -49,8 +49,6 @@ def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
         if is_shadow and not options.shadow:
             return _fail("shadow run needs --shadow=NAME, the scheduler to shadow", 2)
         plan = plan_of(options)
-        if options.shadow and not is_shadow:
-            _warn("run --shadow is now called 'asched shadow run --shadow'")
         if options.write_config_to:
             return 0
     except HelpRequested:

@@ -1,8 +1,9 @@
 """The page /ui/: one document with its style and script inside, without external resources.
 
 It requests `../debug/asched/...` and therefore works at any path: on the port itself, behind the
-API server's proxy, or in `asched ui`. Its content security policy names script and style by their
-hashes; the page can load and send nothing else, and runs no text written by users of the cluster.
+API server's proxy, or in `asched top --web`. Its content security policy names script and style by
+their hashes; the page can load and send nothing else, and runs no text written by users of the
+cluster.
 
 Bounds  read once per process, on first use.
 """

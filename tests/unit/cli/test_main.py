@@ -84,31 +84,6 @@ def test_streams_that_lead_nowhere_and_names_that_cannot_be_shown(
     assert "Exception ignored" not in told
 
 
-def test_a_former_name_stands_for_the_new_one_and_other_words_stay(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["sim", "--scenario", "sim"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("asched: 'sim' is now called 'chaos'\n")
-    assert "'sim'" in said.splitlines()[1]
-
-
-@pytest.mark.parametrize(
-    ("former", "new", "module"),
-    [("ui", "top --web", "top"), ("shadow", "shadow report", "shadow report")],
-)
-def test_former_forms_run_the_new_ones(
-    former: str, new: str, module: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([former, "--server=localhost:1"]) == 1
-    line, error = capsys.readouterr().err.splitlines()
-    assert line == f"asched: '{former}' is now called '{new}'"
-    assert error.startswith(f"asched {module}: cannot reach https://localhost:1")
-
-    assert main([*new.split(), "--server=localhost:1"]) == 1
-    assert capsys.readouterr().err == f"{error}\n"
-
-
 def test_shadow_run_is_run_with_a_shadow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +93,6 @@ def test_shadow_run_is_run_with_a_shadow(
     written = (tmp_path / "written").read_text(encoding="utf-8")
 
     assert main(["run", *flags]) == 0
-    assert "is now called 'asched shadow run --shadow'" in capsys.readouterr().err
     assert (tmp_path / "written").read_text(encoding="utf-8") == written
 
     assert main(["shadow", "run"]) == 2

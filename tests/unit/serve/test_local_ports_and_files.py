@@ -1,5 +1,6 @@
 """What a web page, another user of the machine, or a stolen address may do to what asched serves
-and writes on a machine: the extender's loopback port, the forwarder of `asched ui`, private files.
+and writes on a machine: the extender's loopback port, the forwarder of `asched top
+--web`, private files.
 """
 
 import argparse
