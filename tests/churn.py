@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any
 
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cluster.journal import Journal
 from asched.core.cycle.history import Histories
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
@@ -38,7 +37,6 @@ class Churn:
         self.world: World = given()
         if looking_back:
             self.world._machine.context.histories = Histories(looking_back)
-            self.world._parts.cluster.journal = Journal(looking_back)
         self._labels, self._plain = labels, plain
         self.names = 0
         self._round = 0
@@ -61,9 +59,7 @@ class Churn:
     @property
     def is_full(self) -> bool:
         """Whether what is kept for looking back has begun to drop its oldest."""
-        histories = self.world._machine.context.histories
-        journal = self.world._parts.cluster.journal
-        return histories._start > 0 and journal.end > len(journal._steps)
+        return self.world._machine.context.histories._start > 0
 
     def _pass(self) -> None:
         number = self._round

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
-from asched.core.cluster import changes, journal, pod_classes, topology
+from asched.core.cluster import changes, pod_classes, topology
 from asched.core.cycle import history
 from asched.core.dra import inventory
 from asched.core.framework.results import classes, nominated
@@ -15,7 +15,6 @@ from asched.core.preemption import search
 IDLE_TERMS: Final = 8
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (changes, "LOG_ENTRIES_MAX", 32),
-    (journal, "BYTES_MAX", 0),
     (history, "LINES_MAX", 40),
     (history, "PATTERNS_MAX", 4),
     (inventory, "SPARE", 0),

@@ -288,11 +288,8 @@ def _scores(page: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
         if line is not None and against["node"] == line["node"]:
             yield f"{line['node']} is the chosen node; name another node with --against to compare"
             return
-        yield from _then(against["node"], against.get("then") or {})
         said = against.get("refused")
         yield f"{against['node']} {f'rejects the pod now: {said}' if said else 'fits now'}"
-        if {"score", "refused"} & (against.get("then") or {}).keys():
-            return
         if against.get("scored"):
             assert line is not None
             yield f"  it had {against['scored']['score']} points at attempt #{line['bestAsOf']}"
@@ -307,20 +304,6 @@ def _was_drawn(line: Mapping[str, Any]) -> bool:
     return any(
         (entry["node"] != line["node"]) & (entry["score"] == line["score"]) for entry in best
     )
-
-
-def _then(node: str, then: Mapping[str, Any]) -> Iterator[str]:
-    """How a node was rated at the time of the decision."""
-    if "unknown" in then:
-        yield f"the rating of {node} at the decision is unknown: {then['unknown']}"
-        return
-    if "refused" in then:
-        yield f"{node} did not fit when the node was chosen: {then['refused']}"
-    elif "score" in then:
-        yield f"{node} had {then['score']} points when the node was chosen"
-        yield from _points(then["scores"])
-    if then.get("why"):
-        yield f"  uncertain: {then['why']}"
 
 
 def _points(scores: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -291,7 +291,6 @@ async def _run(
         plan.configuration,
         scheduler.may_act,
         auditor,
-        plan.wanted.rebuild,
     )
     pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
     await pages.take_port()

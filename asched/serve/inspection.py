@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
 from asched.insight.explain import against, changes, groups, shortfalls, ways, words
-from asched.serve.inspector import Audit
-from asched.serve.past import Past, Rebuild
 from asched.serve.view import holds, starts
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
@@ -39,8 +37,18 @@ NODES_AT_ONCE: Final = 64
 STEPS_AT_ONCE: Final = 100
 
 
+class Audit(Protocol):
+    """Compares cached objects with the API server."""
+
+    def findings(self) -> Mapping[str, Any]:
+        """The findings so far, and when each part was last audited."""
+
+    async def findings_now(self) -> Mapping[str, Any]:
+        """The findings after an audit of everything, which starts now."""
+
+
 class Inspection:
-    """Implements `serve.inspector.Inspector`. `is_leader` queries the election."""
+    """`is_leader`: whether this process schedules; always true without leader election."""
 
     def __init__(
         self,
@@ -48,26 +56,18 @@ class Inspection:
         configuration: SchedulerConfiguration,
         is_leader: Callable[[], bool],
         audit: Audit,
-        rebuild: Rebuild,
     ) -> None:
-        """A reload replaces `current` and `rebuild`."""
+        """A reload replaces `current`."""
         self._context = context
-        self._audit = audit
-        self.current, self.rebuild = configuration, rebuild
-        self._past = Past(self._context)
+        self.current = configuration
         self.is_leader = is_leader
+        self.audit_report, self.audit_now = audit.findings, audit.findings_now
 
     def configuration(self) -> Mapping[str, Any]:
         return text.without_keys(self.current)
 
     def pods(self) -> Iterable[Pod]:
         return list(self._context.cluster.pods_seen.values())
-
-    def audit_report(self) -> Mapping[str, Any]:
-        return self._audit.findings()
-
-    async def audit_now(self) -> Mapping[str, Any]:
-        return await self._audit.findings_now()
 
     # --- dumps -----------------------------------------------------------------------------------
 
@@ -139,18 +139,6 @@ class Inspection:
         if runner is not None and not pod.spec.node_name:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
         return page
-
-    async def at_decision(
-        self, namespace: str, name: str, against_node: str
-    ) -> Mapping[str, Any] | None:
-        key = f"{namespace}/{name}"
-        history = (await linked(self._context.histories)).of(key)
-        pod = self._context.cluster.pods_seen.get(key)
-        lines = (_line(line) for line in reversed(history))
-        chosen = next((line for line in lines if "feasible" in line), None)
-        if pod is None or chosen is None:
-            return None
-        return await self._past.against(self.rebuild, pod, against_node, chosen)
 
     async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
         """Each node's verdict on a waiting pod now, missing amounts, and helpful changes."""

@@ -23,11 +23,12 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from asched.core.config.versions import BASE
 from asched.serve import resources, ui
 from asched.serve.health import Health
-from asched.serve.inspector import Inspector, Viewer
+from asched.serve.inspection import Inspection
 from asched.serve.pages import JSON, NOSNIFF, NOT_FOUND, Page, PageRequest, as_json, text
 from asched.serve.profiling import PREFIX, PROFILES, Profiling
 from asched.serve.telemetry.log import set_verbosity
 from asched.serve.telemetry.metrics import Metrics
+from asched.serve.view.live import LiveView
 from asched.serve.zpages import accepted, flagz, statusz
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping={}"
@@ -46,8 +47,8 @@ class Routes:
 
     def __init__(
         self,
-        inspector: Inspector,
-        viewer: Viewer,
+        inspector: Inspection,
+        viewer: LiveView,
         metrics: Metrics,
         health: Health,
         flags: Mapping[str, str],
@@ -146,12 +147,6 @@ class Routes:
                 found_object = await inspector.explain(
                     namespace, name, against, tries_changes=tries
                 )
-                if found_object is not None and "against" in found_object:
-                    then = await inspector.at_decision(namespace, name, against)
-                    found_object = {
-                        **found_object,
-                        "against": {**found_object["against"], "then": then},
-                    }
             case ["nodes", name]:
                 found_object = self._viewer.node(name)
             case ["groups", namespace, name]:

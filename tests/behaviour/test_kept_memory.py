@@ -87,7 +87,7 @@ print((rss() - before) >> 20)
 def test_memory_stays_within_the_stated_bounds(
     make: str, warm: int, count: int, growth_mib: int
 ) -> None:
-    """The journal may keep 64 MiB and the history 96 MiB."""
+    """The history may keep 96 MiB."""
     program = PRELUDE + make + MEASURED.format(warm=warm, count=count)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False

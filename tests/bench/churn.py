@@ -7,11 +7,10 @@ features, images, resources, selectors, namespaces and claims (`tests/churn.py`)
 way everything that asched holds is counted, with all pods gone: entries of containers, bytes of
 arrays, and the process's memory. The last column tells the growth since the first count.
 
-What is kept on purpose, so that people can look back (the history of pods, the journal of what was
-before), is bounded in lines and bytes, and takes millions of names to fill. `--looking-back` bounds
-both to so many steps: what grows then is kept by mistake. `--plain` leaves production's bounds, and
-lets a hundred plain pods come a round, which fill both in a minute of processor time: the first
-count comes when both drop their oldest, and N names come after it.
+The history of pods is kept on purpose; it is bounded in lines and bytes, and takes millions of
+names to fill. `--looking-back` bounds it to so many steps: what grows then is kept by mistake.
+`--plain` leaves production's bounds, and lets a hundred plain pods come a round, which fill it in a
+minute of processor time: the first count comes when it drops its oldest, and N names come after it.
 
 Exit status: 0 if the end holds no more than a tenth above the first count, 1 if it does.
 """

@@ -23,7 +23,6 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD
-from asched.host.configuration.reload import DesiredSetup
 from asched.kube.heads import ObjectHead
 from asched.kube.lists import PAGE_SIZE
 from asched.ops.audit.objects import _Comparison
@@ -72,7 +71,7 @@ def looks(play: Play) -> dict[str, Look]:
     )
     decided = configuration({}, DEFAULT_GATES)
     auditor: Any = None
-    inspection = Inspection(context, decided, lambda: True, auditor, DesiredSetup(decided).rebuild)
+    inspection = Inspection(context, decided, lambda: True, auditor)
     metrics = Metrics()
     figures = Figures(scheduler, metrics)
     figures._show_upstream(metrics.families)

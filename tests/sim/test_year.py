@@ -17,7 +17,7 @@ DAYS = 40
 #: What a moment holds: of each kind below one a day.
 WOBBLE = DAYS // 2
 MORE_WOBBLE = {
-    # lines of the journal and of events, which are longer and shorter
+    # lines of events, which are longer and shorter
     "entries of tuple": 10 * DAYS,
     "entries of list": 3 * DAYS,
     "entries of dict": 60,

@@ -220,7 +220,6 @@ class Cluster(Objects):
 
     def _see_node(self, node: Node) -> ObservedChange:
         old = self.node_of(node.name)
-        self.journal.node_seen(old, node)
         row, is_new = self.nodes.put(node)
         while len(self._rows) <= row:
             self._rows.append({})
@@ -239,7 +238,6 @@ class Cluster(Objects):
         row = self.nodes.row_of.get(node.name)
         if old is None or row is None:
             return []
-        self.journal.note(NODE, node.name, old)
         stranded = dict(self._rows[row])
         for info in stranded.values():
             self._displace(info)
@@ -295,7 +293,6 @@ class Cluster(Objects):
         old = info.cls
         if not old.is_relabelled(cls):
             return False
-        self.journal.pod_moves(info, self.classes.record_of(info))
         cls.take_over(old)
         info.cls = cls
         if info.row >= 0:
@@ -339,7 +336,6 @@ class Cluster(Objects):
     def _put(self, info: PodInfo, node_name: str) -> None:
         uid, info.node_name = info.pod.metadata.uid, node_name
         try:
-            self.journal.pod_comes(uid)
             self.placed[uid] = info
             self.pod_groups.place(info.pod)
             self.consumers.place(info)
@@ -359,7 +355,6 @@ class Cluster(Objects):
             raise self._half_done(f"pod {info.pod.key} counts nowhere any more", e) from e
 
     def _take_away(self, info: PodInfo) -> None:
-        self.journal.pod_moves(info, self.classes.record_of(info))
         if self.placed.pop(info.pod.uid, None) is not None:
             self.usage.move(info, -1)
         self.pod_groups.displace(info.pod)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from asched.core.cluster.changes import ObjectLog
-from asched.core.cluster.journal import Journal
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.meta import ObjectMeta, Record
 
@@ -32,7 +31,6 @@ class Objects:
         self._spoken: dict[str, Kind] = {}  # resource -> the API version received last
         #: grows with every change of any object
         self.epoch = 0
-        self.journal = Journal()
         #: the changed objects, in order
         self.object_log = ObjectLog()
         #: (kind, version before, version now) of answers of the API, until they are processed
@@ -82,7 +80,6 @@ class Objects:
     def _put_object(self, kind: Kind, obj: Any) -> Any:
         """Store a version; returns the previous one."""
         key = obj.metadata.key
-        self.journal.note(kind, key, self.get(kind, key))
         store = self._objects.setdefault(kind.resource, {})
         old = store.get(key)
         store[key] = obj
@@ -92,7 +89,6 @@ class Objects:
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
         """Drop an object with its assumed version; returns the stored one."""
-        self.journal.note(kind, key, self.get(kind, key))
         old = self._objects.get(kind.resource, {}).pop(key, None)
         self._assumed_objects.get(kind.resource, {}).pop(key, None)
         self._touch(kind, key)
@@ -115,7 +111,6 @@ class Objects:
         stored = self._objects.get(kind.resource, {}).get(key)
         if stored is not None and _is_over(ours, _metadata(stored)):
             return
-        self.journal.note(kind, key, self.get(kind, key))
         self._assumed_objects.setdefault(kind.resource, {})[key] = obj
         self._touch(kind, key)
 
@@ -132,7 +127,6 @@ class Objects:
         """Return to the stored version."""
         assumed = self._assumed_objects.get(kind.resource, {}).pop(key, None)
         if assumed is not None:
-            self.journal.note(kind, key, assumed)
             self._touch(kind, key)
 
     def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:

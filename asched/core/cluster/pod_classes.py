@@ -200,23 +200,6 @@ class PodClasses:
             status,
         )
 
-    def record_of(self, info: PodInfo) -> Pod:
-        """The parts of a pod that rules read, with shared data, to be stored after the pod is
-        deleted.
-        """
-        pod, like = info.pod, info.cls.example
-        if pod.spec.containers is not like.spec.containers:
-            pod = self.lean(pod, info.cls)
-        own = pod.metadata
-        if not (own.annotations or own.finalizers):
-            return pod
-        annotations, said = {}, own.annotations or {}
-        for name in (*self._annotations_read, *self._amount_annotations):
-            if name in said:
-                annotations[name] = said[name]
-        metadata = structs.replace(own, annotations=annotations or None, finalizers=None)
-        return Pod(metadata, pod.spec, pod.status)
-
     def label_set_of(self, pod: Pod) -> LabelSet:
         key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
         known = self._label_sets.get(key)

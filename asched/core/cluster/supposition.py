@@ -112,27 +112,22 @@ class Supposition:
         assert not self._cluster.topology.on_trial
         groups = self._cluster.pod_groups
         for info in tuple(pods):
-            is_held, mark = groups.holds(info.pod), self._cluster.journal.end
-            self._steps.append(partial(self._return, info, info.node_name, mark, is_held=is_held))
+            is_held = groups.holds(info.pod)
+            self._steps.append(partial(self._return, info, info.node_name, is_held=is_held))
             self._displace(info)
         return self
 
-    def _return(self, info: PodInfo, node: str, mark: int, *, is_held: bool) -> None:
+    def _return(self, info: PodInfo, node: str, *, is_held: bool) -> None:
         self._place(info, node)
-        self._cluster.journal.back_to(mark)
         if is_held:  # it continues to wait for the rest of its gang
             self._cluster.pod_groups.hold(info.pod)
 
     def placed(self, info: PodInfo, node: str) -> Self:
         """Place a pod without a node on a node."""
         assert not self._cluster.topology.on_trial
-        self._steps.append(partial(self._leave, info, self._cluster.journal.end))
+        self._steps.append(partial(self._displace, info))
         self._place(info, node)
         return self
-
-    def _leave(self, info: PodInfo, mark: int) -> None:
-        self._displace(info)
-        self._cluster.journal.back_to(mark)
 
     def seen(self, kind: Kind, obj: Any) -> Self:
         """Replace or add an object, also in place of an assumed version."""
@@ -141,13 +136,9 @@ class Supposition:
         before = cluster.node_of(key) if kind is NODE else cluster.stored(kind, key)
         assumed = None if kind is NODE else cluster.get(kind, key)
         undo = Gone(kind, obj) if before is None else Seen(kind, before)
-        self._steps.append(partial(self._unsee, undo, cluster.journal.end))
+        self._steps.append(partial(cluster.apply, undo))
         cluster.apply(Seen(kind, obj))
         if assumed is not None and assumed is not before:
             self._steps.append(partial(cluster.assume_object, kind, assumed))
             cluster.assume_object(kind, obj)
         return self
-
-    def _unsee(self, undo: Seen | Gone, mark: int) -> None:
-        self._cluster.apply(undo)
-        self._cluster.journal.back_to(mark)

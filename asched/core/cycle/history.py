@@ -262,8 +262,6 @@ class RecordedChoice(NodeChoice, gc=False):
     points: tuple[int, ...]
     #: the parts of a `Best`
     best: tuple[int, Scorers, tuple[tuple[str, int, tuple[int, ...]], ...]] | None
-    #: end of the cluster's journal when the node was chosen
-    position: int
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -273,7 +271,6 @@ class RecordedChoice(NodeChoice, gc=False):
             "feasible": self.feasible,
             "evaluated": self.evaluated,
             "wokenBy": self.woken_by,
-            "position": self.position,
         }
         if self.scorers:
             report["scores"] = scores_as_json(self.scorers, self.points)
@@ -357,7 +354,6 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
         scorers,
         points,
         best,
-        context.cluster.journal.end,
     )
 
 

@@ -27,7 +27,6 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from asched.core.cluster.cluster import Cluster
 from asched.core.config import text
 from asched.core.config.fields import DeclaredField, FieldMark, fields_of
 from asched.core.config.v1 import SchedulerConfiguration
@@ -35,7 +34,7 @@ from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
-from asched.host.assemble import BUILD_ERRORS, Parts, build_runners, reconfigured
+from asched.host.assemble import BUILD_ERRORS, reconfigured
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
@@ -79,15 +78,6 @@ class DesiredSetup(msgspec.Struct, frozen=True):
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     qps: float = 0.0
     burst: int = 0
-
-    def rebuild(self, cluster: Cluster) -> dict[str, Runner]:
-        """Runners on another cluster, without extenders. Raises BUILD_ERRORS."""
-        return build_runners(
-            replace(self.configuration, extenders=()),
-            Parts.of(cluster),
-            factories=self.plugins.factories,
-            known=self.plugins.known,
-        )
 
     def is_like(self, other: "DesiredSetup") -> bool:
         """Whether both are equal in effect."""
@@ -198,7 +188,6 @@ class Reloader:
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration
-        self._inspection.rebuild = wanted.rebuild
         self._current = wanted
         drop_old_modules(wanted.plugins)
 

@@ -43,7 +43,7 @@ NODE_STEPS: Final = (DecisionStep.NODE, DecisionStep.BOUND, DecisionStep.NOMINAT
 
 
 class LiveView:
-    """Implements `serve.inspector.Viewer`. `is_leader` queries the election."""
+    """`is_leader` queries the election."""
 
     def __init__(
         self,
@@ -64,6 +64,9 @@ class LiveView:
         self._due_s = 0.0
 
     async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
+        """All data. `names_of`: the generation of node names that the client has; `since`: the last
+        beat of the pulse that it has.
+        """
         long = await self._refreshed()
         nodes = dict(long["nodes"])
         if nodes["generation"] == names_of:
@@ -92,9 +95,11 @@ class LiveView:
         }
 
     def node(self, name: str) -> Mapping[str, Any] | None:
+        """A node, its usage and its pods; None if there is none."""
         return one_node(self._context.cluster, name)
 
     def gang(self, key: str) -> Mapping[str, Any] | None:
+        """A pod group ("namespace/name") and its pods; None if unknown."""
         return one_gang(self._context, key)
 
     async def _refreshed(self) -> Mapping[str, Any]:

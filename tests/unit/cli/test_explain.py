@@ -107,34 +107,9 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
         "n3 rejects the pod now: Fit: no cpu",
         "  it was not among the best nodes, which had at least 60 points",
     ]
-    then = {"score": 62, "scores": scores(31), "exact": True}
-    about = {"node": "n2", "scored": best[1], "then": then}
-    assert list(explanation({**told, "against": about}))[7:10] == [
-        "n2 had 62 points when the node was chosen",
-        "  Fit                               31, 31, 62",
-        "n2 fits now",
-    ]
-    about = {"node": "n2", "then": {"refused": "Fit: no cpu", "exact": False, "why": "held room"}}
-    assert list(explanation({**told, "against": about}))[7:10] == [
-        "n2 did not fit when the node was chosen: Fit: no cpu",
-        "  uncertain: held room",
-        "n2 fits now",
-    ]
-    about = {"node": "n3", "then": {"refused": "Fit: no cpu", "exact": True}, "below": 60}
-    assert list(explanation({**told, "against": about}))[7:10] == [
-        "n3 did not fit when the node was chosen: Fit: no cpu",
-        "n3 fits now",
-        "",
-    ]
-    assert list(explanation({**told, "against": {"node": "n1", "then": then}}))[7:9] == [
+    assert list(explanation({**told, "against": {"node": "n1"}}))[7:9] == [
         "n1 is the chosen node; name another node with --against to compare",
         "",
-    ]
-    about = {"node": "n2", "scored": best[1], "then": {"unknown": "too long ago"}}
-    assert list(explanation({**told, "against": about}))[7:10] == [
-        "the rating of n2 at the decision is unknown: too long ago",
-        "n2 fits now",
-        "  it had 60 points at attempt #7",
     ]
     wide = "\n".join(explanation(told, is_wide=True))
     assert "n2 had 60 points at attempt #7" in wide

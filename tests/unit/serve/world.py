@@ -103,9 +103,6 @@ class Glass:
     async def explain(self, namespace, name, against_node="", *, tries_changes=True):
         return self.told.get(f"{namespace}/{name}")
 
-    async def at_decision(self, namespace, name, against_node):
-        return self.told.get(f"{namespace}/{name}/{against_node}")
-
     async def view(self, names_of, since):
         return {"names_of": names_of, "since": since}
 

@@ -131,7 +131,6 @@ async def a_world(tmp_path, text):
             configuration,
             lambda: True,
             Auditor(scheduler, period_s=0),
-            current.rebuild,
         ),
         consultants,
         metrics.own,

@@ -8,7 +8,6 @@ import pytest
 
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
-from asched.host.configuration.reload import DesiredSetup
 from asched.host.loops import Scheduler
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
@@ -51,7 +50,6 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
         configuration,
         lambda: True,
         Auditor(scheduler, period_s=0),
-        DesiredSetup(configuration).rebuild,
     )
     running = asyncio.ensure_future(scheduler.run())
 
