@@ -7,7 +7,6 @@ wrong usage.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,27 +15,13 @@ from typing import Any, Final
 from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
-from asched.cli.pages import PageError, fetch, own_token, quoted
-from asched.cli.reach import leaders_page, named_pages
-from asched.cli.sources import SENSELESS, add_source_flags
-from asched.core.model.decode import MalformedError, parse
-from asched.kube.errors import api_error
+from asched.cli.pages import PageError, quoted
+from asched.cli.sources import HOW, add_source_flags, open_source, read_page
+from asched.host.process import runner
 
 PATH: Final = "/debug/asched/pods/{}/{}"
-HOW: Final = """\
-Asks the leading replica through the API server of the current context, with your own
-credentials; nothing is stored. deploy/components/explain grants the rights.
-docs/operate.md has the steps ("Ask why").
-
---server asks a process directly and needs --token or --token-file of a user who may get the
-nonResourceURL /debug/asched/*. Add --ca-file or --insecure-skip-tls-verify, since the scheduler's
-certificate is self-signed by default.
-"""
 #: Kinds that may precede a pod's name, as in kubectl.
 KINDS: Final = ("pod", "pods", "po")
-#: Keys that each page must have.
-POD: Final = {"pod", "place", "story"}
-GROUP: Final = {"group", "placed", "unplaced", "minCount", "lacks", "pods"}
 #: Lines of the history that are shown without -o wide.
 HISTORY_LINES: Final = 8
 TAINTS_LINES: Final = 5
@@ -81,51 +66,38 @@ def run(args: argparse.Namespace) -> int:
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
         return _fail(f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD or podgroup/NAME", 2)
+    pages: list[dict[str, Any]] = []
+
+    async def ask() -> int:
+        pages.append(await _page(args, namespace, name, is_group=bool(group)))
+        return 0
+
     try:
-        args.server = args.server or named_pages(args)
-        if args.server:
-            namespace = namespace or "default"
-            where = quoted(namespace)
-            status, body = fetch(args, _path(args, where, name), token=own_token(args))
-        else:
-            where = quoted(namespace) or "{namespace}"
-            status, body = leaders_page(args, _path(args, where, name))
+        runner()(ask())
     except PageError as error:
         return _fail(str(error), 1)
-    if status in (401, 403):
-        return _fail(
-            "the scheduler denies access to this page; give the --token of a user who may get the"
-            " nonResourceURL /debug/asched/*",
-            1,
-        )
-    if status == 404:
-        what = f"{'podgroup' if group else 'pod'} {namespace and namespace + '/'}{name}"
-        whose = "" if namespace else " in the namespace of the context"
-        ask = ", and use the replica that holds the lease" if args.server else ""
-        return _fail(f"the scheduler does not know {what}{whose}; check name and namespace{ask}", 1)
-    if status != 200:
-        said = api_error(status, body).message[:200]
-        return _fail(f"the scheduler answered {status}: {said}", 1)
-    try:
-        page = parse(json.loads, body)
-    except MalformedError:
-        page = None
-    if not isinstance(page, dict) or not (GROUP if group else POD) <= page.keys():
-        start = body[:200].decode(errors="replace")
-        where = args.server or "the port of the leading pod"
-        return _fail(f"the server at {where} is not asched; its answer starts with {start!r}", 1)
-    try:
-        sys.stdout.write(printed(page, args.output))
-    except SENSELESS as error:
-        return _fail(f"the server has another version, or is not asched: {error!r}", 1)
+    sys.stdout.write(printed(pages[0], args.output))
     return 0
 
 
-def _path(args: argparse.Namespace, namespace: str, name: str) -> str:
-    if group_name(args.pod):
-        return GROUP_PATH.format(namespace, quoted(name))
-    query = f"?against={quoted(args.against)}" if args.against else ""
-    return PATH.format(namespace, quoted(name)) + query
+async def _page(
+    args: argparse.Namespace, namespace: str, name: str, *, is_group: bool
+) -> dict[str, Any]:
+    """The explanation. Raises PageError."""
+    source = await open_source(args)
+    try:
+        namespace = namespace or source.namespace
+        path = (GROUP_PATH if is_group else PATH).format(quoted(namespace), quoted(name))
+        if args.against and not is_group:
+            path += f"?against={quoted(args.against)}"
+        reply = await source.page(path)
+    finally:
+        await source.close()
+    if reply.status == 404:
+        what = f"{'podgroup' if is_group else 'pod'} {namespace}/{name}"
+        ask = ", and use the replica that holds the lease" if args.server else ""
+        raise PageError(f"the scheduler does not know {what}; check name and namespace{ask}")
+    return read_page(reply, "explanation", lambda page: printed(page, "wide"))
 
 
 def printed(page: Mapping[str, Any], output: str) -> str:

@@ -4,10 +4,12 @@ Exit status: 0 healthy; 1 unhealthy or no answer.
 """
 
 import argparse
+import asyncio
 import sys
 from typing import Any, Final
 
-from asched.cli.pages import PageError, add_server_flags, fetch
+from asched.cli.pages import NamedServer, PageError, add_server_flags
+from asched.kube.transport import Reply
 
 SERVER: Final = "https://localhost:10259"
 
@@ -24,10 +26,18 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Send one request."""
     try:
-        status, body = fetch(args, args.path)
+        reply = asyncio.run(_asked(args))
     except PageError as error:
         sys.stderr.write(f"asched healthcheck: {error}\n")
         return 1
-    text = body.decode(errors="replace").strip()
-    sys.stdout.write(f"{text or status}\n")
-    return 0 if status == 200 else 1
+    text = reply.body.decode(errors="replace").strip()
+    sys.stdout.write(f"{text or reply.status}\n")
+    return 0 if reply.status == 200 else 1
+
+
+async def _asked(args: argparse.Namespace) -> Reply:
+    server = NamedServer(args)
+    try:
+        return await server.page(args.path)
+    finally:
+        await server.close()

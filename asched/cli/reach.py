@@ -14,7 +14,6 @@ Bounds  REQUEST_S per request; four requests for the first page, then one for ea
 """
 
 import argparse
-import asyncio
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -105,37 +104,6 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAMESPACE/NAME",
         help="lease of the leader (default %(default)s)",
     )
-
-
-def leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
-    """Status and body of a page of the leading replica. `{namespace}` in the path is the
-    context's. Raises PageError.
-    """
-    return asyncio.run(_leaders_page(args, path))
-
-
-async def _leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
-    leader = await Leader.open(args)
-    try:
-        reply = await leader.page(path.replace("{namespace}", leader.namespace))
-    finally:
-        await leader.close()
-    return reply.status, reply.body
-
-
-def named_pages(args: argparse.Namespace) -> str:
-    """The address that the kubeconfig names for a scheduler's pages, usually empty. Raises
-    PageError.
-    """
-    return asyncio.run(_named_pages(args))
-
-
-async def _named_pages(args: argparse.Namespace) -> str:
-    leader = await Leader.open(args)
-    try:
-        return leader.pages
-    finally:
-        await leader.close()
 
 
 class Leader:

@@ -1,18 +1,13 @@
-"""Sources of pages for commands that read repeatedly: the leading replica or a named server.
-
-A named server is asked for one page at a time, in a thread; its answers are as old as the last
-request.
-"""
+"""Sources of pages: the leading replica or a named server."""
 
 import argparse
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import orjson
 
 from asched.cli.output import plain
-from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetched, own_token
+from asched.cli.pages import NamedServer, PageError, add_server_flags, add_token_flags
 from asched.cli.reach import Leader, add_cluster_flags
 from asched.kube.errors import api_error
 from asched.kube.transport import Reply
@@ -30,34 +25,13 @@ scheduler's certificate is self-signed by default.
 
 
 class ClusterSource(Protocol):
+    #: The namespace of names without one.
+    namespace: str
+
     async def page(self, path: str) -> Reply:
         """Raises PageError without an answer."""
 
     async def close(self) -> None: ...
-
-
-class Named:
-    """The server of `--server`. It gets no token if `is_open`."""
-
-    def __init__(self, args: argparse.Namespace, *, is_open: bool = False) -> None:
-        self._args = args
-        self._is_open = is_open
-        self._turn = asyncio.Lock()
-
-    @classmethod
-    def here(cls, url: str) -> "Named":
-        """A scheduler of this machine that serves its pages without authentication."""
-        return cls(
-            argparse.Namespace(server=url, ca_file="", insecure_skip_tls_verify=True), is_open=True
-        )
-
-    async def page(self, path: str) -> Reply:
-        async with self._turn:
-            token = "" if self._is_open else own_token(self._args)
-            return await asyncio.to_thread(fetched, self._args, path, token=token)
-
-    async def close(self) -> None:
-        """Nothing is open between two pages."""
 
 
 def add_source_flags(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +43,13 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
 async def open_source(args: argparse.Namespace) -> ClusterSource:
     """Open the source that the flags name. Raises PageError."""
     if args.server:
-        return Named(args)
+        return NamedServer(args)
     leader = await Leader.open(args)
     if not leader.pages:
         return leader
     args.server = leader.pages
     await leader.close()
-    return Named(args)
+    return NamedServer(args)
 
 
 def read_page(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

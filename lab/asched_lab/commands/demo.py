@@ -134,9 +134,9 @@ async def _demo(args: argparse.Namespace) -> int:
 @asynccontextmanager
 async def _in_a_browser(demo: Demo) -> AsyncIterator[None]:
     from asched.cli.forwarder import Forwarder  # aiohttp, needed for --ui only
-    from asched.cli.sources import Named
+    from asched.cli.pages import NamedServer
 
-    forwarder = Forwarder(Named.here(demo.pages))
+    forwarder = Forwarder(NamedServer.here(demo.pages))
     url = await forwarder.start(0)
     print(f"watch it in a browser: {url}", flush=True)
     try:

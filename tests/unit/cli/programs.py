@@ -133,6 +133,7 @@ class Told:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails = 0
+        self.namespace = "default"
 
     async def page(self, path: str) -> Reply:
         self.asked.append(path)

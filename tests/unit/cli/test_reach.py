@@ -108,14 +108,14 @@ CLOSED = (503, status(503, "ServiceUnavailable", "error trying to reach service:
             "install deploy/components/explain",
         ),
         (PAGE, FORBIDDEN, "you may not reach pod asched-7f-x through the API server"),
-        (PAGE, ANONYMOUS, "denies access to this page"),
+        (PAGE, ANONYMOUS, "denies access to the explanation"),
         (PAGE, CLOSED, "cannot reach pod asched-7f-x (error trying to reach service: timeout)"),
         (
             PAGE,
             (404, b"404 page not found\n"),
-            "does not know pod web in the namespace of the context; check",
+            "does not know pod team/web; check",
         ),
-        (PAGE, (200, b"<html>"), "the port of the leading pod is not asched"),
+        (PAGE, (200, b"<html>"), "the server is not asched"),
     ],
 )
 async def test_what_is_in_the_way_is_told_in_one_line(

@@ -1,6 +1,5 @@
 """A file that somebody names may have no end, and what does not end is told in one line."""
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from asched.cli.pages import PageError, own_token
 from asched.core.config.v1 import ExtenderTLSConfig
 from asched.host.configuration.file import UnreadableFileError, read_text
 from asched.kube import credentials, exec_plugin, extenders
@@ -50,10 +48,6 @@ def _extender(file: str) -> None:
     extenders._content(ExtenderTLSConfig(ca_file=file).ca_file or "")
 
 
-def _own_token(file: str) -> None:
-    own_token(argparse.Namespace(token="", token_file=file))
-
-
 def _serving(file: str) -> None:
     files = {"tls_cert_file": file, "tls_private_key_file": file}
     Certificates(ServingOptions(bind_address="127.0.0.1", secure_port=0, **files))
@@ -72,12 +66,11 @@ READERS = [
     _authority,
     _client_certificate,
     _extender,
-    _own_token,
     _serving,
     _kubeconfig,
     _configuration,
 ]
-ERRORS = (OSError, ConnectError, CannotServeError, PageError, UnreadableFileError)
+ERRORS = (OSError, ConnectError, CannotServeError, UnreadableFileError)
 
 
 @pytest.mark.parametrize("reads", READERS)
