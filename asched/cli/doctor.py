@@ -82,14 +82,14 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
 
 
-class _Parser(argparse.ArgumentParser):
+class _FlagParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
 
 def own_parser() -> argparse.ArgumentParser:
     """The flags of doctor itself."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser = _FlagParser(add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("--as", dest="user", default="", metavar="USER", help="check the rights of this account")
     add(

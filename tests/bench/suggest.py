@@ -20,8 +20,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,
     NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
     RESOURCE_CLAIM,
@@ -81,21 +79,6 @@ def crowd(nodes: int) -> Iterator[tuple[Kind, Json]]:
                 "status": {"disruptionsAllowed": 0},
             },
         )
-    for number in range(4):
-        claimed = {"namespace": "default", "name": f"c{number}", "uid": f"c{number}"}
-        modes = {"accessModes": ["ReadWriteOnce"]}
-        metadata = {
-            "name": f"pv{number}",
-            "uid": f"pv{number}",
-            "labels": {ZONE: "abc"[number % 3]},
-        }
-        spec = {"capacity": {"storage": "1Gi"}, "claimRef": claimed, **modes}
-        yield PERSISTENT_VOLUME, {"metadata": metadata, "spec": spec, "status": {"phase": "Bound"}}
-        done = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-        metadata = {"name": f"c{number}", "namespace": "default", "uid": f"c{number}", **done}
-        spec = {"volumeName": f"pv{number}", **modes}
-        bound = {"metadata": metadata, "spec": spec, "status": {"phase": "Bound"}}
-        yield PERSISTENT_VOLUME_CLAIM, bound
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 6}
     claim = {"requests": [{"name": "r", "exactly": exactly}]}
     metadata = {"name": "six", "namespace": "default", "uid": "six"}
@@ -107,12 +90,10 @@ def cases() -> Iterator[tuple[str, Json]]:
     selector = {"labelSelector": {"matchLabels": {"app": "w"}}}
     hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", **selector}
     apart = {"requiredDuringSchedulingIgnoredDuringExecution": [{**selector, "topologyKey": ZONE}]}
-    volumes = [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": f"c{n}"}} for n in range(4)]
     yield "room", pod("w", "5", priority=9)
     yield "labels", pod("w", "1", priority=9, nodeSelector={"disk": "ssd"})
     yield "spread", pod("w", "5", priority=9, topologySpreadConstraints=[hard])
     yield "apart", pod("w", "5", priority=9, affinity={"podAntiAffinity": apart})
-    yield "volumes", pod("w", "1", priority=9, volumes=volumes)
     yield "devices", pod("w", "1", resourceClaims=[{"name": "c", "resourceClaimName": "six"}])
 
 
@@ -135,7 +116,7 @@ def main() -> None:
             ("equals", EQUALS, 1),
             ("gang", GANG, GANG),
         ):
-            if company == "gang" and name in ("volumes", "devices"):
+            if company == "gang" and name == "devices":
                 continue
             first: Pod = decode(POD.record, wanted)
             others = [

@@ -5,7 +5,6 @@
     request      the pod asks for less of one resource            the least less
     device       one of its claims asks for fewer devices         the fewest fewer
     maxSkew      one spread constraint of the pod is loosened     the least looser
-    volume       volumes it is bound to reach another place       the fewest
     label        labels of one node are set or taken away         the fewest
     node         one more node like one that is there, empty      the least cpu, then memory
     eviction     pods up to a priority leave one node             the lowest priority
@@ -30,7 +29,6 @@ from asched.core.model.pod import Pod
 from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.of_nodes import evictions, labels, nodes
 from asched.insight.explain.of_pod import devices, requests, skews, tolerations
-from asched.insight.explain.of_volumes import volumes
 from asched.insight.explain.ways import Kind, SuggestedChange, Way
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -38,7 +36,6 @@ KINDS: Final[tuple[Kind, ...]] = (
     requests,
     devices,
     skews,
-    volumes,
     labels,
     nodes,
     evictions,
