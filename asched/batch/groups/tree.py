@@ -124,11 +124,12 @@ class _TreeTrial:
         del tried[mark:]
         return (yield from self.attempt(node, parent, fitting[best][1]))
 
-    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> None:
+    def _fail(self, node: TreeNode, message: str, *, is_error: bool = False) -> Choices | None:
         """Note why a node is not feasible."""
         self._outcome.infeasible[node.key] = message
         if is_error:
             self._outcome.result, self._outcome.message = Result.ERROR, message
+        return None
 
     def _leaf(
         self, node: TreeNode, placement: Placement, _repeated: Choices | None

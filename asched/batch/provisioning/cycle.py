@@ -34,9 +34,9 @@ import msgspec
 
 from asched.batch.provisioning import book, consuming, requests
 from asched.batch.provisioning import trial as request_trial
-from asched.batch.provisioning.book import Bookings, giving_back
+from asched.batch.provisioning.book import PODS_MAX, Bookings, giving_back
 from asched.batch.provisioning.kept_nodes import KeptNodes
-from asched.batch.provisioning.requests import PODS_MAX, DesiredStatus, patch_of, says
+from asched.batch.provisioning.requests import DesiredStatus, patch_of, says
 from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done

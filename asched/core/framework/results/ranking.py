@@ -326,7 +326,9 @@ class Ranking(ByRow[None]):
         if scorers != self._scorers:  # else the same object, which records share
             self._scorers = scorers
         if self._once is not None:
-            pairs = [((given.raw, 1), (given.final, 1)) for _, given in self._once]
+            pairs: list[tuple[Column, Column]] = [
+                ((given.raw, 1), (given.final, 1)) for _, given in self._once
+            ]
         else:
             pairs = [points.columns() for points in self.points if points.is_active]
         self.reading = self._scorers, [column for pair in pairs for column in pair]
@@ -360,7 +362,7 @@ class Ranking(ByRow[None]):
         base, varied = self._floor, []
         for points in self.points:
             if points.is_active:
-                _, (final, weight) = points.columns()
+                final, weight = points.columns()[1]
                 if isinstance(final, int):
                     base += final * weight
                 else:

@@ -27,7 +27,7 @@ MAX_NODE_SCORE: Final = 100
 
 
 #: Points by row, or the common value of all rows, and a factor.
-Column = tuple[I64 | int, int]
+Column = tuple[Any, int]
 
 
 class Points(NamedTuple):
