@@ -207,6 +207,13 @@ RULES: Final[Mapping[str, VersionRule]] = {
         "PR 138176",
         "tests/unit/serve/telemetry/test_metrics.py::test_stages_of_families_by_version",
     ),
+    "pods-evict-whole-groups": VersionRule(
+        "preemption for a single pod evicts pods of a group one by one",
+        "it evicts all pods of a group whose disruptionMode says so",
+        "1.37",
+        "PR 137981",
+        "tests/unit/core/cycle/test_group_room.py::test_pods_preempt_pods_of_whole_groups_by_version",
+    ),
     "pods-of-groups-skip-post-filter": VersionRule(
         "PostFilter plugins run for each pod of a group that fits nowhere, and preemption refuses",
         "they do not run for pods of a group",

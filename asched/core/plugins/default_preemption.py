@@ -22,6 +22,7 @@ from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import object_of
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import SupposedView
@@ -146,6 +147,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self._reports_success = gates["preemption-reports-success"]
         self._reports_groups = gates["preemption-for-groups-reports-itself"]
         self._serves_constrained = gates["groups-with-constraints-preempt"]
+        self._evicts_groups = gates["pods-evict-whole-groups"] and gates["WorkloadAwarePreemption"]
         self._offers_empty = gates["extenders-find-the-victims"]
         usual = DefaultPreemptionArgs()
         args = args or usual
@@ -373,22 +375,44 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
 
     def _make_room(self, now: Pod, candidate: Candidate, site: eviction.Site) -> PostFilterResult:
         preemptor = Preemptor.of_pod(now, candidate.node)
-        leaving = eviction.Eviction(self.name, preemptor, candidate.victims, site, self._under_way)
+        victims, disruptions = self._with_groups(now, candidate.victims)
+        leaving = eviction.Eviction(self.name, preemptor, victims, site, self._under_way)
         self._duels.makes_room(now.uid, (candidate.node,))
         status = SUCCESS
         if self._reports_success:
-            count = len(candidate.victims)
+            count = len(victims)
             text = f"{FOUND} {candidate.node}, preempting {count} victims"
             status = Status(Code.SUCCESS, (f"preemption: {text}",))
         return PostFilterResult(
             status,
             Nomination(candidate.node),
             leaving.begin(),
-            tuple(info.pod.key for info in candidate.victims),
+            tuple(info.pod.key for info in victims),
             leaving.withdraw,
             violations=candidate.violations,
-            disruptions=sum(bool(info.pod.spec.scheduling_group) for info in candidate.victims),
+            disruptions=disruptions,
         )
+
+    def _with_groups(self, now: Pod, victims: Sequence[PodInfo]) -> tuple[Sequence[PodInfo], int]:
+        """The victims with all pods of groups that are evicted as a whole (since 1.37), and how
+        many of them, each a whole group or a pod, belong to groups.
+        """
+        groups, units = self._cluster.pod_groups, dict[str, None]()
+        uids = dict.fromkeys([info.pod.uid for info in victims])
+        for info in victims:
+            if info.pod.spec.scheduling_group is None:
+                continue
+            whole = groups.evicted_with(group_key(info.pod))
+            group: PodGroup | None = object_of(self._cluster, whole)
+            is_whole = group is not None and group.goes_whole and group.priority < now.priority
+            unit = whole if is_whole and self._evicts_groups else info.pod.uid
+            if unit == whole and unit not in units:
+                leaves = groups.leaves_below(whole)
+                uids |= dict.fromkeys([uid for leaf in leaves for uid in groups.get(leaf).placed])
+            units[unit] = None
+        if len(uids) > len(victims):
+            victims = [info for uid in uids if (info := self._cluster.placed[uid]).row >= 0]
+        return victims, len(units)
 
 
 def _cannot_help(rejection: Rejection, reasons: dict[str, int]) -> PostFilterResult:

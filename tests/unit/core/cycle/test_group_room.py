@@ -185,14 +185,18 @@ def test_without_a_gang_room_is_made_for_one_pod_after_the_other() -> None:
     assert stage.bound() == {"a", "b", "c"}
 
 
-def test_pods_by_themselves_preempt_pods_of_whole_groups_one_by_one() -> None:
-    stage = Stage(cpus("n1", 2))
+@pytest.mark.parametrize(
+    ("minor", "goes"), [("1.36", ["old-2"]), ("1.37", ["old-1", "old-2", "old-3"])]
+)
+def test_pods_preempt_pods_of_whole_groups_by_version(minor: str, goes: list[str]) -> None:
+    stage = Stage(cpus("n1", 2), cpus("n2", 1), gates={**default_gates(minor), **GATES})
     stage.group("old", **OLD)
-    for name, priority in (("old-1", 20), ("old-2", 10)):
-        stage.show(low(name, priority=priority).spec(schedulingGroup={"podGroupName": "old"}))
+    for name, node, priority in (("old-1", "n1", 20), ("old-2", "n1", 10), ("old-3", "n2", 20)):
+        pod = low(name, node, priority=priority)
+        stage.show(pod.spec(schedulingGroup={"podGroupName": "old"}))
     stage.show(a_pod("alone").requests(cpu="1").priority(100))
 
-    assert stage.evict() == ["old-2"]
+    assert sorted(stage.evict()) == goes
     assert stage.notes("Preempted")["old-2"] == "Preempted by pod uid-alone on node n1"
 
 
