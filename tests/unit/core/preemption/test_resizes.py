@@ -125,6 +125,15 @@ def test_events_of_its_node_alone_bring_it_back() -> None:
     assert play.machine.next_deadline_s() is None
 
 
+def test_another_pod_of_its_node_that_grows_brings_it_back() -> None:
+    """The resize fits, but the kubelet accepts that of the other pod first."""
+    play = a_play(low("a"), low("b").priority(5))
+    play.see(resized("2"))
+    assert play.machine.next_deadline_s() is None
+    play.see(low("a", cpu="1500m"))
+    assert evicted(play) == ["b"]
+
+
 def test_pods_that_leave_for_it_are_enough() -> None:
     play = a_play(low("a"), low("b"))
     leaving = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
