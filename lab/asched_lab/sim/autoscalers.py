@@ -145,27 +145,25 @@ class Autoscaler:
 
     def _pack(self, end: EndState, pods: Iterable[Json]) -> tuple[list[Json], int]:
         """Place pods: (new nodes for them, number of pods that no such node takes)."""
-        full: dict[str, set[str]] = {}  # nodes that rejected an equal pod before
+        names = list(end.nodes)
+        full: dict[str, int] = {}  # the number of nodes that rejected an equal pod before
         new, failed = [], 0
         for pod in pods:
-            rejected = full.setdefault(repr(pod["spec"]), set())
-            fits = None
-            for name in end.nodes:
-                if name not in rejected:
-                    if end.fits(name, pod):
-                        fits = name
-                        break
-                    rejected.add(name)
-            if fits is None:
+            key = repr(pod["spec"])
+            at = full.get(key, 0)
+            while at < len(names) and not end.fits(names[at], pod):
+                at += 1
+            full[key] = at
+            if at == len(names):
                 node = self._node(f"bought-{next(self.world.numbers)}", self._zone)
-                fits = node["metadata"]["name"]
-                if not EndState([node], []).fits(fits, pod):
+                name, empty = node["metadata"]["name"], EndState([node], [])
+                if not empty.fits(name, pod):
                     failed += 1  # no node of this shape would help
                     continue
                 new.append(node)
-                end.nodes[fits] = node
-                end.free[fits] = EndState([node], []).free[fits]
-            end.place(pod, fits)
+                names.append(name)
+                end.nodes[name], end.free[name] = node, empty.free[name]
+            end.place(pod, names[at])
         return new, failed
 
     def _next_request(self, now_s: float) -> Json | None:
@@ -238,8 +236,9 @@ class Autoscaler:
         for pod in self.world.pods():
             if is_through(pod):
                 continue
-            node = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
-            pods.append({**pod, "spec": {**pod["spec"], "nodeName": node}} if node else pod)
+            node = pod["status"].get("nominatedNodeName")
+            is_nominated = node and not pod["spec"].get("nodeName")
+            pods.append({**pod, "spec": {**pod["spec"], "nodeName": node}} if is_nominated else pod)
         coming = {name: node for name, (node, _) in self._coming.items()}
         nodes = [n for n in self.world.nodes() if n["metadata"]["name"] not in coming]
         end = EndState([*nodes, *coming.values()], pods)

@@ -6,9 +6,9 @@ It shares no code with the scheduler's rules on purpose (`rules.py`); it is slow
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 
 from asched_lab.sim.rules import (
+    ZERO,
     Amounts,
     JsonObject,
     admits,
@@ -68,7 +68,7 @@ class EndState:
         free = self.free.get(pod["spec"]["nodeName"])
         if free is not None:
             for name, requested in requests_of(pod).items():
-                free[name] = free.get(name, Fraction(0)) - requested
+                free[name] = free.get(name, ZERO) - requested
 
     def broken_rules(self) -> list[str]:
         """One line for each overcommitted node and each pod on a node that its rules exclude."""
@@ -118,7 +118,7 @@ class EndState:
         """Whether the requests alone fit."""
         free = self.free[node]
         return all(
-            free.get(name, Fraction(0)) >= requested
+            free.get(name, ZERO) >= requested
             for name, requested in requests_of(pod).items()
             if requested > 0 or name == "pods"
         )

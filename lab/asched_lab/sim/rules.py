@@ -15,6 +15,8 @@ from typing import Any, Final
 
 JsonObject = Mapping[str, Any]
 Amounts = dict[str, Fraction]
+ZERO: Final = Fraction(0)
+ONE: Final = Fraction(1)
 
 HOSTNAME_FIELD: Final = "metadata.name"
 CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -66,7 +68,7 @@ def requests_of(pod: JsonObject) -> Amounts:
             _add(running, requested)
             requested = {}
         for name in {*running, *requested}:
-            peak[name] = max(peak[name], running[name] + requested.get(name, Fraction(0)))
+            peak[name] = max(peak[name], running[name] + requested.get(name, ZERO))
     _add(total, running)
     for name, most in peak.items():
         total[name] = max(total[name], most)
@@ -74,7 +76,7 @@ def requests_of(pod: JsonObject) -> Amounts:
         if name in POD_LEVEL or name.startswith(HUGE_PAGES):
             total[name] = requested_of_pod
     _add(total, {n: amount(str(q)) for n, q in (spec.get("overhead") or {}).items()})
-    total["pods"] = Fraction(1)
+    total["pods"] = ONE
     return total
 
 
@@ -85,7 +87,7 @@ def _requests(holder: JsonObject) -> Amounts:
 
 def _add(total: Amounts, more: Mapping[str, Fraction]) -> None:
     for name, requested in more.items():
-        total[name] += requested
+        total[name] = total[name] + requested if name in total else requested
 
 
 # --- rules of a node -----------------------------------------------------------------------------
