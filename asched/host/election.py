@@ -59,6 +59,10 @@ REQUEST_S_MIN: Final = 1.0
 HEALTH_GRACE_S: Final = 20.0
 
 
+class LostLeadershipError(Exception):
+    """Another replica may lead from now on: this process has to end."""
+
+
 def identity() -> str:
     """`<hostname>_<uuid>`, new at each start."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -275,9 +279,8 @@ class Campaign:
 
 
 class LeaderCandidate:
-    """Implements `loops.Leadership` on the scheduling loop; `session` writes the lease.
-
-    `lease_thread.py` runs the election beside that loop.
+    """Leadership as the loops see it, with the election on the scheduling loop; `session` writes
+    the lease. `lease_thread.py` runs the election beside that loop.
     """
 
     def __init__(
@@ -298,9 +301,10 @@ class LeaderCandidate:
         self._stand = stand
 
     def beat(self) -> None:
-        """Nothing to do: the scheduling loop renews the lease itself."""
+        """Called by the scheduling loop, which renews the lease itself here."""
 
     def predecessor(self) -> LeaderDied | None:
+        """Before the first attempt: whether the previous leader died, and perhaps of which pod."""
         return self.campaign.predecessor()
 
     def qualify(self) -> None:
@@ -319,7 +323,9 @@ class LeaderCandidate:
         await self.campaign.release(self._stand.client(self._session))
 
     async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
-        """Release a lease that was or will be lost, as soon as that is possible."""
+        """After `run`: stop leading, and release the lease as soon as that is possible, or until
+        `stop` is set. `is_settled`: no requested write can still be carried out.
+        """
         client = self._stand.client(self._session)
         giving = asyncio.ensure_future(self.campaign.hand_on(client, is_settled=is_settled))
         stopped = asyncio.ensure_future(stop.wait())

@@ -26,7 +26,7 @@ from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import KINDS, POD, Kind
-from asched.host.leadership import Leadership, LostLeadershipError
+from asched.host.election import LeaderCandidate, LostLeadershipError
 from asched.host.memory import Collector, own_process
 from asched.host.plugin_calls import PluginCalls
 from asched.kube.clock import Clock
@@ -71,7 +71,7 @@ class Scheduler:
         make_dispatcher: Callable[[Session, Callable[[Answer], None]], Dispatcher] = Dispatcher,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock | None = None,
-        leadership: Leadership | None = None,
+        leadership: LeaderCandidate | None = None,
         delay_cache: bool = False,
         originals: Originals | None = None,
         listeners: Mapping[Kind, Listener] | None = None,
@@ -345,7 +345,7 @@ class Scheduler:
         self._leadership.qualify()
         await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
 
-    async def _campaign(self, leadership: Leadership) -> None:
+    async def _campaign(self, leadership: LeaderCandidate) -> None:
         """Lead until leadership is lost; nothing is decided or sent after that."""
         await leadership.run()
         self._is_open = self.machine.is_active = False

@@ -32,14 +32,12 @@ from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
-from asched.host.election import Stand, identity
+from asched.host.election import LostLeadershipError, Stand, identity
 from asched.host.ending import AskedToEndError, Ending
 from asched.host.extenders import Consultants
-from asched.host.leadership import LostLeadershipError
 from asched.host.lease_thread import LeaseThread
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
-from asched.host.opening import Pages
 from asched.host.server_version import ServerVersionWatch
 from asched.host.user_plugins import instances
 from asched.host.user_plugins.catalogue import Catalogue
@@ -53,6 +51,7 @@ from asched.ops import shadowing
 from asched.ops.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.ops.audit.auditor import Auditor
 from asched.serve.inspection import Inspection
+from asched.serve.listening import listen
 from asched.serve.options import ServingPlan
 from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.log import loop_failed
@@ -292,11 +291,22 @@ async def _run(
         scheduler.may_act,
         auditor,
     )
-    pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
-    await pages.take_port()
+    serving = None
+    if plan.serving.is_on:
+        from asched.host.serving import Serving  # a tenth of a second, before the first decisions
+
+        listening = await listen(
+            plan.serving.options.bind_address,
+            plan.serving.options.secure_port,
+            cure="choose another --secure-port, or 0 to serve nothing",
+            reuse_port=plan.serving.options.permit_port_sharing,
+        )
+        serving = Serving(plan.serving, scheduler, inspection, metrics, campaign, listening)
     try:
         ending.listen(scheduler.stop)
-        scheduler.tasks.spawn("pages", pages.open(plan.configuration))
+        if serving is not None:
+            is_profiling = plan.configuration.enable_profiling
+            scheduler.tasks.spawn("port", serving.open(is_profiling=is_profiling))
         scheduler.tasks.spawn("audit", auditor.run())
         version = ServerVersionWatch(scheduler.session.general, plan.kubernetes, scheduler.stop)
         scheduler.history.on_checked = version.ask
@@ -308,7 +318,8 @@ async def _run(
         log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
         await scheduler.run()
     finally:
-        await pages.close()
+        if serving is not None:
+            await serving.close()
 
 
 async def measured_runners(

@@ -8,8 +8,9 @@ Its errors are raised where the profile is built.
 Bounds  MAKE_S for one instance.
 """
 
+import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -20,14 +21,10 @@ from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
 from asched.host.user_plugins import arguments
 from asched.host.user_plugins.catalogue import Catalogue, UserPlugin
-from asched.host.user_plugins.patience import NotInTimeError, within
 from asched.kube.tasks import in_thread
 
 #: As for an import.
 MAKE_S: Final = 30.0
-
-#: Returns the instance, or raises the error.
-Made = Callable[[], Any]
 
 
 async def factories(
@@ -38,37 +35,34 @@ async def factories(
     """
     if not catalogue.plugins:
         return catalogue.factories
-    made: defaultdict[str, deque[Made]] = defaultdict(deque)
+    made: defaultdict[str, deque[Any]] = defaultdict(deque)
     for index, profile in enumerate(configuration.profiles):
         resolved = resolve(profile, catalogue.known, index)
         args = {entry.name: entry.args for entry in resolved.profile.plugin_configs}
         for name in resolved.plugin_names:
             plugin = catalogue.plugins.get(name)
             if plugin is not None and not arguments.takes_cluster(plugin.own):
-                work = partial(_made, plugin, args.get(name), cluster)
-                made[name].append(await in_thread("plugin", work))
+                made[name].append(await _made(plugin, args.get(name), cluster))
     return {
         **catalogue.factories,
         **{name: partial(_take, catalogue.plugins[name], ready) for name, ready in made.items()},
     }
 
 
-def _made(plugin: UserPlugin, args: Any, cluster: Cluster) -> Made:
+async def _made(plugin: UserPlugin, args: Any, cluster: Cluster) -> Any:
+    """The instance, or an ArgsError."""
+    make = partial(arguments.instance_of, plugin.instance_class, args, cluster)
     try:
-        instance = within(
-            MAKE_S, lambda: arguments.instance_of(plugin.instance_class, args, cluster)
-        )
-    except NotInTimeError:
-        text = f"__init__ did not end within {MAKE_S:g} s: it must not block"
-        return partial(_refuse, arguments.ArgsError(text))
+        async with asyncio.timeout(MAKE_S):
+            return await in_thread("plugin", make)
+    except TimeoutError:
+        return arguments.ArgsError(f"__init__ did not end within {MAKE_S:g} s: it must not block")
     except arguments.ArgsError as error:
-        return partial(_refuse, error)
-    return lambda: instance
+        return error
 
 
-def _refuse(error: Exception) -> None:
-    raise error
-
-
-def _take(plugin: UserPlugin, ready: deque[Made], _args: Any, cluster: Cluster) -> Plugin:
-    return plugin.adopt(ready.popleft()(), cluster)
+def _take(plugin: UserPlugin, ready: deque[Any], _args: Any, cluster: Cluster) -> Plugin:
+    found = ready.popleft()
+    if isinstance(found, arguments.ArgsError):
+        raise found
+    return plugin.adopt(found, cluster)

@@ -26,8 +26,7 @@ from asched.core.framework.runner import Runner
 from asched.core.leader.election import LeaseTimes
 from asched.core.model.meta import ObjectMeta
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.election import LeaderCandidate, Stand
-from asched.host.leadership import LostLeadershipError
+from asched.host.election import LeaderCandidate, LostLeadershipError, Stand
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
 from asched.host.memory import Collector
