@@ -26,15 +26,8 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 node_count, pod_count = whole(1, NODES_MAX), whole(1, PODS_MAX)
 seed_number = whole(0, _SEED_MAX)
-
-
-def port(text: str) -> int:
-    """A port to listen on; 0 lets the system choose."""
-    found = _number(text)
-    if found is None or found > PORT_MAX:
-        message = f"{_shown(text)} is not a port: use 1 to {PORT_MAX}, or 0 for a free port"
-        raise argparse.ArgumentTypeError(message)
-    return found
+#: A port to listen on; 0 lets the system choose.
+port = whole(0, PORT_MAX)
 
 
 def _number(text: str) -> int | None:

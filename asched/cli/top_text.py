@@ -19,11 +19,10 @@ RECENT_WIDE: Final = 30
 CORDONED: Final = 1
 
 
-def screen(view: Mapping[str, Any], *, is_wide: bool = False, columns: int = 0) -> Iterator[str]:
-    """The lines, cut to `columns` if given."""
+def screen(view: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[str]:
+    """The lines."""
     for line in _lines(view, is_wide=is_wide):
-        words = plain(line).replace("\n", "?")
-        yield words[:columns] if columns else words
+        yield plain(line).replace("\n", "?")
 
 
 def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:

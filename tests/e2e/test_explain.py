@@ -127,7 +127,7 @@ async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Pat
                     found = await asched("explain", "web", alice)
                     if found[0] == 0:
                         break
-            top = await asched("top", "--once", alice)
+            top = await asched("top", alice)
             page, policy = await shown_by_ui(alice)
             events = await plane.every("/apis/events.k8s.io/v1/namespaces/default/events")
 
