@@ -225,7 +225,7 @@ class Campaign:
         if isinstance(act, Read):
             following = election.found(answer, self._now_s())
             if is_renewal and election.slow_renewals > slow:
-                self._metrics.took_slow_path(self._stand.name)
+                self._metrics.slow_path.add(self._stand.name)
             return following
         assert answer is not None
         following = election.written(answer, self._now_s())

@@ -50,7 +50,7 @@ def listeners_of(
         return context.args_by_profile(CapacitySchedulingArgs)
 
     clashes = Clashes(
-        session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refused
+        session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refusals.add
     )
     if not writes_statuses:
         return {POD: clashes}
@@ -59,14 +59,14 @@ def listeners_of(
         context.cluster,
         args=quota_args,
         may_act=may_act,
-        wrote=metrics.own.quota_status_written,
+        wrote=metrics.own.quota_statuses.add,
     )
     groups = GroupStatus(
         session,
         coscheduled=lambda: context.gangs.coscheduled,
         may_act=may_act,
         spawn=spawn,
-        written=metrics.own.group_status_written,
+        written=metrics.own.group_statuses.add,
         options=options,
     )
     return {POD: _OfPods(clashes, quotas), COSCHEDULING_GROUP: groups, ELASTIC_QUOTA: quotas}

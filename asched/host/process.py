@@ -284,7 +284,14 @@ async def _run(
     consultants: Consultants,
 ) -> None:
     """Handle signals, schedule, and open the pages."""
-    auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
+    own = metrics.own
+    auditor = Auditor(
+        scheduler,
+        period_s=plan.audit_period_s,
+        compared=lambda part, objects: own.audit_compared.add(part, by=objects),
+        failed=own.audit_failures.add,
+        differed=own.audit_differences.add,
+    )
     inspection = Inspection(
         scheduler.machine.context,
         plan.configuration,
@@ -387,7 +394,7 @@ async def _watch_lag(metrics: Metrics) -> None:
     while True:
         due_s = loop.time() + LAG_EVERY_S
         await asyncio.sleep(LAG_EVERY_S)
-        metrics.own.lagged(max(loop.time() - due_s, 0.0))
+        metrics.own.loop_lag.observe(max(loop.time() - due_s, 0.0))
 
 
 def _listen_to_signals(

@@ -133,16 +133,16 @@ class Reloader:
             try:
                 wanted = self._followed(await self._load())
                 if wanted.is_like(self._current):
-                    self._metrics.reloaded("unchanged")
+                    self._metrics.reloads.add("unchanged")
                     log.info("The configuration was read again and is unchanged")
                     return False
                 await self._apply(wanted)
             except REFUSALS as error:
-                self._metrics.reloaded("refused")
+                self._metrics.reloads.add("refused")
                 for line in str(error).splitlines():
                     log.error("The new configuration is refused: %s", line)  # noqa: TRY400
                 return False
-        self._metrics.reloaded("applied")
+        self._metrics.reloads.add("applied")
         profiles = ",".join(self._scheduler.machine.context.runners)
         log.info("The new configuration is in use", extra={"profiles": profiles})
         return True

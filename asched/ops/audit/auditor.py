@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from asched import names
 from asched.core.framework.effects import EmitEvent
@@ -44,37 +44,28 @@ WAIT_S: Final = 1.0
 Part = Callable[..., Awaitable[Compared]]
 
 
-class AuditObserver(Protocol):
-    """Counts the results of audits."""
-
-    def audit_compared(self, part: str, objects: int) -> None:
-        """A part was compared."""
-
-    def audit_failed(self, part: str) -> None:
-        """A part could not be compared."""
-
-    def audit_differed(self, resource: str, what: str) -> None:
-        """An object differed."""
-
-
-class SilentAudit:
-    """Counts nothing."""
-
-    def audit_compared(self, part: str, objects: int) -> None: ...
-    def audit_failed(self, part: str) -> None: ...
-    def audit_differed(self, resource: str, what: str) -> None: ...
+def ignored(*_: object) -> None:
+    """Count nothing."""
 
 
 class Auditor:
-    """Spawn `run`. `period_s`: the time for comparing everything once; 0: only on demand."""
+    """Spawn `run`. `period_s`: the time for comparing everything once; 0: only on demand. The
+    callables count: (part, objects), parts that failed, and (resource, kind of difference).
+    """
 
     def __init__(
-        self, scheduler: Running, *, period_s: float, observer: AuditObserver | None = None
+        self,
+        scheduler: Running,
+        *,
+        period_s: float,
+        compared: Callable[[str, int], None] = ignored,
+        failed: Callable[[str], None] = ignored,
+        differed: Callable[[str, str], None] = ignored,
     ) -> None:
         self.report = Report()
         self._scheduler = scheduler
         self._period_s = period_s
-        self._observer = observer or SilentAudit()
+        self._compared, self._failed, self._differed = compared, failed, differed
         self._places = Places(scheduler)
         self._one_at_a_time = asyncio.Lock()
         self._in_haste: asyncio.Task[None] | None = None
@@ -130,19 +121,19 @@ class Auditor:
                 compared = await part(hastes=hastes)
             except ClientError as error:
                 self.report.ended[name] = Ended(now_s(), error=str(error))
-                self._observer.audit_failed(name)
+                self._failed(name)
                 extra = {"what": name, "err": error, "cause": f"audit: {error}"}
                 log.info("Could not be compared with the API server", extra=extra)
                 return
             self.report.ended[name] = Ended(now_s(), compared.objects, compared.undecided)
-            self._observer.audit_compared(name, compared.objects)
+            self._compared(name, compared.objects)
             for difference in compared.differences:
                 self._report(difference, now_s())
 
     def _report(self, difference: Difference, now_s: float) -> None:
         self.report.found += 1
         self.report.differences.append((now_s, difference._replace(obj=None)))
-        self._observer.audit_differed(difference.resource, difference.what.value)
+        self._differed(difference.resource, difference.what.value)
         log.warning("Cache mismatch", extra=_extra(difference))
         if isinstance(difference.obj, Pod) and difference.what in EVENTS:
             self._write_event(difference, difference.obj)

@@ -98,7 +98,7 @@ class ClientMetrics:
 
     def created_claim(self, *, is_created: bool) -> None:
         status = "success" if is_created else "failure"
-        self.claims.of(status, *self._claim_labels).value += 1
+        self.claims.add(status, *self._claim_labels)
 
     def requested(
         self,
@@ -114,21 +114,10 @@ class ClientMetrics:
         if received is not None:
             self.response_size.of(method, host).observe(received)
 
-    def throttled(self, method: str, host: str, waited_s: float) -> None:
-        """A request was delayed by the client's rate limit."""
-        self.rate_limiter.of(method, host).observe(waited_s)
-
-    def retried(self, code: str, method: str, host: str) -> None:
-        """A request was retried."""
-        self.request_retries.of(code, method, host).value += 1
-
     def know_lanes(self, names: tuple[str, ...]) -> None:
         for name in names:
             self.adds.of(name)
             self.retries.of(name)
-
-    def added(self, lane: str) -> None:
-        self.adds.of(lane).value += 1
 
     def worked(self, lane: str, waited_s: float, worked_s: float, *, is_retry: bool) -> None:
         """One attempt of a write: how long it had waited, how long it took."""

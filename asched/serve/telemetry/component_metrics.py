@@ -37,7 +37,7 @@ class LeaderMetrics:
             "[ALPHA] 1 while this process leads, 0 while it stands by; `name` is the lease.",
             ("name",),
         )
-        self._slow_path = families.counter(
+        self.slow_path = families.counter(
             "leader_election_slowpath_total",
             "[ALPHA] Renewals that had to read the lease first.",
             ("name",),
@@ -45,9 +45,6 @@ class LeaderMetrics:
 
     def leads(self, lease: str, *, is_leader: bool) -> None:
         self._status.of(lease).value = float(is_leader)
-
-    def took_slow_path(self, lease: str) -> None:
-        self._slow_path.of(lease).value += 1
 
 
 class AccessMetrics:
@@ -116,7 +113,7 @@ class AccessMetrics:
 
     def looked_at_token(self, duration_s: float, *, is_known: bool) -> None:
         status = "hit" if is_known else "miss"
-        self.token_requests.of(status).value += 1
+        self.token_requests.add(status)
         self.token_duration.of(status).observe(duration_s)
 
     @contextmanager
@@ -127,21 +124,21 @@ class AccessMetrics:
             yield
             status = "ok"
         finally:
-            self.token_fetches.of(status).value += 1
+            self.token_fetches.add(status)
 
     def authenticated(self, result: str, duration_s: float) -> None:
         self.authentication.of(result).observe(duration_s)
 
     def authorized(self, result: str, duration_s: float) -> None:
-        self.authorizations.of(result).value += 1
+        self.authorizations.add(result)
         self.authorization.of(result).observe(duration_s)
 
     def reviewed_token(self, code: str, duration_s: float) -> None:
-        self.authn_requests.of(code).value += 1
+        self.authn_requests.add(code)
         self.authn_duration.of(code).observe(duration_s)
 
     def reviewed_access(self, code: str, duration_s: float) -> None:
-        self.authz_requests.of(code).value += 1
+        self.authz_requests.add(code)
         self.authz_duration.of(code).observe(duration_s)
 
 
@@ -149,41 +146,41 @@ class OwnMetrics:
     """asched_*: counted ones here, ones read on demand in `serve/figures.py`."""
 
     def __init__(self, families: Families) -> None:
-        self._exceptions = families.counter(
+        self.plugin_exceptions = families.counter(
             "asched_plugin_exceptions_total",
             "[ALPHA] Exceptions raised by a plugin; each fails one attempt of a pod.",
             ("plugin", "extension_point"),
         )
-        self._contained = families.counter(
+        self.contained_exceptions = families.counter(
             "asched_contained_exceptions_total",
             "[ALPHA] Exceptions not raised by a plugin; each fails one attempt.",
             ("part",),
         )
-        self._complaints = families.counter(
+        self.complaints = families.counter(
             "asched_complaints_total",
             "[ALPHA] Internal invariants violated and repaired; see the log.",
-        ).of()
-        self._binding_failures = families.counter(
+        )
+        self.binding_failures = families.counter(
             "asched_binding_failures_total", "[ALPHA] Bindings that failed."
-        ).of()
-        self._kubelet_refusals = families.counter(
+        )
+        self.kubelet_refusals = families.counter(
             "asched_pods_refused_by_kubelet_total",
             "[ALPHA] Pods that a kubelet rejected because the node was full (OutOfcpu and the like)"
             " or differed from the cached one, by reason and scheduler: ours or others.",
             ("reason", "whose"),
         )
-        self._group_statuses = families.counter(
+        self.group_statuses = families.counter(
             "asched_podgroup_status_writes_total",
             "[ALPHA] Statuses written to PodGroups of scheduling.x-k8s.io, by phase, and error for"
             " failed writes.",
             ("phase",),
         )
-        self._quota_statuses = families.counter(
+        self.quota_statuses = families.counter(
             "asched_elasticquota_status_writes_total",
             "[ALPHA] Statuses written to ElasticQuotas (success), and failed writes (error).",
             ("result",),
         )
-        self._reloads = families.counter(
+        self.reloads = families.counter(
             "asched_config_reloads_total",
             "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
             ("result",),
@@ -200,7 +197,7 @@ class OwnMetrics:
             ASKING_BOUNDS,
             ("extender", "verb"),
         )
-        self._loop_lag = families.histogram(
+        self.loop_lag = families.histogram(
             "asched_event_loop_lag_seconds",
             "[ALPHA] Delay of a timer of the event loop.",
             LAG_BOUNDS,
@@ -208,64 +205,27 @@ class OwnMetrics:
         self._audit_families(families)
 
     def _audit_families(self, families: Families) -> None:
-        self._audit_differences = families.counter(
+        self.audit_differences = families.counter(
             "asched_audit_differences_total",
             "[ALPHA] Cached objects that differed from the API server, by kind of difference; each"
             " was repaired.",
             ("resource", "what"),
         )
-        self._audit_compared = families.counter(
+        self.audit_compared = families.counter(
             "asched_audit_compared_total",
             "[ALPHA] Objects that audits compared, by part: a kind, queue or columns.",
             ("part",),
         )
-        self._audit_failures = families.counter(
+        self.audit_failures = families.counter(
             "asched_audit_failures_total",
             "[ALPHA] Parts of audits that failed because of the API server.",
             ("part",),
         )
 
-    def plugin_raised(self, plugin: str, point: str) -> None:
-        self._exceptions.of(plugin, point).value += 1
-
-    def contained(self, part: str) -> None:
-        self._contained.of(part).value += 1
-
-    def complained(self) -> None:
-        self._complaints.value += 1
-
-    def binding_failed(self) -> None:
-        self._binding_failures.value += 1
-
     def extender_asked(self, extender: str, verb: str, result: str, duration_s: float) -> None:
         """One request to an extender (`kube.extenders.ExtenderObserver`)."""
-        self._extender_requests.of(extender, verb, result).value += 1
+        self._extender_requests.add(extender, verb, result)
         self._extender_duration.of(extender, verb).observe(duration_s)
-
-    def kubelet_refused(self, reason: str, whose: str) -> None:
-        self._kubelet_refusals.of(reason, whose).value += 1
-
-    def quota_status_written(self, result: str) -> None:
-        self._quota_statuses.of(result).value += 1
-
-    def group_status_written(self, phase: str) -> None:
-        self._group_statuses.of(phase).value += 1
-
-    def audit_compared(self, part: str, objects: int) -> None:
-        """(`ops.audit.auditor.AuditObserver`.)"""
-        self._audit_compared.of(part).value += objects
-
-    def audit_failed(self, part: str) -> None:
-        self._audit_failures.of(part).value += 1
-
-    def audit_differed(self, resource: str, what: str) -> None:
-        self._audit_differences.of(resource, what).value += 1
-
-    def reloaded(self, result: str) -> None:
-        self._reloads.of(result).value += 1
-
-    def lagged(self, late_s: float) -> None:
-        self._loop_lag.observe(late_s)
 
 
 def tell_build(

@@ -12,7 +12,7 @@ Bounds  CHILDREN_MAX label sets per family; further ones share the child whose l
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 #: Far above the label sets of a real configuration (plugins, events, hints). A guess.
 CHILDREN_MAX: Final = 5_000
@@ -93,6 +93,13 @@ class Family(Generic[Child]):
         self.children = {labels: child for labels, child in self.children.items() if not labels}
 
 
+class CounterFamily(Family[Value]):
+    """Counters, of which callers add to one at a time."""
+
+    def add(self, *labels: str, by: float = 1.0) -> None:
+        self.of(*labels).value += by
+
+
 class Pulled:
     """A family whose values are read when a page is made."""
 
@@ -135,19 +142,21 @@ class Families:
         """Take a family off the page."""
         del self._families[name]
 
-    def counter(self, name: str, text: str, labels: Labels = ()) -> Family[Value]:
-        return self._value(name, "counter", text, labels)
+    def counter(self, name: str, text: str, labels: Labels = ()) -> CounterFamily:
+        family = CounterFamily(name, "counter", text, labels, Value)
+        self._add(family)
+        return family
 
     def gauge(self, name: str, text: str, labels: Labels = ()) -> Family[Value]:
-        return self._value(name, "gauge", text, labels)
+        family = Family(name, "gauge", text, labels, Value)
+        self._add(family)
+        return family
 
     def histogram(
         self, name: str, text: str, bounds: Sequence[float], labels: Labels = ()
     ) -> Family[Histogram]:
         family = Family(name, "histogram", text, labels, lambda: Histogram(bounds))
-        if not labels:
-            family.of()
-        self._families[name] = family
+        self._add(family)
         return family
 
     def pulled(
@@ -165,12 +174,10 @@ class Families:
         for family in self._families.values():
             family.reset()
 
-    def _value(self, name: str, kind: str, text: str, labels: Labels) -> Family[Value]:
-        family: Family[Value] = Family(name, kind, text, labels, Value)
-        if not labels:
+    def _add(self, family: Family[Any]) -> None:
+        if not family.label_names:
             family.of()
-        self._families[name] = family
-        return family
+        self._families[family.name] = family
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:

@@ -58,7 +58,7 @@ class MeasuredDispatcher(Dispatcher):
         self.evicting: int | None = None
 
     def submit(self, effect: Effect) -> None:
-        self._metrics.added(LANE_NAMES[effect.lane])
+        self._metrics.adds.of(LANE_NAMES[effect.lane]).value += 1
         super().submit(effect)
 
     def _pump(self) -> None:
@@ -95,10 +95,10 @@ class MeasuredDispatcher(Dispatcher):
     ) -> None:
         metrics = self._metrics
         if self._is_limited:
-            metrics.throttled(job.method, self._host, job.throttled_s)
+            metrics.rate_limiter.of(job.method, self._host).observe(job.throttled_s)
         if is_retry:
             code = str(outcome.status) if isinstance(outcome, Reply) else NO_CODE
-            metrics.retried(code, job.method, self._host)
+            metrics.request_retries.add(code, job.method, self._host)
         call = CALL_TYPES.get(type(job.effect))
         if call is not None and metrics.calls is not None:
             is_done = isinstance(outcome, Reply) and outcome.status < 300

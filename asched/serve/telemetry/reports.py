@@ -54,7 +54,7 @@ class Reports(SchedulerMetrics, Observer):
             )
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
-        self._own.plugin_raised(plugin, point)
+        self._own.plugin_exceptions.add(plugin, point)
         log.error(
             "A plugin raised an exception; the pod is retried later",
             extra={"plugin": plugin, "point": point},
@@ -62,7 +62,7 @@ class Reports(SchedulerMetrics, Observer):
         )
 
     def contained(self, part: str, about: str, error: BaseException) -> None:
-        self._own.contained(part)
+        self._own.contained_exceptions.add(part)
         log.error(
             "The scheduler raised an exception; the object concerned is retried later",
             extra={"part": part, "about": about},
@@ -79,7 +79,7 @@ class Reports(SchedulerMetrics, Observer):
             log.error("Error scheduling pod; retrying", extra=extra)
 
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:
-        self._own.binding_failed()
+        self._own.binding_failures.add()
         extra = {"v": 2, "pod": pod_key, "node": node, "err": message}
         log.info("The pod was not bound", extra=extra)
 
@@ -88,5 +88,5 @@ class Reports(SchedulerMetrics, Observer):
         log.error("Error occurred during async preemption", extra=extra)
 
     def complaint(self, message: str) -> None:
-        self._own.complained()
+        self._own.complaints.add()
         log.error(message)

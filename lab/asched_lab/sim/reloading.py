@@ -6,6 +6,7 @@ Source  host/configuration/reload.py; replaced are the pages, the count of reloa
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 from asched.core.config.v1 import Extender, SchedulerConfiguration
@@ -24,8 +25,9 @@ class _StandIn:
     def __init__(self, current: SchedulerConfiguration) -> None:
         self.current = current
         self.outcome = ""
+        self.reloads = SimpleNamespace(add=self._note)
 
-    def reloaded(self, outcome: str) -> None:
+    def _note(self, outcome: str) -> None:
         self.outcome = outcome
 
     def chain(self, extenders: Sequence[Extender]) -> None:

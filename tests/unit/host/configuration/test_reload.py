@@ -76,7 +76,7 @@ class World:
         }
 
     def counted(self, result):
-        return self.metrics.own._reloads.of(result).value
+        return self.metrics.own.reloads.of(result).value
 
     def node_of(self, name):
         for pod in self.server.list("pods"):
