@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import monotonic
 from typing import Final
+
+from asched.kube.files import file_versions, named_content
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Rotating:
     def __init__(self, make: Callable[[], ssl.SSLContext], files: Sequence[str]) -> None:
         self._make = make
         self._files = [file for file in files if file]
-        self._versions = self._look()
+        self._versions = file_versions(self._files)
         self._checked_s = monotonic()
         self._context = make()
 
@@ -110,7 +111,7 @@ class Rotating:
         """The context for a new connection."""
         if self._files and monotonic() - self._checked_s >= FILES_CHECK_S:
             self._checked_s = monotonic()
-            versions = self._look()
+            versions = file_versions(self._files)
             if versions != self._versions:
                 try:
                     self._context = self._make()
@@ -124,16 +125,32 @@ class Rotating:
                     log.info("certificate files have changed; new connections use them")
         return self._context
 
-    def _look(self) -> list[tuple[int, int, int]]:
-        found = []
-        for file in self._files:
-            try:
-                stat = Path(file).stat()
-            except OSError:
-                found.append((0, 0, 0))
-            else:
-                found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return found
+
+def rotating(
+    *,
+    authorities: bytes = b"",
+    authorities_file: str = "",
+    verify: bool = True,
+    certificate: bytes = b"",
+    certificate_file: str = "",
+    key: bytes = b"",
+    key_file: str = "",
+) -> Rotating:
+    """A client's contexts, from PEM or else from files. Raises OSError and ValueError, of which
+    ssl.SSLError is one.
+    """
+
+    def make() -> ssl.SSLContext:
+        trusted = authorities or named_content(authorities_file)
+        if authorities_file and not trusted.strip():
+            raise ValueError(f"{authorities_file} is empty")
+        context = client_context(authorities=trusted, verify=verify)
+        own = certificate or named_content(certificate_file), key or named_content(key_file)
+        if any(own):
+            load_pem(context, *own)
+        return context
+
+    return Rotating(make, (authorities_file, certificate_file, key_file))
 
 
 def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

@@ -24,10 +24,10 @@ import msgspec
 from msgspec.structs import replace
 
 from asched.kube import exec_plugin
-from asched.kube.certificates import Rotating, client_context, load_pem
+from asched.kube.certificates import Rotating, rotating
 from asched.kube.errors import ConnectError
 from asched.kube.exec_plugin import Printed
-from asched.kube.files import file_content, file_text
+from asched.kube.files import file_text, named_content
 from asched.kube.kubeconfig import HOST_VARIABLE, Login, read_kubeconfigs, service_account
 from asched.kube.proxies import environment_proxy
 
@@ -117,7 +117,6 @@ class Credentials:
     @property
     def namespace(self) -> str:
         """The namespace of the context."""
-        """The address of a scheduler's pages in the kubeconfig, or empty."""
         return self._login.namespace or "default"
 
     @property
@@ -267,32 +266,24 @@ def _authorization(login: Login, printed: Printed) -> str | None:
 
 def _rotating(login: Login, printed: Printed) -> Rotating:
     files = [login.authorities_file, login.certificate_file, login.key_file]
-
-    def make() -> ssl.SSLContext:
-        authorities = login.authorities or _content(login.authorities_file)
-        if login.authorities_file and not authorities.strip():
-            raise ValueError(f"{login.authorities_file} is empty")
-        context = client_context(authorities=authorities, verify=login.verify)
-        certificate = printed.certificate or login.certificate or _content(login.certificate_file)
-        key = printed.key or login.key or _content(login.key_file)
-        if certificate or key:
-            load_pem(context, certificate, key)
-        return context
-
     try:
-        return Rotating(make, files)
-    except (OSError, ValueError) as error:  # includes ssl.SSLError
+        return rotating(
+            authorities=login.authorities,
+            authorities_file=login.authorities_file,
+            verify=login.verify,
+            certificate=printed.certificate or login.certificate,
+            certificate_file=login.certificate_file,
+            key=printed.key or login.key,
+            key_file=login.key_file,
+        )
+    except (OSError, ValueError) as error:
         named = ", ".join(filter(None, files)) or "in the kubeconfig"
         raise ConnectError(f"certificates ({named}) cannot be used: {error}") from error
 
 
-def _content(path: str) -> bytes:
-    return file_content(path) if path else b""
-
-
 def _cluster_of(login: Login) -> dict[str, Any]:
     """The `cluster` field of an ExecCredential's spec."""
-    authorities = login.authorities or _content(login.authorities_file)
+    authorities = login.authorities or named_content(login.authorities_file)
     cluster: dict[str, Any] = {
         "server": login.server,
         "tls-server-name": login.tls_server_name,

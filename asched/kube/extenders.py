@@ -6,7 +6,6 @@ verified against the system's CAs. Files that change on disk are read again.
 """
 
 import logging
-import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -18,9 +17,8 @@ import msgspec
 from asched.core.cluster.facts import Answer, Refused, Unknown
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
-from asched.kube.certificates import Rotating, client_context, load_pem
+from asched.kube.certificates import Rotating, rotating
 from asched.kube.errors import ConnectError
-from asched.kube.files import file_content
 from asched.kube.originals import MissingOriginalError, Originals
 
 if TYPE_CHECKING:
@@ -154,29 +152,20 @@ def _tls_of(extender: Extender) -> Rotating | None:
     if urlsplit(extender.url_prefix).scheme != "https":
         return None
     config = extender.tls_config or ExtenderTLSConfig()
-    ca_file = "" if config.ca_data else config.ca_file
+    has_ca = bool(config.ca_data or config.ca_file)
     has_own = bool(config.cert_data)  # data takes precedence over files
-    cert_file, key_file = ("", "") if has_own else (config.cert_file, config.key_file)
-
-    def make() -> ssl.SSLContext:
-        authorities = config.ca_data or _content(ca_file)
-        if ca_file and not authorities.strip():
-            raise ValueError(f"{ca_file} is empty")
-        is_blind = config.insecure or (extender.enable_https and not authorities)
-        context = client_context(authorities=authorities, verify=not is_blind)
-        if has_own or cert_file:
-            certificate = config.cert_data or _content(cert_file)
-            key = config.key_data if has_own else _content(key_file)
-            load_pem(context, certificate, key)
-        return context
-
+    has_files = bool(config.cert_file) and not has_own
     try:
-        return Rotating(make, (ca_file, cert_file, key_file))
-    except (OSError, ValueError) as error:  # includes ssl.SSLError
+        return rotating(
+            authorities=config.ca_data,
+            authorities_file="" if config.ca_data else config.ca_file,
+            verify=not (config.insecure or (extender.enable_https and not has_ca)),
+            certificate=config.cert_data,
+            certificate_file=config.cert_file if has_files else "",
+            key=config.key_data if has_own else b"",
+            key_file=config.key_file if has_files else "",
+        )
+    except (OSError, ValueError) as error:
         raise ConnectError(
             f"extender {extender.url_prefix}: its TLS files cannot be used: {error}"
         ) from error
-
-
-def _content(path: str) -> bytes:
-    return file_content(path) if path else b""

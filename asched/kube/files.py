@@ -5,6 +5,7 @@ Secrets are written so that only their owner can read them.
 import errno
 import os
 import select
+from collections.abc import Iterable
 from pathlib import Path
 from stat import S_ISFIFO
 from typing import Final
@@ -64,6 +65,26 @@ def file_start(path: Path | str, size: int) -> bytes:
                 break
             data += piece or b""  # None: another reader was faster
     return bytes(data)
+
+
+def named_content(path: str) -> bytes:
+    """The whole file; nothing for an empty path. Raises OSError."""
+    return file_content(path) if path else b""
+
+
+def file_versions(files: Iterable[str]) -> dict[str, tuple[int, int, int] | None]:
+    """What changes when a file is replaced or written, by its name; None without a file. Symbolic
+    links are followed.
+    """
+    found: dict[str, tuple[int, int, int] | None] = {}
+    for file in files:
+        try:
+            status = Path(file).stat()
+        except OSError:
+            found[file] = None
+        else:
+            found[file] = status.st_mtime_ns, status.st_ino, status.st_size
+    return found
 
 
 def file_text(path: Path | str) -> str:

@@ -24,7 +24,7 @@ from asched.kube.certificates import (
     self_signed,
     trust_as_go,
 )
-from asched.kube.files import file_content, write_private
+from asched.kube.files import file_content, file_versions, write_private
 from asched.serve.options import CannotServeError, ServingOptions
 
 log = logging.getLogger("asched.serve")
@@ -58,12 +58,13 @@ class Certificates:
         self._authorities = ""
         self._made: tuple[bytes, bytes] | None = None
         self._files = self._chosen_files()
-        self._seen = self._versions()
+        named = (*(self._files or ()), *(f for *pair, _ in options.tls_sni_cert_key for f in pair))
+        self._seen = file_versions(named)
         self.context = self._fresh()
 
     def refresh(self) -> bool:
         """Reload changed files; returns whether any has changed."""
-        versions = self._versions()
+        versions = file_versions(self._seen)
         if versions == self._seen:
             return False
         self._seen = versions
@@ -111,19 +112,6 @@ class Certificates:
                     " choose another --cert-dir or give --tls-cert-file"
                 ) from error
         return files
-
-    def _versions(self) -> tuple[tuple[str, int, int], ...]:
-        files = [*(self._files or ())]
-        for cert_file, key_file, _ in self._options.tls_sni_cert_key:
-            files += [cert_file, key_file]
-        seen = []
-        for file in files:
-            try:
-                status = Path(file).stat()
-                seen.append((file, status.st_mtime_ns, status.st_ino))
-            except OSError:
-                seen.append((file, 0, 0))
-        return tuple(seen)
 
     def _fresh(self) -> ssl.SSLContext:
         context = _bare_context(self._options)

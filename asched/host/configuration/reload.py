@@ -21,7 +21,6 @@ Bounds  files are checked every LOOK_S; lists are awaited for LIST_S.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +39,7 @@ from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, drop_old_modules
 from asched.kube.errors import ConnectError
+from asched.kube.files import file_versions
 from asched.serve.inspection import Inspection
 from asched.serve.telemetry.component_metrics import OwnMetrics
 
@@ -67,8 +67,6 @@ REFUSALS: Final[tuple[type[Exception], ...]] = (
     CannotListError,
     *BUILD_ERRORS,
 )
-
-Version = tuple[int, int, int]
 
 
 class DesiredSetup(msgspec.Struct, frozen=True):
@@ -113,7 +111,7 @@ class Reloader:
         self._load = load
         self._build = build
         self._files = files
-        self._versions = self._look()
+        self._versions = file_versions(self._files())
         self._one_at_a_time = asyncio.Lock()
 
     async def follow(self) -> None:
@@ -122,7 +120,7 @@ class Reloader:
             await asyncio.sleep(LOOK_S)
             if not self._scheduler.machine.is_deciding and not self._one_at_a_time.locked():
                 self._consultants.settle()
-            versions = self._look()
+            versions = file_versions(self._files())
             if versions != self._versions:
                 self._versions = versions
                 await self.reload()
@@ -191,10 +189,6 @@ class Reloader:
         self._current = wanted
         drop_old_modules(wanted.plugins)
 
-    def _look(self) -> dict[str, Version | None]:
-        """The versions of the files; symbolic links are followed."""
-        return {file: _version(file) for file in self._files()}
-
 
 def _start_only() -> list[DeclaredField]:
     fields = fields_of(SchedulerConfiguration).values()
@@ -212,11 +206,3 @@ def _changed(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
         elif before != after:
             found.append(key)
     return found
-
-
-def _version(file: str) -> Version | None:
-    try:
-        status = Path(file).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ino, status.st_size

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.core.config.v1 import ExtenderTLSConfig
+from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.host.configuration.file import UnreadableFileError, read_text
 from asched.kube import credentials, exec_plugin, extenders
 from asched.kube.errors import ConnectError
@@ -45,7 +45,8 @@ def _client_certificate(file: str) -> None:
 
 
 def _extender(file: str) -> None:
-    extenders._content(ExtenderTLSConfig(ca_file=file).ca_file or "")
+    tls = ExtenderTLSConfig(ca_file=file)
+    extenders.Extenders.check([Extender(url_prefix="https://x", tls_config=tls)])
 
 
 def _serving(file: str) -> None:
