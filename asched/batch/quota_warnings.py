@@ -17,7 +17,7 @@ from asched.core.cycle.extension import Extension
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.quota import ElasticQuota
+from asched.core.model.workload import ElasticQuota
 
 EVENTS_AT_ONCE: Final = 100
 REPORTED_MAX: Final = 4_096

@@ -29,7 +29,7 @@ import orjson
 
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
-from asched.core.extender.fields import WireError
+from asched.core.extender.wire import WireError
 from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.quantity import QuantityError

@@ -1,7 +1,7 @@
 """The page on autoscalers names every rule that kube-scheduler does not have."""
 
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.in_tree import default_multi_point
+from asched.core.config.merge import default_multi_point
 from asched.core.config.new_nodes import RULES
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.user_plugins.catalogue import discover

@@ -1,7 +1,7 @@
 """Backfill: a waiting pod gets a reserved start time, which pods that arrive later do not delay.
 
 A gang, or a pod, that fits nowhere gets the earliest start that known ends of pods allow
-(`batch/backfill/times.py`). Until then its nodes may be used by pods that end by that time, or
+(`batch/backfill/starts.py`). Until then its nodes may be used by pods that end by that time, or
 that leave enough room for it.
 
 Rejects   nodes with a reservation of a waiting pod or gang, from a time on at which this

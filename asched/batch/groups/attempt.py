@@ -1,6 +1,6 @@
 """The attempt at a pod group: its pods, and its outcome.
 
-    popped pod ─gather─> GroupAttempt ─group_trial─> Outcome ─group_cycle─> bindings, or back
+    popped pod ─gather─> GroupAttempt ─trial.py─> GroupOutcome ─cycle.py─> bindings, or back
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
@@ -211,7 +211,7 @@ class GroupOutcome(msgspec.Struct):
     minimum: str = ""
     #: of a tree: the groups that found no places, by key, with the reason
     infeasible: dict[str, str] = msgspec.field(default_factory=dict)
-    #: its promised start, in the text of `batch/backfill/recall.py`
+    #: its promised start, in the text of `batch/backfill/starts.py`
     start: str = ""
 
     @property

@@ -5,7 +5,7 @@
                  │ taken: a pod has its place there ─> the pod loses it: held again
                  └ over: given back part by part (`giving_back`), which is one change for the queue
 
-The node of a slot is in the request's status (`status.py`), so the slot is counted there until
+The node of a slot is in the request's status (`requests.py`), so the slot is counted there until
 another status is written or its time is up. A pod of the request with a place elsewhere does not
 change the slots; once as many pods have places as there are slots, no slot is held any more.
 

@@ -31,6 +31,7 @@ from asched.core.model.provisioning import (
     ProvisioningRequest,
 )
 from asched.core.model.timestamp import micro_time, microseconds, rfc3339
+from asched.core.model.workload import Condition
 
 IS_ACCEPTED: Final = "Accepted"
 FOUND: Final = "CapacityIsFound"
@@ -148,33 +149,31 @@ def says(request: ProvisioningRequest, wanted: DesiredStatus) -> bool:
     return (details or None) == (wanted.details or None)
 
 
+def _condition(of: Condition | RequestCondition, generation: int, since: str) -> dict[str, Any]:
+    return {
+        "type": of.type,
+        "status": of.status,
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+        "reason": of.reason,
+        "message": of.message,
+    }
+
+
 def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStatus) -> Patch:
     """The patch of the status; refused with 409 if the object has changed meanwhile."""
     now = rfc3339(cluster.wall_clock_s)
     by_type = {c.type: c for c in request.status.conditions or ()}
-    conditions: dict[str, dict[str, Any]] = {
-        c.type: {
-            "type": c.type,
-            "status": c.status,
-            "observedGeneration": c.observed_generation,
-            "lastTransitionTime": c.last_transition_time or now,
-            "reason": c.reason,
-            "message": c.message,
-        }
+    conditions = {
+        c.type: _condition(c, c.observed_generation, c.last_transition_time or now)
         for c in by_type.values()
     }
     for condition in wanted.conditions:
         before = by_type.get(condition.type)
         is_same = before is not None and before.status == condition.status
         since = before.last_transition_time if before is not None and is_same else now
-        conditions[condition.type] = {
-            "type": condition.type,
-            "status": condition.status,
-            "observedGeneration": request.metadata.generation,
-            "lastTransitionTime": since or now,
-            "reason": condition.reason,
-            "message": condition.message,
-        }
+        generation = request.metadata.generation
+        conditions[condition.type] = _condition(condition, generation, since or now)
     gone = dict.fromkeys(request.status.provisioning_class_details or ())
     details = {**gone, **(wanted.details or {})}
     status: dict[str, Any] = {"conditions": list(conditions.values())}

@@ -3,7 +3,7 @@
 Rules   a field's JSON name is its own in camel case, `_s` becomes `Seconds`, and `_ns`, a duration,
         is left out; the annotation gives the rest: Go's type (`Int32`), another name, marks, a
         range; the record has the defaults of absent fields. Decoding (`decode.py`), defaults
-        (`build`), validation (`validate_args.py`), printing (`text.py`) and the reference page
+        (`build`), validation (`validate.py`), printing (`text.py`) and the reference page
         follow from the declaration.
 """
 

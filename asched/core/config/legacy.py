@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from asched.core.config.in_tree import KnownPlugins
+from asched.core.config.merge import KnownPlugins
 from asched.core.config.policy import is_policy, translate_policy
 from asched.core.config.problem import Path, quoted
 from asched.core.config.replaced import ADVICE, SUCCESSORS

@@ -17,7 +17,7 @@ from asched import names
 from asched.core.config import duration
 from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
 from asched.core.config.fields import ListOf, Type, fields_of
-from asched.core.config.in_tree import KnownPlugins
+from asched.core.config.merge import KnownPlugins
 from asched.core.config.problem import Path, did_you_mean, quoted
 from asched.core.config.replaced import (
     ALWAYS,

@@ -37,49 +37,35 @@ _PARTS_TEXT: Final = (
 _EMPTY: Final = "must be non-empty"
 
 
-def _too_long(limit: int) -> str:
-    return f"must be no more than {limit} bytes"
+def _faults(value: str, bytes_max: int, pattern: str, text: str, prefix: str = "") -> list[str]:
+    """Faults of a value of limited length that must match a pattern."""
+    faults = []
+    if len(value.encode()) > bytes_max:
+        faults.append(f"{prefix}must be no more than {bytes_max} bytes")
+    if not re.fullmatch(pattern, value):
+        faults.append(prefix + text)
+    return faults
 
 
-def _length(text: str) -> int:
-    return len(text.encode())
-
-
-def subdomain_faults(value: str) -> list[str]:
+def subdomain_faults(value: str, prefix: str = "") -> list[str]:
     """Faults of a DNS-1123 subdomain."""
-    faults = []
-    if _length(value) > SUBDOMAIN_LENGTH_MAX:
-        faults.append(_too_long(SUBDOMAIN_LENGTH_MAX))
-    if not re.fullmatch(_SUBDOMAIN, value):
-        faults.append(_SUBDOMAIN_TEXT)
-    return faults
-
-
-def qualified_name_faults(value: str) -> list[str]:
-    """Faults of `[prefix/]name`."""
-    parts = value.split("/")
-    if len(parts) > 2:
-        return [_PARTS_TEXT]
-    faults = []
-    if len(parts) == 2:
-        prefix = parts[0]
-        texts = subdomain_faults(prefix) if prefix else [_EMPTY]
-        faults += [f"prefix part {text}" for text in texts]
-    name = parts[-1]
-    if not name:
-        faults.append(f"name part {_EMPTY}")
-    elif _length(name) > QUALIFIED_NAME_LENGTH_MAX:
-        faults.append(f"name part {_too_long(QUALIFIED_NAME_LENGTH_MAX)}")
-    if not re.fullmatch(_NAME, name):
-        faults.append(f"name part {_NAME_TEXT}")
-    return faults
+    return _faults(value, SUBDOMAIN_LENGTH_MAX, _SUBDOMAIN, _SUBDOMAIN_TEXT, prefix)
 
 
 def label_value_faults(value: str) -> list[str]:
     """Faults of a label's value."""
+    return _faults(value, LABEL_VALUE_LENGTH_MAX, _VALUE, _VALUE_TEXT)
+
+
+def qualified_name_faults(value: str) -> list[str]:
+    """Faults of `[prefix/]name`."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        return [_PARTS_TEXT]
     faults = []
-    if _length(value) > LABEL_VALUE_LENGTH_MAX:
-        faults.append(_too_long(LABEL_VALUE_LENGTH_MAX))
-    if not re.fullmatch(_VALUE, value):
-        faults.append(_VALUE_TEXT)
-    return faults
+    if slash:
+        part = "prefix part "
+        faults += subdomain_faults(prefix, part) if prefix else [part + _EMPTY]
+    if not name:
+        faults.append(f"name part {_EMPTY}")
+    return faults + _faults(name, QUALIFIED_NAME_LENGTH_MAX, _NAME, _NAME_TEXT, "name part ")

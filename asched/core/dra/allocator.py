@@ -9,7 +9,7 @@ A search may be long, so it is a generator that pauses regularly: the caller con
 the devices are unchanged.
 
 Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices visited per node;
-        CHUNK_STEPS of them between two pauses (`effort.py`).
+        CHUNK_STEPS of them between two pauses.
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
 """
 

@@ -1,7 +1,7 @@
 """Devices prepared for the search: values that are read often are computed once.
 
 A `ReadyDevice` exists as long as its version of a slice. It caches the results of selectors
-(`selector_answers.py`).
+(`SelectorAnswers`).
 """
 
 from collections.abc import Iterable

@@ -23,7 +23,7 @@ from asched.core.cluster.facts import Answer, ReadGone, ReadPlaced, Refused, Rep
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import wire
-from asched.core.extender.fields import WireError
+from asched.core.extender.wire import WireError
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
     AskExtender,

@@ -30,7 +30,7 @@ from asched.core.cluster.facts import Answer, Refused, Replied, Returned, Unknow
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.v1 import Extender
 from asched.core.extender import binder, wire
-from asched.core.extender.fields import WireError
+from asched.core.extender.wire import WireError
 from asched.core.framework.effects import AskExtender, Effect, Together
 from asched.core.framework.points import BindPlugin
 from asched.core.framework.status import PointError, Status, unresolvable, unschedulable

@@ -8,35 +8,97 @@
 Rules   the structs have no JSON tags: keys are Go's field names, absent values are sent as null,
                 and read regardless of their case; Kubernetes objects inside have their usual form.
                 Requests refer to whole objects as `Whole` and `Wholes`: the sender inserts their
-                bytes.
+                bytes. Values are read as Go's decoder does, with the same error messages: authors
+                of extenders know them, and they appear in the pod's condition.
 Bounds  none of its own: a request is as large as the cluster.
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v1/types.go
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v1/types.go;
+        encoding/json of Go 1.25 (UnmarshalTypeError)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from asched.core.extender.fields import (
-    INT64_MAX,
-    INT64_MIN,
-    OUTSIDE,
-    FieldPlace,
-    entries,
-    fields,
-    integer,
-    items,
-    text,
-)
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 
-_FILTER_RESULT: Final = "ExtenderFilterResult"
-_PREEMPTION_RESULT: Final = "ExtenderPreemptionResult"
-_ARGS: Final = "ExtenderArgs"
-_PREEMPTION_ARGS: Final = "ExtenderPreemptionArgs"
-_BINDING_ARGS: Final = "ExtenderBindingArgs"
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+
+
+class WireError(ValueError):
+    """A value of the wrong type or range for its field."""
+
+
+def _mismatch(shown: str, go_type: str, struct: str, path: tuple[str, ...]) -> WireError:
+    where = f"struct field {struct}.{'.'.join(path)}" if struct else "value"
+    return WireError(f"json: cannot unmarshal {shown} into Go {where} of type {go_type}")
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else "number"
+
+
+class GoField(NamedTuple):
+    """A value, and where it is: the struct, and the path from the outermost one; both empty
+    outside. null is the zero value. Methods raise WireError.
+    """
+
+    value: Any
+    struct: str = ""
+    path: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        return "" if self.value is None else self._of(str, "string")
+
+    def integer(self) -> int:
+        """A whole number of 64 bits."""
+        value = self.value
+        if value is None:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _mismatch(_kind_of(value), "int64", self.struct, self.path)
+        if isinstance(value, float) or not INT64_MIN <= value <= INT64_MAX:
+            raise _mismatch(f"number {value}", "int64", self.struct, self.path)
+        return value
+
+    def items(self, go_type: str) -> list["GoField"]:
+        return [self._replace(value=item) for item in self.raw_items(go_type)]
+
+    def raw_items(self, go_type: str) -> list[Any]:
+        """A list; empty for null."""
+        return [] if self.value is None else self._of(list, go_type)
+
+    def entries(self, go_type: str) -> dict[str, Any]:
+        """A map; {} for null."""
+        return {} if self.value is None else self._of(dict, go_type)
+
+    def fields_of(self, go_type: str, known: Sequence[str]) -> "GoFields":
+        """The known fields of a struct. A key is matched exactly or else regardless of its case;
+        unknown ones are ignored.
+        """
+        by_folded = {name.lower(): name for name in known}
+        found: dict[str, Any] = {}
+        for key, item in self.entries(f"v1.{go_type}").items():
+            name = by_folded.get(key.lower())
+            if name is not None and (item is not None or name not in found):
+                found[name] = item
+        return {name: GoField(found.get(name), go_type, (*self.path, name)) for name in known}
+
+    def _of(self, kind: type, go_type: str) -> Any:
+        if not isinstance(self.value, kind):
+            raise _mismatch(_kind_of(self.value), go_type, self.struct, self.path)
+        return self.value
+
+
+GoFields = Mapping[str, GoField]
 
 # --- requests sent -------------------------------------------------------------------------------
 
@@ -109,92 +171,82 @@ class MetaVictims(NamedTuple):
 def filter_result(value: Any) -> FilterResult:
     """Raises WireError."""
     known = ("Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error")
-    found = fields(value, f"v1.{_FILTER_RESULT}", OUTSIDE, known)
-
-    def at(name: str) -> FieldPlace:
-        return OUTSIDE.field(_FILTER_RESULT, name)
-
+    found = GoField(value).fields_of("ExtenderFilterResult", known)
     return FilterResult(
-        node_names=_texts(found.get("NodeNames"), at("NodeNames")),
-        nodes=_node_names(found.get("Nodes"), at("Nodes")),
-        failed=_reasons(found.get("FailedNodes"), at("FailedNodes")),
-        unresolvable=_reasons(
-            found.get("FailedAndUnresolvableNodes"), at("FailedAndUnresolvableNodes")
-        ),
-        error=text(found.get("Error"), at("Error")),
+        node_names=_texts(found["NodeNames"]),
+        nodes=None if found["Nodes"].value is None else tuple(n for n, _ in _nodes(found["Nodes"])),
+        failed=_reasons(found["FailedNodes"]),
+        unresolvable=_reasons(found["FailedAndUnresolvableNodes"]),
+        error=found["Error"].text(),
     )
 
 
 def priorities(value: Any) -> list[HostPriority]:
     """Raises WireError."""
     result = []
-    for item in items(value, "v1.HostPriorityList", OUTSIDE) or ():
+    for item in GoField(value).raw_items("v1.HostPriorityList"):
         if type(item) is dict and len(item) == 2:  # the usual form, thousands of them
             host, score = item.get("Host"), item.get("Score")
             if type(host) is str and type(score) is int and INT64_MIN <= score <= INT64_MAX:
                 result.append(HostPriority(host, score))
                 continue
-        found = fields(item, "v1.HostPriority", OUTSIDE, ("Host", "Score"))
-        host = text(found.get("Host"), OUTSIDE.field("HostPriority", "Host"))
-        score = integer(found.get("Score"), OUTSIDE.field("HostPriority", "Score"))
-        result.append(HostPriority(host, score))
+        found = GoField(item).fields_of("HostPriority", ("Host", "Score"))
+        result.append(HostPriority(found["Host"].text(), found["Score"].integer()))
     return result
 
 
 def preemption_result(value: Any) -> dict[str, MetaVictims]:
     """Node name to victims; only the meta form counts. Raises WireError."""
-    found = fields(value, f"v1.{_PREEMPTION_RESULT}", OUTSIDE, ("NodeNameToMetaVictims",))
-    place = OUTSIDE.field(_PREEMPTION_RESULT, "NodeNameToMetaVictims")
-    return _meta_victims(found.get("NodeNameToMetaVictims"), place)
+    known = ("NodeNameToMetaVictims",)
+    found = GoField(value).fields_of("ExtenderPreemptionResult", known)
+    return _meta_victims(found["NodeNameToMetaVictims"])
 
 
 def binding_error(value: Any) -> str:
     """The error message, empty if binding succeeded. Raises WireError."""
-    found = fields(value, "v1.ExtenderBindingResult", OUTSIDE, ("Error",))
-    return text(found.get("Error"), OUTSIDE.field("ExtenderBindingResult", "Error"))
+    return GoField(value).fields_of("ExtenderBindingResult", ("Error",))["Error"].text()
 
 
-def _texts(value: Any, place: FieldPlace) -> tuple[str, ...] | None:
-    found = items(value, "[]string", place)
-    return None if found is None else tuple(text(item, place) for item in found)
-
-
-def _reasons(value: Any, place: FieldPlace) -> dict[str, str]:
-    found = entries(value, "v1.FailedNodesMap", place)
-    return {name: text(reason, place) for name, reason in found.items()}
-
-
-def _node_names(value: Any, place: FieldPlace) -> tuple[str, ...] | None:
-    """The names in a NodeList; None for null."""
-    if value is None:
+def _texts(field: GoField) -> tuple[str, ...] | None:
+    if field.value is None:
         return None
-    found = fields(value, "v1.NodeList", place, ("items",))
-    inside = place.field("NodeList", "items")
-    nodes = items(found.get("items"), "[]v1.Node", inside) or ()
-    return tuple(_name_of(node, inside) for node in nodes)
+    names = field.raw_items("[]string")
+    return tuple([n if type(n) is str else field._replace(value=n).text() for n in names])
 
 
-def _name_of(obj: Any, place: FieldPlace) -> str:
-    found = fields(obj, "v1.Node", place, ("metadata",))
-    inside = place.field("Node", "metadata")
-    metadata = fields(found.get("metadata"), "v1.ObjectMeta", inside, ("name",))
-    return text(metadata.get("name"), inside.field("ObjectMeta", "name"))
+def _reasons(field: GoField) -> dict[str, str]:
+    found = field.entries("v1.FailedNodesMap")
+    return {name: field._replace(value=reason).text() for name, reason in found.items()}
 
 
-def _meta_victims(value: Any, place: FieldPlace) -> dict[str, MetaVictims]:
-    result = {}
-    for name, victims in entries(value, "map[string]*v1.MetaVictims", place).items():
-        found = fields(victims, "v1.MetaVictims", place, ("Pods", "NumPDBViolations"))
-        inside = place.field("MetaVictims", "Pods")
-        uids = []
-        for pod in items(found.get("Pods"), "[]*v1.MetaPod", inside) or ():
-            uid = fields(pod, "v1.MetaPod", inside, ("UID",)).get("UID")
-            uids.append(text(uid, inside.field("MetaPod", "UID")))
-        count = integer(
-            found.get("NumPDBViolations"), place.field("MetaVictims", "NumPDBViolations")
-        )
-        result[name] = MetaVictims(tuple(uids), count)
-    return result
+def _nodes(field: GoField) -> list[tuple[str, GoField]]:
+    """The nodes of a NodeList with their names."""
+    listed = field.fields_of("NodeList", ("items",))["items"].items("[]v1.Node")
+    return [(_metadata(node, "Node", "name"), node) for node in listed]
+
+
+def _metadata(field: GoField, kind: str, name: str) -> str:
+    """A text in the metadata of an object."""
+    metadata = field.fields_of(kind, ("metadata",))["metadata"]
+    return metadata.fields_of("ObjectMeta", (name,))[name].text()
+
+
+def _meta_victims(field: GoField) -> dict[str, MetaVictims]:
+    return {
+        name: _victims(field._replace(value=victims), "Meta")
+        for name, victims in field.entries("map[string]*v1.MetaVictims").items()
+    }
+
+
+def _victims(field: GoField, form: str) -> MetaVictims:
+    """Victims as uids (`form` "Meta"), or as whole pods ("")."""
+    found = field.fields_of(f"{form}Victims", ("Pods", "NumPDBViolations"))
+    pods = found["Pods"].items(f"[]*v1.{form}Pod")
+    uids = [
+        pod.fields_of("MetaPod", ("UID",))["UID"].text() if form else _metadata(pod, "Pod", "uid")
+        for pod in pods
+    ]
+    return MetaVictims(tuple(uids), found["NumPDBViolations"].integer())
 
 
 # --- requests received ---------------------------------------------------------------------------
@@ -222,55 +274,31 @@ class BindingArguments(NamedTuple):
 
 def read_arguments(value: Any) -> Arguments:
     """Raises WireError."""
-    found = fields(value, f"v1.{_ARGS}", OUTSIDE, ("Pod", "Nodes", "NodeNames"))
-    pod = entries(found.get("Pod"), "v1.Pod", OUTSIDE.field(_ARGS, "Pod"))
-    names = _texts(found.get("NodeNames"), OUTSIDE.field(_ARGS, "NodeNames"))
-    if names is not None or found.get("Nodes") is None:
+    found = GoField(value).fields_of("ExtenderArgs", ("Pod", "Nodes", "NodeNames"))
+    pod, names = found["Pod"].entries("v1.Pod"), _texts(found["NodeNames"])
+    if names is not None or found["Nodes"].value is None:
         return Arguments(pod, None, names or ())
-    place = OUTSIDE.field(_ARGS, "Nodes")
-    node_list = fields(found["Nodes"], "v1.NodeList", place, ("items",))
-    inside = place.field("NodeList", "items")
-    nodes = items(node_list.get("items"), "[]v1.Node", inside) or []
-    return Arguments(
-        pod,
-        [entries(node, "v1.Node", inside) for node in nodes],
-        tuple(_name_of(node, inside) for node in nodes),
-    )
+    nodes = _nodes(found["Nodes"])
+    whole_ones = [node.entries("v1.Node") for _, node in nodes]
+    return Arguments(pod, whole_ones, tuple(name for name, _ in nodes))
 
 
 def read_preemption_arguments(value: Any) -> PreemptionArguments:
     """Victims as uids, in either form. Raises WireError."""
     known = ("Pod", "NodeNameToVictims", "NodeNameToMetaVictims")
-    found = fields(value, f"v1.{_PREEMPTION_ARGS}", OUTSIDE, known)
-    pod = entries(found.get("Pod"), "v1.Pod", OUTSIDE.field(_PREEMPTION_ARGS, "Pod"))
-    place = OUTSIDE.field(_PREEMPTION_ARGS, "NodeNameToMetaVictims")
-    victims = _meta_victims(found.get("NodeNameToMetaVictims"), place)
-    place = OUTSIDE.field(_PREEMPTION_ARGS, "NodeNameToVictims")
-    whole_ones = entries(found.get("NodeNameToVictims"), "map[string]*v1.Victims", place)
-    for name, value_ in whole_ones.items():
-        victims.setdefault(name, _whole_victims(value_, place))
+    found = GoField(value).fields_of("ExtenderPreemptionArgs", known)
+    pod, victims = found["Pod"].entries("v1.Pod"), _meta_victims(found["NodeNameToMetaVictims"])
+    field = found["NodeNameToVictims"]
+    for name, whole_ones in field.entries("map[string]*v1.Victims").items():
+        victims.setdefault(name, _victims(field._replace(value=whole_ones), ""))
     return PreemptionArguments(pod, victims)
-
-
-def _whole_victims(value: Any, place: FieldPlace) -> MetaVictims:
-    found = fields(value, "v1.Victims", place, ("Pods", "NumPDBViolations"))
-    inside = place.field("Victims", "Pods")
-    uids = []
-    for pod in items(found.get("Pods"), "[]*v1.Pod", inside) or ():
-        metadata = fields(pod, "v1.Pod", inside, ("metadata",)).get("metadata")
-        at = inside.field("Pod", "metadata")
-        uid = fields(metadata, "v1.ObjectMeta", at, ("uid",)).get("uid")
-        uids.append(text(uid, at.field("ObjectMeta", "uid")))
-    count = integer(found.get("NumPDBViolations"), place.field("Victims", "NumPDBViolations"))
-    return MetaVictims(tuple(uids), count)
 
 
 def read_binding_arguments(value: Any) -> BindingArguments:
     """Raises WireError."""
     known = ("PodName", "PodNamespace", "PodUID", "Node")
-    found = fields(value, f"v1.{_BINDING_ARGS}", OUTSIDE, known)
-    texts = (text(found.get(name), OUTSIDE.field(_BINDING_ARGS, name)) for name in known)
-    return BindingArguments(*texts)
+    found = GoField(value).fields_of("ExtenderBindingArgs", known)
+    return BindingArguments(*(found[name].text() for name in known))
 
 
 # --- answers sent --------------------------------------------------------------------------------

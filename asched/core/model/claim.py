@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
 from asched.core.model.taint import Taint, Toleration
@@ -199,8 +199,7 @@ class ResourceClaimStatus(Record, frozen=True, gc=False):
     devices: tuple[AllocatedDeviceStatus, ...] | None = None
 
 
-class ResourceClaim(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceClaim(ApiObject, frozen=True, gc=False):
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -208,11 +207,6 @@ class ResourceClaim(Record, frozen=True, gc=False):
     def is_whole(self) -> bool:
         """Whether an allocation can copy the parameters."""
         return all(c.opaque is None or c.opaque.is_whole for c in self.spec.devices.config or ())
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def uid(self) -> str:
@@ -300,8 +294,7 @@ class DeviceTaintRuleSpec(Record, frozen=True, gc=False):
     taint: Taint = Taint()
 
 
-class DeviceTaintRule(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceTaintRule(ApiObject, frozen=True, gc=False):
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
@@ -339,13 +332,8 @@ class ResourceSliceSpec(Record, frozen=True, gc=False):
     shared_counters: tuple[CounterSet, ...] | None = None
 
 
-class ResourceSlice(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceSlice(ApiObject, frozen=True, gc=False):
     spec: ResourceSliceSpec = ResourceSliceSpec()
-
-    @property
-    def key(self) -> str:
-        return self.metadata.name
 
 
 # --- classes ----------------------------------------------------------------------------------
@@ -361,15 +349,10 @@ class DeviceClassSpec(Record, frozen=True, gc=False):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceClass(ApiObject, frozen=True, gc=False):
     spec: DeviceClassSpec = DeviceClassSpec()
 
     @property
     def is_whole(self) -> bool:
         """Whether an allocation can copy the parameters."""
         return all(c.opaque is None or c.opaque.is_whole for c in self.spec.config or ())
-
-    @property
-    def key(self) -> str:
-        return self.metadata.name

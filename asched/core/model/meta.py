@@ -45,6 +45,12 @@ class ObjectMeta(Record, frozen=True, gc=False):
         return None
 
 
+class ApiObject(Record, frozen=True, gc=False):
+    """Base of the records of whole objects."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class ObjectReference(Record, frozen=True, gc=False):
     """core/v1 ObjectReference and its typed relatives; empty fields are left out."""
 

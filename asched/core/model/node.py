@@ -1,6 +1,6 @@
 """Nodes: the fields that a scheduler reads, in the API's shape."""
 
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import NO_LABELS, ResourceList
 from asched.core.model.quantity import Quantity, check
 from asched.core.model.taint import Taint
@@ -53,14 +53,9 @@ class NodeStatus(Record, frozen=True, gc=False):
             check((self.capacity.cpu,))
 
 
-class Node(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class Node(ApiObject, frozen=True, gc=False):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-    @property
-    def key(self) -> str:
-        return self.metadata.name
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.meta import ApiObject, LabelSelector, Record
 from asched.core.model.quantity import Quantity
 from asched.core.model.selector import NodeSelector, PreferredSchedulingTerm
 from asched.core.model.taint import Toleration
@@ -99,8 +99,14 @@ class ClaimVolumeSource(Record, frozen=True, gc=False):
     read_only: bool = False
 
 
-class EphemeralVolumeSource(Record, frozen=True, gc=False):
-    """Only its presence matters; the claim is named after the pod and the volume."""
+class PresentVolume(Record, frozen=True, gc=False):
+    """Only the presence matters. The claim of a generic ephemeral volume is named after the
+    pod and the volume.
+    """
+
+
+class VolumeById(Record, frozen=True, gc=False):
+    volume_id: str = msgspec.field(name="volumeID", default="")
 
 
 class GcePersistentDisk(Record, frozen=True, gc=False):
@@ -140,33 +146,17 @@ class AzureDisk(Record, frozen=True, gc=False):
     disk_uri: str = msgspec.field(name="diskURI", default="")
 
 
-class CinderVolume(Record, frozen=True, gc=False):
-    volume_id: str = msgspec.field(name="volumeID", default="")
-
-
-class PortworxVolume(Record, frozen=True, gc=False):
-    volume_id: str = msgspec.field(name="volumeID", default="")
-
-
-class AzureFile(Record, frozen=True, gc=False):
-    """Only its presence matters."""
-
-
-class VsphereVolume(Record, frozen=True, gc=False):
-    """Only its presence matters."""
-
-
 class Volume(Record, frozen=True, gc=False):
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
+    ephemeral: PresentVolume | None = None
     gce_persistent_disk: GcePersistentDisk | None = None
     aws_elastic_block_store: AwsElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
-    cinder: CinderVolume | None = None
-    portworx_volume: PortworxVolume | None = None
-    azure_file: AzureFile | None = None
-    vsphere_volume: VsphereVolume | None = None
+    cinder: VolumeById | None = None
+    portworx_volume: VolumeById | None = None
+    azure_file: PresentVolume | None = None
+    vsphere_volume: PresentVolume | None = None
     iscsi: IscsiVolumeSource | None = None
     rbd: RbdVolumeSource | None = None
     csi: CsiVolumeSource | None = None
@@ -248,8 +238,7 @@ class PodStatus(Record, frozen=True, gc=False):
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 
 
-class Pod(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(ApiObject, frozen=True, gc=False):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

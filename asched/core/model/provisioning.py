@@ -6,7 +6,7 @@ Source  kubernetes/autoscaler cluster-autoscaler/apis/provisioningrequest (v1, v
 from enum import Enum
 from typing import Final
 
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import PodSpec
 from asched.core.model.workload import Condition
 
@@ -28,13 +28,11 @@ class RequestStage(Enum):
     ENDED = "ended"
 
 
-class PodTemplateSpec(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class PodTemplateSpec(ApiObject, frozen=True, gc=False):
     spec: PodSpec = PodSpec()
 
 
-class PodTemplate(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class PodTemplate(ApiObject, frozen=True, gc=False):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
@@ -60,10 +58,9 @@ class ProvisioningRequestStatus(Record, frozen=True, gc=False):
     provisioning_class_details: dict[str, str] | None = None
 
 
-class ProvisioningRequest(Record, frozen=True, gc=False):
+class ProvisioningRequest(ApiObject, frozen=True, gc=False):
     """Its spec is immutable."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ProvisioningRequestSpec = ProvisioningRequestSpec()
     status: ProvisioningRequestStatus = ProvisioningRequestStatus()
 

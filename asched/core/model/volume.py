@@ -2,15 +2,14 @@
 
 import msgspec
 
-from asched.core.model.meta import LabelSelector, ObjectMeta, ObjectReference, Record
+from asched.core.model.meta import ApiObject, LabelSelector, ObjectReference, Record
 from asched.core.model.pod import (
     AwsElasticBlockStore,
     AzureDisk,
-    CinderVolume,
     GcePersistentDisk,
-    PortworxVolume,
     ResourceList,
     ResourceRequirements,
+    VolumeById,
 )
 from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
@@ -37,22 +36,21 @@ class PersistentVolumeSpec(Record, frozen=True, gc=False):
     gce_persistent_disk: GcePersistentDisk | None = None
     aws_elastic_block_store: AwsElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
-    cinder: CinderVolume | None = None
-    portworx_volume: PortworxVolume | None = None
+    cinder: VolumeById | None = None
+    portworx_volume: VolumeById | None = None
 
     def __post_init__(self) -> None:
         if self.capacity is not None:
             check(self.capacity.values())
 
 
-class PersistentVolumeStatus(Record, frozen=True, gc=False):
+class VolumePhase(Record, frozen=True, gc=False):
     phase: str = ""
 
 
-class PersistentVolume(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolume(ApiObject, frozen=True, gc=False):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
-    status: PersistentVolumeStatus = PersistentVolumeStatus()
+    status: VolumePhase = VolumePhase()
 
 
 class PersistentVolumeClaimSpec(Record, frozen=True, gc=False):
@@ -65,14 +63,9 @@ class PersistentVolumeClaimSpec(Record, frozen=True, gc=False):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeClaimStatus(Record, frozen=True, gc=False):
-    phase: str = ""
-
-
-class PersistentVolumeClaim(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolumeClaim(ApiObject, frozen=True, gc=False):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
-    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+    status: VolumePhase = VolumePhase()
 
 
 class TopologyRequirement(Record, frozen=True, gc=False):
@@ -84,8 +77,7 @@ class TopologyTerm(Record, frozen=True, gc=False):
     match_label_expressions: tuple[TopologyRequirement, ...] | None = None
 
 
-class StorageClass(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class StorageClass(ApiObject, frozen=True, gc=False):
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologyTerm, ...] | None = None
@@ -105,8 +97,7 @@ class CsiNodeSpec(Record, frozen=True, gc=False):
     drivers: tuple[CsiNodeDriver, ...] | None = None
 
 
-class CsiNode(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class CsiNode(ApiObject, frozen=True, gc=False):
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
@@ -115,13 +106,11 @@ class CsiDriverSpec(Record, frozen=True, gc=False):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CsiDriver(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class CsiDriver(ApiObject, frozen=True, gc=False):
     spec: CsiDriverSpec = CsiDriverSpec()
 
 
-class CsiStorageCapacity(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class CsiStorageCapacity(ApiObject, frozen=True, gc=False):
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
     capacity: Quantity | None = None
@@ -141,6 +130,5 @@ class VolumeAttachmentSpec(Record, frozen=True, gc=False):
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachment(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class VolumeAttachment(ApiObject, frozen=True, gc=False):
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

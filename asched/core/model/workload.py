@@ -2,48 +2,38 @@
 
 from typing import Any, Final
 
-from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.meta import ApiObject, LabelSelector, Record
 from asched.core.model.pod import ResourceList
 
 
-class Namespace(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class Namespace(ApiObject, frozen=True, gc=False):
+    """Only its labels are read."""
 
 
 class ServiceSpec(Record, frozen=True, gc=False):
     selector: dict[str, str] | None = None
 
 
-class Service(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class Service(ApiObject, frozen=True, gc=False):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationControllerSpec(Record, frozen=True, gc=False):
-    selector: dict[str, str] | None = None
+class ReplicationController(ApiObject, frozen=True, gc=False):
+    spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationController(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+class SelectorSpec(Record, frozen=True, gc=False):
+    """The part of a spec that names pods by their labels."""
 
-
-class ReplicaSetSpec(Record, frozen=True, gc=False):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicaSetSpec = ReplicaSetSpec()
+class ReplicaSet(ApiObject, frozen=True, gc=False):
+    spec: SelectorSpec = SelectorSpec()
 
 
-class StatefulSetSpec(Record, frozen=True, gc=False):
-    selector: LabelSelector | None = None
-
-
-class StatefulSet(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: StatefulSetSpec = StatefulSetSpec()
+class StatefulSet(ApiObject, frozen=True, gc=False):
+    spec: SelectorSpec = SelectorSpec()
 
 
 class JobSpec(Record, frozen=True, gc=False):
@@ -55,14 +45,9 @@ class JobStatus(Record, frozen=True, gc=False):
     start_time: str | None = None
 
 
-class Job(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class Job(ApiObject, frozen=True, gc=False):
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
-
-
-class PodDisruptionBudgetSpec(Record, frozen=True, gc=False):
-    selector: LabelSelector | None = None
 
 
 class PodDisruptionBudgetStatus(Record, frozen=True, gc=False):
@@ -70,9 +55,8 @@ class PodDisruptionBudgetStatus(Record, frozen=True, gc=False):
     disrupted_pods: dict[str, str] | None = None
 
 
-class PodDisruptionBudget(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+class PodDisruptionBudget(ApiObject, frozen=True, gc=False):
+    spec: SelectorSpec = SelectorSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
@@ -146,10 +130,9 @@ class CoschedulingStatus(Record, frozen=True, gc=False):
     schedule_start_time: str | None = None
 
 
-class CoschedulingGroup(Record, frozen=True, gc=False):
+class CoschedulingGroup(ApiObject, frozen=True, gc=False):
     """A PodGroup of scheduling.x-k8s.io, as kubernetes-sigs/scheduler-plugins defines it."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CoschedulingSpec = CoschedulingSpec()
     status: CoschedulingStatus = CoschedulingStatus()
 
@@ -162,8 +145,7 @@ class PodGroupStatus(Record, frozen=True, gc=False):
 WHOLE_GROUP: Final = "PodGroup"
 
 
-class PodGroup(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class PodGroup(ApiObject, frozen=True, gc=False):
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -195,3 +177,28 @@ class PodGroup(Record, frozen=True, gc=False):
 
 class CompositePodGroup(PodGroup, frozen=True, gc=False):
     """A group of PodGroups and of other composites, which name it as their parent."""
+
+
+# ElasticQuotas of namespaces, and LocalQueues of Kueue, which has quotas of its own.
+#
+# Source  kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1; kubernetes-sigs/kueue
+
+
+class ElasticQuotaSpec(Record, frozen=True, gc=False):
+    """`min` is guaranteed, and lent while it is not used; `max` is the limit."""
+
+    min: ResourceList | None = None
+    max: ResourceList | None = None
+
+
+class ElasticQuotaStatus(Record, frozen=True, gc=False):
+    used: ResourceList | None = None
+
+
+class ElasticQuota(ApiObject, frozen=True, gc=False):
+    spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    status: ElasticQuotaStatus = ElasticQuotaStatus()
+
+
+class LocalQueue(ApiObject, frozen=True, gc=False):
+    """Of Kueue: only its existence in a namespace is read."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import Kind
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError, check, milli, whole
@@ -90,10 +90,9 @@ class NodeMetricStatus(Record, frozen=True, gc=False):
     pods_metric: tuple[PodMetric | None, ...] | None = None
 
 
-class NodeMetric(Record, frozen=True, gc=False):
+class NodeMetric(ApiObject, frozen=True, gc=False):
     """Has the name of the node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeMetricSpec = NodeMetricSpec()
     status: NodeMetricStatus = NodeMetricStatus()
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched.core.model.kinds import Kind
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import Pod, ResourceList
 from asched.core.model.quantity import Quantity, check, milli, parse, whole
 from asched.core.model.timestamp import microseconds
@@ -63,12 +63,11 @@ class Sample(Record, frozen=True, gc=False):
     memory: float
 
 
-class NodeMetrics(Record, frozen=True, gc=False):
+class NodeMetrics(ApiObject, frozen=True, gc=False):
     """`usage` of cpu and memory (the working set), a mean over a window up to `timestamp`;
     `samples` newest first, including this one.
     """
 
-    metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
     usage: ResourceList | None = None
     samples: tuple[Sample, ...] = ()

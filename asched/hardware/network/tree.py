@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.kinds import Kind
-from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.meta import ApiObject, LabelSelector, Record
 from asched.core.model.node import Node
 from asched.core.model.selector import compile_selector
 from asched.hardware.rows import ByNode
@@ -45,10 +45,9 @@ class TopologySpec(Record, frozen=True, gc=False):
     levels: tuple[TopologyLevel, ...] | None = None
 
 
-class Topology(Record, frozen=True, gc=False):
+class Topology(ApiObject, frozen=True, gc=False):
     """Kueue's, which KAI's copies."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: TopologySpec = TopologySpec()
 
 
@@ -77,8 +76,7 @@ class HyperNodeSpec(Record, frozen=True, gc=False):
     members: tuple[TopologyMember, ...] | None = None
 
 
-class HyperNode(Record, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
+class HyperNode(ApiObject, frozen=True, gc=False):
     spec: HyperNodeSpec = HyperNodeSpec()
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from asched.core.model.kinds import Kind
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import Quantity, check, milli, whole
 from asched.core.model.requests import nano
@@ -60,10 +60,9 @@ class TopologyZone(Record, frozen=True, gc=False):
     resources: tuple[ZoneResource, ...] | None = None
 
 
-class NodeResourceTopology(Record, frozen=True, gc=False):
+class NodeResourceTopology(ApiObject, frozen=True, gc=False):
     """Has the name of the node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     topology_policies: tuple[str, ...] | None = None
     attributes: tuple[Attribute, ...] | None = None
     zones: tuple[TopologyZone, ...] | None = None

@@ -21,9 +21,8 @@ from asched.core.config.construct import Constructed, construct, election_faults
 from asched.core.config.decode import decode, version_and_kind
 from asched.core.config.defaults import configuration, internal_configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
-from asched.core.config.merge import ResolvedProfile
+from asched.core.config.merge import KnownPlugins, ResolvedProfile
 from asched.core.config.policy import translate_policy
 from asched.core.config.problem import Path, Problem, Severity, StartStage, as_upstream
 from asched.core.config.translation import Translation

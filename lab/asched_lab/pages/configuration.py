@@ -22,7 +22,7 @@ from asched.core.config.fields import (
 )
 from asched.core.config.gate_table import GATES
 from asched.core.config.gates import HONOURED, table_of
-from asched.core.config.in_tree import DEFAULT_MULTI_POINT
+from asched.core.config.merge import DEFAULT_MULTI_POINT
 from asched.core.config.text import effective, printed
 from asched.core.config.v1 import Extender, KubeSchedulerProfile, SchedulerConfiguration
 from asched.core.config.versions import MINORS

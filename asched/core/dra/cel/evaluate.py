@@ -5,7 +5,7 @@ demands; the same applies to `all` and `exists`. Everything else propagates erro
 and the fields of `device` are checked by the compiler, so that an expression with unsupported
 features fails before it runs.
 
-The cost limit counts evaluated nodes, and calls by the size of their operands (`costs.py`): coarser
+The cost limit counts evaluated nodes, and calls by the size of their operands (`frame.py`): coarser
 than upstream's count and never far below it. It bounds work; it does not decide validity.
 """
 

@@ -188,7 +188,7 @@ class Frame:
 
     def spend_on(self, values: list[Any], extra: Callable[..., int] | None) -> None:
         """Charge one for the call, plus the size of its operands, plus its extra work
-        (`costs.EXTRA`, which raises TypeError for a wrong number of operands).
+        (`EXTRA`, which raises TypeError for a wrong number of operands).
         """
         limit = SHARE * self._left
         self.spend(1 + sum(weight(value, limit) // SHARE for value in values))

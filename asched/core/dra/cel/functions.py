@@ -37,6 +37,8 @@ from asched.core.dra.cel.values import (
     type_name,
 )
 
+Function = Callable[..., Any]
+
 # Operators on values: arithmetic, order, membership, lookup. They fail with CelRuntimeError.
 
 
@@ -306,19 +308,11 @@ def _ascii(subject: Any, *, upper: bool) -> str:
     return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
 
 
-def text_contains(subject: Any, part: Any) -> bool:
-    text, wanted = _text("contains", subject, part)
-    return wanted in text
+def _of_texts(name: str, relation: Callable[[str, str], bool]) -> Function:
+    def function(subject: Any, part: Any) -> bool:
+        return relation(*_text(name, subject, part))
 
-
-def starts_with(subject: Any, part: Any) -> bool:
-    text, wanted = _text("startsWith", subject, part)
-    return text.startswith(wanted)
-
-
-def ends_with(subject: Any, part: Any) -> bool:
-    text, wanted = _text("endsWith", subject, part)
-    return text.endswith(wanted)
+    return function
 
 
 def trim(subject: Any) -> str:
@@ -328,9 +322,9 @@ def trim(subject: Any) -> str:
 
 TEXT_METHODS: Final[dict[str, Callable[..., Any]]] = {
     "matches": matches,
-    "contains": text_contains,
-    "startsWith": starts_with,
-    "endsWith": ends_with,
+    "contains": _of_texts("contains", str.__contains__),
+    "startsWith": _of_texts("startsWith", str.startswith),
+    "endsWith": _of_texts("endsWith", str.endswith),
     "charAt": char_at,
     "substring": substring,
     "replace": replace,
@@ -341,8 +335,6 @@ TEXT_METHODS: Final[dict[str, Callable[..., Any]]] = {
     "upperAscii": lambda subject: _ascii(subject, upper=True),
 }
 
-
-Function = Callable[..., Any]
 
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE

@@ -2,8 +2,8 @@ import pytest
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.in_tree import WHOLE
 from asched.core.config.merge import (
+    WHOLE,
     ResolvedProfile,
     UnusableProfileError,
     interface_name,

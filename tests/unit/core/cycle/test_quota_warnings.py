@@ -7,7 +7,7 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.quota import ElasticQuota, LocalQueue
+from asched.core.model.workload import ElasticQuota, LocalQueue
 from tests.plays.playbook import Play
 
 OWN = {"schedulerName": "default-scheduler"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.extender import wire
-from asched.core.extender.fields import WireError
+from asched.core.extender.wire import WireError
 from asched.core.framework.effects import Whole
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import POD as PODS

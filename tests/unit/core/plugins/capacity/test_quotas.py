@@ -8,7 +8,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.quota import ElasticQuota, LocalQueue
+from asched.core.model.workload import ElasticQuota, LocalQueue
 from asched.core.plugins.capacity.quotas import (
     Quota,
     Quotas,
