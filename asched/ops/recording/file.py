@@ -12,7 +12,6 @@ Bounds  bytes_max per file, FILES_KEPT of earlier runs; FRAME_BYTES of lines are
 import errno
 import os
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,6 @@ from typing import Final
 FILES_KEPT: Final = 3
 #: The loop waits for the interpreter lock once per frame.
 FRAME_BYTES: Final = 1 << 18
-READ_BYTES: Final = 1 << 18
 #: Level 1 packs the lines of the decide bench to a seventeenth, 2.2 µs per pod; level 6 to a
 #: twenty-second in two and a half times the time.
 LEVEL: Final = 1
@@ -96,31 +94,3 @@ def move_on(path: Path) -> None:
 
 def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
-
-
-class RecordingReader:
-    """The lines of a recording. After the last one `is_whole` says whether it was closed, and
-    `problem` why it ended otherwise.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.is_whole = False
-        self.problem = ""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Raises OSError if the file cannot be opened."""
-        rest = b""
-        with self._path.open("rb") as file:
-            unpacker = zlib.decompressobj(GZIP)
-            while packed := file.read(READ_BYTES):
-                try:
-                    rest += unpacker.decompress(packed)
-                except zlib.error as error:
-                    self.problem = str(error)
-                    break
-                *lines, rest = rest.split(b"\n")
-                yield from lines
-            self.is_whole = unpacker.eof and not rest
-        if not self.is_whole and not self.problem:
-            self.problem = f"it ends in the middle, with {len(rest)} bytes of a line"

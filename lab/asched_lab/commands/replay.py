@@ -23,10 +23,11 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.host.memory import collected_seldom
 from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
-from asched.ops.recording.lines import RecordingHead, UnusableRecordingError
+from asched.ops.recording.lines import RecordingHead
 from asched.ops.recording.recorder import here
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.comparing import Difference, Findings
+from asched_lab.replay.lines import UnusableRecordingError
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.replay import Replayed, replay
 

@@ -16,18 +16,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.recording.asked import RequestedEffect, asked_for
 from asched.ops.recording.file import RecordingFile
-from asched.ops.recording.lines import (
-    LIST_PART,
-    PartLine,
-    RecordingHead,
-    TurnLine,
-    effects_bytes,
-    end_line,
-    head_line,
-    read_part,
-)
+from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
+from asched_lab.replay.asked import RequestedEffect, asked_for
+from asched_lab.replay.lines import PartLine, TurnLine, read_part
 from asched_lab.replay.pseudonyms import Pseudonyms
 from asched_lab.replay.reading import RecordedTurn, Recording
 from asched_lab.replay.rebuilt import Rebuilt

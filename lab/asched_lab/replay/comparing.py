@@ -19,8 +19,9 @@ import msgspec
 
 from asched.core.cluster.facts import Answer, Fact, Raised, Refused, TimedOut
 from asched.core.framework.effects import Effect
-from asched.ops.recording.asked import RequestedEffect, asked_for
-from asched.ops.recording.lines import RecordedError, effects_bytes, recorded
+from asched.ops.recording.lines import effects_bytes
+from asched_lab.replay.asked import RequestedEffect, asked_for
+from asched_lab.replay.lines import RecordedError, recorded
 from asched_lab.replay.reading import RecordedTurn
 from asched_lab.replay.reasons import Reasons, Why
 from asched_lab.replay.rebuilt import Rebuilt

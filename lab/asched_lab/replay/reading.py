@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from asched.ops.recording.file import RecordingReader
-from asched.ops.recording.lines import (
-    FORMAT,
-    EndLine,
+from asched.ops.recording.lines import FORMAT, EndLine, RecordingHead
+from asched_lab.replay.lines import (
     Lists,
     PartLine,
-    RecordingHead,
+    RecordingReader,
     TurnLine,
     UnreadableLineError,
     UnusableRecordingError,

@@ -18,13 +18,8 @@ from asched.core.model.decode import MalformedError, parse
 from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.recording.lines import (
-    FactReader,
-    RecordingHead,
-    Reload,
-    UnreadableLineError,
-    UnusableRecordingError,
-)
+from asched.ops.recording.lines import RecordingHead
+from asched_lab.replay.lines import FactReader, Reload, UnreadableLineError, UnusableRecordingError
 from asched_lab.replay.reading import RecordedTurn
 
 

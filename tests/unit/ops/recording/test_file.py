@@ -11,9 +11,9 @@ from asched.ops.recording.file import (
     FILES_KEPT,
     FullError,
     RecordingFile,
-    RecordingReader,
     numbered,
 )
+from asched_lab.replay.lines import RecordingReader
 
 BYTES_MAX = 1 << 20
 

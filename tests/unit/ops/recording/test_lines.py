@@ -18,18 +18,15 @@ from asched.core.model.kinds import (
     POD,
     Kind,
 )
-from asched.ops.recording.asked import asked_for
-from asched.ops.recording.lines import (
-    LIST_PART,
+from asched.ops.recording.lines import LIST_PART, Turn, effects_bytes, turn_lines
+from asched_lab.replay.asked import asked_for
+from asched_lab.replay.lines import (
     FactReader,
     NotKept,
     PartLine,
-    Turn,
     TurnLine,
     UnreadableLineError,
-    effects_bytes,
     read_line,
-    turn_lines,
 )
 from tests.builders import a_node, a_pod
 from tests.unit.ops.recording.filled import filled

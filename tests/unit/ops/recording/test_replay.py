@@ -12,8 +12,9 @@ from asched.core.cluster.facts import Fact, Seen
 from asched.core.cycle.orders import LeaderDied
 from asched.core.model.kinds import NODE
 from asched.host.assemble import build_runners, reconfigured
-from asched.ops.recording.lines import UnusableRecordingError, effects_bytes
+from asched.ops.recording.lines import effects_bytes
 from asched_lab.replay.comparing import ELSEWHERE, NOW, THEN
+from asched_lab.replay.lines import UnusableRecordingError
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.rebuilt import Rebuilt
 from asched_lab.replay.replay import Replayed, replay

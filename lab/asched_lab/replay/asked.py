@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.ops.recording.lines import read_part
+from asched_lab.replay.lines import read_part
 
 #: Fields about the time of an effect.
 _WHEN: Final = ("id", "turn")
