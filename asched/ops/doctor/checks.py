@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import msgspec
 
-from asched import names
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.merge import KnownPlugins, UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
@@ -25,11 +24,9 @@ from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
-    JOB,
     KINDS,
     LOCAL_QUEUE,
     POD_GROUP,
-    POD_TEMPLATE,
     PROVISIONING_REQUEST,
     Kind,
 )
@@ -41,7 +38,7 @@ from asched.kube.versions import versions_of
 from asched.ops.doctor.access import check_flow, check_permissions, who
 from asched.ops.doctor.autoscalers import check_autoscalers
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
-from asched.ops.doctor.permissions import READERS, Right, needed
+from asched.ops.doctor.permissions import READERS, WATCHES, Right, needed
 from asched.ops.doctor.reader import ClusterReader, or_none
 from asched.ops.doctor.rivals import check_rivals
 
@@ -50,15 +47,6 @@ from asched.ops.doctor.rivals import check_rivals
 SKEW_WARN_S: Final = 5.0
 #: Raised by code that reads an object with missing or unexpected fields.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
-
-#: Kinds that single plugins need.
-OF_PLUGINS: Final = {
-    names.BACKFILL: (JOB,),
-    names.COSCHEDULING: (COSCHEDULING_GROUP,),
-    names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
-    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),
-    names.GROUP_SCALE_UP: (PROVISIONING_REQUEST,),
-}
 
 
 class Examination(msgspec.Struct, frozen=True):
@@ -233,8 +221,9 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
         upstream = (*upstream, DEVICE_TAINT_RULE)
     profiles = examination.configuration.profiles
     enabled = {name for profile in profiles for name in needed_plugins(profile)}
-    of_plugins = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
-    return (*KINDS, *upstream, *of_plugins)
+    of_plugins = (kind for name, kinds in WATCHES.items() if name in enabled for kind in kinds)
+    # Without Kueue there are no LocalQueues, and nothing is missing.
+    return (*KINDS, *upstream, *(kind for kind in of_plugins if kind is not LOCAL_QUEUE))
 
 
 async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[Finding]:
@@ -291,40 +280,49 @@ async def _resources(reader: ClusterReader, group_version: str) -> frozenset[str
     return frozenset(resource.name for resource in found.resources) if found else frozenset()
 
 
-def _missing_kind(kind: Kind) -> Finding:
-    text = f"the server has no {kind.plural} ({kind.group_version}): treated as empty"
-    if kind is POD_GROUP:
-        text = f"{text}; pods that name a group are not scheduled"
-        cure = (
+#: What follows from a missing kind, and the fix.
+MISSING: Final = {
+    POD_GROUP: (
+        "; pods that name a group are not scheduled",
+        (
             "start the API server with --feature-gates=GenericWorkload=true"
-            f" --runtime-config={kind.group_version}=true, or turn the scheduler's gate off"
-        )
-        return Finding("kinds", State.WARNING, text, cure)
-    if kind is DEVICE_TAINT_RULE:
-        cure = (
+            f" --runtime-config={POD_GROUP.group_version}=true, or turn the scheduler's gate off"
+        ),
+    ),
+    DEVICE_TAINT_RULE: (
+        "",
+        (
             "start the API server with --feature-gates=DRADeviceTaintRules=true"
-            f" --runtime-config={kind.group_version}=true, or turn the scheduler's gate off"
-        )
-        return Finding("kinds", State.WARNING, text, cure)
-    if kind is COSCHEDULING_GROUP:
-        text = f"{text}; pods whose label names a group are not scheduled"
-        cure = (
+            f" --runtime-config={DEVICE_TAINT_RULE.group_version}=true, or turn the scheduler's gate"
+            " off"
+        ),
+    ),
+    COSCHEDULING_GROUP: (
+        "; pods whose label names a group are not scheduled",
+        (
             "install the CRD of kubernetes-sigs/scheduler-plugins (Trainer, training-operator, MPI"
             " and Spark operators need it, too), or remove Coscheduling from the profile"
-        )
-        return Finding("kinds", State.WARNING, text, cure)
-    if kind is ELASTIC_QUOTA:
-        cure = (
+        ),
+    ),
+    ELASTIC_QUOTA: (
+        "; no namespace has a quota",
+        (
             "install the CRD of kubernetes-sigs/scheduler-plugins, or remove CapacityScheduling"
             " from the profile"
-        )
-        return Finding("kinds", State.WARNING, f"{text}; no namespace has a quota", cure)
-    if kind is PROVISIONING_REQUEST:
-        text = f"{text}; no slots are reserved for Kueue, no nodes requested for gangs"
-        cure = (
+        ),
+    ),
+    PROVISIONING_REQUEST: (
+        "; no slots are reserved for Kueue, no nodes requested for gangs",
+        (
             "install the CRD of cluster-autoscaler (docs/batch.md names the command), or remove"
             " CheckAndHold and GroupScaleUp from the profile"
-        )
-        return Finding("kinds", State.WARNING, text, cure)
-    cure = f"upgrade the cluster if {READERS[kind]} needs them; otherwise nothing to do"
+        ),
+    ),
+}
+
+
+def _missing_kind(kind: Kind) -> Finding:
+    otherwise = "upgrade the cluster if {} needs them; otherwise nothing to do"
+    effect, cure = MISSING.get(kind) or ("", otherwise.format(READERS.get(kind, "a plugin")))
+    text = f"the server has no {kind.plural} ({kind.group_version}): treated as empty{effect}"
     return Finding("kinds", State.WARNING, text, cure)

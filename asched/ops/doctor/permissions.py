@@ -150,6 +150,7 @@ WRITES: Final[dict[str, tuple[Right, ...]]] = {
         # Since 1.36 changing an allocation also needs this one.
         Right("patch", _RESOURCE, "resourceclaims/binding"),
     ),
+    names.CHECK_AND_HOLD: (Right("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),),
     names.GROUP_SCALE_UP: (
         Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
         Right("delete", "autoscaling.x-k8s.io", "provisioningrequests"),
@@ -168,7 +169,20 @@ DELEGATION: Final = (
 )
 
 
-NOTHING: Final[Mapping[str, Iterable[Right]]] = {}
+#: The kinds that single plugins watch.
+WATCHES: Final[dict[str, tuple[Kind, ...]]] = {
+    names.BACKFILL: (JOB,),  # their deadlines say when pods end
+    names.COSCHEDULING: (COSCHEDULING_GROUP,),
+    names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
+    names.GROUP_SCALE_UP: (PROVISIONING_REQUEST,),
+    # Kueue manages the quotas of namespaces with a LocalQueue.
+    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA, LOCAL_QUEUE),
+}
+#: The plugins whose objects the status controllers (--status-controllers) write.
+CONTROLLED: Final = {
+    names.COSCHEDULING: COSCHEDULING_GROUP,
+    names.CAPACITY_SCHEDULING: ELASTIC_QUOTA,
+}
 
 
 def group_of(kind: Kind) -> str:
@@ -176,62 +190,12 @@ def group_of(kind: Kind) -> str:
     return kind.group_version.rpartition("/")[0]
 
 
-#: To watch pod groups and to write their conditions.
-GROUP_RIGHTS, COMPOSITE_RIGHTS = (
-    (
-        Right("list", group_of(kind), kind.plural),
-        Right("watch", group_of(kind), kind.plural),
-        Right("patch", group_of(kind), f"{kind.plural}/status"),
-    )
-    for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
-)
+def _watch(kind: Kind) -> tuple[Right, ...]:
+    return tuple(Right(verb, group_of(kind), kind.plural) for verb in ("list", "watch"))
 
 
-#: The same for groups of scheduling.x-k8s.io, if a profile enables Coscheduling.
-COSCHEDULING_RIGHTS: Final = (
-    Right("list", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
-    Right("watch", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
-)
-
-
-#: The same for ProvisioningRequests, if a profile enables CheckAndHold.
-REQUEST_RIGHTS: Final = (
-    Right("list", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
-    Right("watch", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
-    Right("patch", group_of(PROVISIONING_REQUEST), f"{PROVISIONING_REQUEST.plural}/status"),
-    Right("list", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
-    Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
-)
-#: The same for ElasticQuotas, and for the queues with which Kueue manages quotas.
-QUOTA_RIGHTS: Final = tuple(
-    Right(verb, group_of(kind), kind.plural)
-    for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
-    for verb in ("list", "watch")
-)
-#: The same for Jobs, whose deadlines say when pods end, if a profile enables Backfill.
-JOB_RIGHTS: Final = tuple(Right(verb, group_of(JOB), JOB.plural) for verb in ("list", "watch"))
-#: What single plugins watch, and write about it.
-FOLLOWS: Final = {
-    names.BACKFILL: JOB_RIGHTS,
-    names.COSCHEDULING: COSCHEDULING_RIGHTS,
-    names.CHECK_AND_HOLD: REQUEST_RIGHTS,
-    names.GROUP_SCALE_UP: REQUEST_RIGHTS[:2],
-    names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,
-}
-#: Writes of the status controllers (--status-controllers), by the plugin whose objects they are.
-STATUS_RIGHTS: Final = {
-    names.COSCHEDULING: Right(
-        "patch", group_of(COSCHEDULING_GROUP), f"{COSCHEDULING_GROUP.plural}/status"
-    ),
-    names.CAPACITY_SCHEDULING: Right(
-        "patch", group_of(ELASTIC_QUOTA), f"{ELASTIC_QUOTA.plural}/status"
-    ),
-}
-#: To watch rules that put taints on devices (DRADeviceTaintRules).
-TAINT_RULE_RIGHTS: Final = (
-    Right("list", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
-    Right("watch", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
-)
+def _patch_status(kind: Kind) -> Right:
+    return Right("patch", group_of(kind), f"{kind.plural}/status")
 
 
 def needed(
@@ -244,7 +208,7 @@ def needed(
     writes_statuses: bool = False,
     heeds_taint_rules: bool = False,
     keeps_nodes: bool = False,
-    own: Mapping[str, Iterable[Right]] = NOTHING,
+    own: Mapping[str, Iterable[Right]] | None = None,
 ) -> list[NeededRight]:
     """Every right for these plugins, each once, in the order of first use.
 
@@ -254,40 +218,38 @@ def needed(
     DRADeviceTaintRules is on; `keeps_nodes`: whether CheckAndHold has keepNodes. `own` are the
     rights that users' plugins declare.
     """
-    enabled = set(plugins)
+    enabled, declared = set(plugins), own or {}
     found: dict[Right, str] = {}
+
+    def add(purpose: str, *rights: Right) -> None:
+        for right in rights:
+            found.setdefault(right, purpose)
+
     for kind in KINDS:
-        for verb in ("list", "watch"):
-            found.setdefault(Right(verb, group_of(kind), kind.plural), READERS[kind])
+        add(READERS[kind], *_watch(kind))
     if tries_groups or names.GANG_SCHEDULING in enabled:
-        for right in (*GROUP_RIGHTS, *(COMPOSITE_RIGHTS if forms_trees else ())):
-            found.setdefault(right, POD_GROUPS)
-    for plugin, rights in FOLLOWS.items():
-        for right in rights if plugin in enabled else ():
-            found.setdefault(right, plugin)
-    for plugin, right in STATUS_RIGHTS.items():
-        if writes_statuses and plugin in enabled:
-            found.setdefault(right, STATUS_CONTROLLERS)
+        for kind in (POD_GROUP, COMPOSITE_POD_GROUP) if forms_trees else (POD_GROUP,):
+            add(POD_GROUPS, *_watch(kind), _patch_status(kind))
+    for plugin in filter(enabled.__contains__, WATCHES):
+        for kind in WATCHES[plugin]:
+            add(plugin, *_watch(kind))
+    for plugin in filter(enabled.__contains__, CONTROLLED if writes_statuses else ()):
+        add(STATUS_CONTROLLERS, _patch_status(CONTROLLED[plugin]))
     if heeds_taint_rules and names.DYNAMIC_RESOURCES in enabled:
-        for right in TAINT_RULE_RIGHTS:
-            found.setdefault(right, TAINT_RULES)
+        add(TAINT_RULES, *_watch(DEVICE_TAINT_RULE))
     if keeps_nodes:
-        found.setdefault(Right("patch", "", "nodes"), HELD_NODES)
-    for right in CORE:
-        found.setdefault(right, SCHEDULING)
-    for plugin, rights in WRITES.items():
-        for right in rights if plugin in enabled else ():
-            found.setdefault(right, plugin)
+        add(HELD_NODES, Right("patch", "", "nodes"))
+    add(SCHEDULING, *CORE)
+    for plugin in filter(enabled.__contains__, WRITES):
+        add(plugin, *WRITES[plugin])
     if election.leader_elect:
-        for right in lease_rights(election.resource_namespace, election.resource_name):
-            found.setdefault(right, LEADER_ELECTION)
+        rights = lease_rights(election.resource_namespace, election.resource_name)
+        add(LEADER_ELECTION, *rights)
     if is_serving:
-        for right in DELEGATION:
-            found.setdefault(right, SERVING)
-    for plugin, declared in own.items():
-        for right in declared if plugin in enabled else ():
-            found.setdefault(right, plugin)
-    return [NeededRight(right, purpose, purpose in own) for right, purpose in found.items()]
+        add(SERVING, *DELEGATION)
+    for plugin in filter(enabled.__contains__, declared):
+        add(plugin, *declared[plugin])
+    return [NeededRight(right, purpose, purpose in declared) for right, purpose in found.items()]
 
 
 def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:
