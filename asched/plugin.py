@@ -70,9 +70,9 @@ from asched.core.framework.points import (
     QueueSortPlugin,
     Registration,
     ReservePlugin,
+    default_normalize,
 )
 from asched.core.framework.results.by_row import ByRow, Rows
-from asched.core.framework.scaling import default_normalize
 from asched.core.framework.status import (
     SKIP,
     SUCCESS,

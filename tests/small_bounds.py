@@ -7,8 +7,8 @@ from typing import Final
 from asched.core.cluster import changes, pod_classes, topology
 from asched.core.cycle import history
 from asched.core.dra import inventory
+from asched.core.framework import per_class
 from asched.core.framework.results import classes, nominated
-from asched.core.plugins import per_pod
 from asched.core.plugins.resources import hints
 from asched.core.preemption import search
 
@@ -23,7 +23,7 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (topology, "IDLE_MAX", IDLE_TERMS),
     (pod_classes, "RECENT_BYTES_MAX", 0),
     (pod_classes, "KEYS_BYTES_MAX", 0),
-    (per_pod, "PODS_MIN", 4),
+    (per_class, "PODS_MIN", 4),
     (hints, "KNOWN_MAX", 4),
     (classes, "BYTES_MAX", 0),
     (nominated, "BYTES_MAX", 0),

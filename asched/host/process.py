@@ -23,10 +23,9 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, VersionChoice
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Lane
-from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
-from asched.core.framework.runner import Runner
+from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.leader.election import LeaseTimes
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners

@@ -36,8 +36,7 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.hypothetical_gang import HypotheticalGang
+from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.runner import Runner

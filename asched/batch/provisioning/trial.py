@@ -39,8 +39,7 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.hypothetical_gang import HypotheticalGang
+from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
 from asched.core.model.provisioning import ProvisioningRequest

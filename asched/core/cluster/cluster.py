@@ -16,23 +16,21 @@ expire. A pod on an unknown node is an orphan and counts nowhere until the node 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from asched.core.cluster.budget import Budget, ListParts, gone
 from asched.core.cluster.counters import CounterKey, PodCounter
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
-from asched.core.cluster.invariant import InvariantError, broken
 from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.cluster.objects import RULED_BY_SPEC, Objects
-from asched.core.cluster.occupancy import Occupancy
 from asched.core.cluster.pod_classes import PodClasses
 from asched.core.cluster.pod_groups import PodGroups, by_age
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.refusals import Refusals
 from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.topology import TopologyCounters
-from asched.core.cluster.usage import NamespaceUsage, Priorities
+from asched.core.cluster.usage import NamespaceUsage, Occupancy, Priorities
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.volumes import VolumeIndex
 from asched.core.cluster.weakly import weakly
@@ -40,6 +38,23 @@ from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
+
+CAUSE_CHARS_MAX: Final = 500
+
+
+class InvariantError(BaseException):
+    """A broken invariant of the columns, named by the message.
+
+    Not an Exception, so that no handler for exceptions contains it: every later decision would be
+    based on wrong sums, while a new process reads everything again.
+    """
+
+
+def broken(invariant: str, cause: BaseException) -> InvariantError:
+    """The error for a change of the columns that an exception interrupted."""
+    text = f"{type(cause).__name__}: {cause}"[:CAUSE_CHARS_MAX]
+    return InvariantError(f"broken invariant of the columns: {invariant} ({text})")
+
 
 C = TypeVar("C")
 

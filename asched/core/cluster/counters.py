@@ -36,11 +36,10 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.affinity_terms import AffinityTerms
 from asched.core.cluster.budget import Budget
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.nodes import AMOUNTS, NodeTable
-from asched.core.cluster.pods import LabelSet
+from asched.core.cluster.pods import AffinityTerms, LabelSet
 from asched.core.model.selector import Matcher, Selector
 
 I64 = npt.NDArray[np.int64]

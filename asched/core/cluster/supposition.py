@@ -25,8 +25,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cluster.occupancy import PortsUsed
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.usage import PortsUsed
 from asched.core.model.kinds import NODE, Kind
 
 if TYPE_CHECKING:

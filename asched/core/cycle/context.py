@@ -18,7 +18,6 @@ from asched.core.cycle.history import (
     RejectionRecorder,
     StoredLine,
 )
-from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
@@ -27,7 +26,7 @@ from asched.core.framework.results.cached import CachedResult
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import Code, PluginError, PointError, Status
+from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.model.pod import Pod
@@ -37,6 +36,27 @@ from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
     from asched.core.cycle.extension import Extensions
+
+WAITS: Final = Status(Code.WAIT, ("waiting for the rest of the hypothetical pods",))
+
+
+class HypotheticalGang:
+    """The hypothetical pods of a ProvisioningRequest; `needed` of them must be placed. They go
+    through the trial and the search of a gang (`batch/groups/trial.py`), and are never bound.
+    """
+
+    def __init__(self, cluster: Cluster, needed: int) -> None:
+        self._cluster = cluster
+        self.needed = needed
+        self._placed: set[str] = set()
+
+    def permit(self, uid: str) -> Status:
+        """Record that a pod has its place; SUCCESS if it is the last of `needed`."""
+        self._placed.add(uid)
+        if len(self._placed) >= self.needed:
+            self._placed = {uid for uid in self._placed if self._cluster.is_assumed(uid)}
+        return SUCCESS if len(self._placed) >= self.needed else WAITS
+
 
 #: Length of an exception's text in a message: it may quote an object of any size.
 RAISED_CHARS_MAX: Final = 1_000

@@ -29,7 +29,7 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.round import may_always_fit
+from asched.core.queue.waking import may_always_fit
 
 #: Budget steps to compute the requirements of a class, with the answers of its filters.
 NEEDS_STEPS: Final = 12

@@ -17,7 +17,7 @@ from asched.core.cluster.pod_groups import COSCHEDULED, group_key, is_coschedule
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.pod import Pod
-from asched.core.preemption.gangs import ANNOTATIONS, LABELS
+from asched.core.preemption.budgets import ANNOTATIONS, LABELS
 from asched.core.queue.gangs import Gangs
 
 REPORTED_MAX: Final = 4_096

@@ -4,8 +4,7 @@
 measured with the context's counter, in seconds.
 """
 
-from asched.core.framework.meter import PointObserver
-from asched.core.framework.plugin_reports import PluginObserver
+from asched.core.framework.meter import PluginObserver, PointObserver
 from asched.core.model.kinds import Kind
 from asched.core.queue.observer import QueueObserver
 

@@ -12,6 +12,7 @@ are updated, PreScore while rows are ranked) is subtracted from that interval an
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from asched.core.cluster.cluster import Cluster
 from asched.core.framework.status import Code
 
 #: Upstream times the plugins of a tenth of its cycles.
@@ -112,3 +113,28 @@ class Meter:
         result = self.call(plugin, point, function, *arguments)
         self._aside_s += self.counter_s() - started_s
         return result
+
+
+class PluginObserver:
+    """Ignores the measurements. Durations in seconds."""
+
+    def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
+        """One allocated device of a pod whose PreBind waited for binding conditions.
+
+        `status` is success, failure, timeout or error: the result of the whole pod's wait.
+        """
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        """The same, for each device that itself has such conditions."""
+
+    def volumes_failed(self, operation: str) -> None:
+        """Choosing (predicate) or binding (bind) a pod's volumes ended in an error."""
+
+
+class PluginReports:
+    """`cluster.singleton(PluginReports).observer` receives the reports of in-tree plugins, which
+    thus need neither an observer nor a clock as arguments. The composition root sets it.
+    """
+
+    def __init__(self, _: Cluster) -> None:
+        self.observer = PluginObserver()

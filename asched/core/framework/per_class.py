@@ -1,15 +1,26 @@
-"""Data that a plugin derives from a class of pods, cached as long as the class exists.
+"""Data that a plugin derives from pods, cached.
 
-Derived data must not refer to the class, or neither would ever be freed.
+    PerClass, PerKey   from a class of pods, as long as the class exists; the data must not refer to
+                       the class, or neither would ever be freed
+    Latest             from the pod of an attempt, for its extension points, while neither the pod
+                       nor any object beside pods and nodes has changed
+    PerPod             from a waiting pod, one entry per version of the pod, for hints
+
+Hints are asked about every unschedulable pod for every change, so compiling a pod's selectors each
+time would be most of the cost.
+
+Bounds   twice the existing pods, or PODS_MIN: then entries of deleted pods are dropped.
 """
 
 from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
-from asched.core.cluster.pods import Memory, PodClass
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pods import Memory, PodClass, PodInfo
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import Plugin
+from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError
 
 T = TypeVar("T")
@@ -77,3 +88,52 @@ class PerKey(Generic[T]):
         if found is None:
             found = self._shared[key] = self._derive(cls)
         return found
+
+
+class Latest(Generic[T]):
+    """`latest(pod)` is `derive(pod)`, derived once per pod and epoch of the cluster."""
+
+    def __init__(self, cluster: Cluster, derive: Callable[[PodInfo], T]) -> None:
+        self._cluster = cluster
+        self._derive = derive
+        self._pod: PodInfo | None = None
+        self._epoch = -1
+        self._found: T
+
+    def __call__(self, pod: PodInfo) -> T:
+        epoch = self._cluster.epoch
+        if pod is not self._pod or epoch != self._epoch:
+            self._found = self._derive(pod)
+            self._pod, self._epoch = pod, epoch
+        return self._found
+
+
+#: Below this number, entries of deleted pods are not searched for.
+PODS_MIN: Final = 1_024
+
+
+class PerPod(Generic[T]):
+    """`memory(pod)` is `derive(pod)`, derived once for each version of the pod."""
+
+    def __init__(self, cluster: Cluster, derive: Callable[[Pod], T]) -> None:
+        self._cluster = cluster
+        self._derive = derive
+        self._known: dict[str, tuple[Pod, T]] = {}
+        self._sweep_at = PODS_MIN
+
+    def __call__(self, pod: Pod) -> T:
+        known = self._known.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        made = self._derive(pod)
+        if len(self._known) >= self._sweep_at:
+            self._sweep()
+        self._known[pod.uid] = (pod, made)
+        return made
+
+    def _sweep(self) -> None:
+        seen = self._cluster.pods_seen
+        self._known = {
+            uid: kept for uid, kept in self._known.items() if seen.get(kept[0].key) is kept[0]
+        }
+        self._sweep_at = max(PODS_MIN, 2 * len(self._known))

@@ -19,7 +19,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Hashable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -29,17 +29,91 @@ import numpy.typing as npt
 
 from asched.core.cluster.changes import RowLog, Trigger
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.nodes import Aspect, LabelColumn
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
-from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.status import SUCCESS, Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
+
+I32 = npt.NDArray[np.int32]
+
+#: With more values of a label results are by row: a ranking stores its peaks for each value. A
+#: guess: regions have three to six zones.
+DOMAINS_MAX: Final = 16
+
+
+class DomainCodes:
+    """Filter results for whole domains: all nodes with the same value of a label.
+
+    When a zone's result changes, a third of all rows would have to be filtered, folded and ranked
+    again. A filter with the same result for all rows of a domain, and few domains, provides results
+    by domain only, and no row is visited. `codes` int32[D]: the code of each value id of `column`,
+    rows without the label first. The filter updates it when its stamp is read.
+    """
+
+    def __init__(self) -> None:
+        #: None: the results are by row at the moment
+        self.column: LabelColumn | None = None
+        self.codes: I32 = np.zeros(0, dtype=np.int32)
+        #: changes whenever the code of a domain changes
+        self.version = 0
+
+    def tell(self, column: LabelColumn | None, codes: I32) -> None:
+        """Set the results."""
+        if column is not self.column or codes.tobytes() != self.codes.tobytes():
+            self.version += 1
+        self.column, self.codes = column, codes
+
+    def of_row(self, row: int) -> int:
+        assert self.column is not None
+        code: int = self.codes.item(self.column.ids.item(row))
+        return code
+
+    def by_row(self, height: int) -> I32:
+        """int32[N]"""
+        assert self.column is not None
+        return self.codes.take(self.column.ids[:height])
+
+
+class Expecting:
+    """Pods for which room is being made, by key, each on one node; indexed both ways, since it is
+    read for every pod that leaves a node.
+    """
+
+    def __init__(self, nodes: Mapping[str, str] | None = None) -> None:
+        #: Key of a pod -> name of the node. Read-only outside.
+        self.node_of: dict[str, str] = {}
+        self._keys_at: dict[str, set[str]] = {}
+        for key, node in (nodes or {}).items():
+            self.put(key, node)
+
+    def put(self, key: str, node: str) -> None:
+        self.drop(key)
+        self.node_of[key] = node
+        self._keys_at.setdefault(node, set()).add(key)
+
+    def drop(self, key: str) -> None:
+        """Remove a pod; unknown keys are ignored."""
+        node = self.node_of.pop(key, None)
+        if node is not None:
+            keys = self._keys_at[node]
+            keys.discard(key)
+            if not keys:
+                del self._keys_at[node]
+
+    def keys_at(self, node: str) -> Collection[str]:
+        return self._keys_at.get(node, ())
+
+    def __len__(self) -> int:
+        return len(self.node_of)
+
+
+NONE_EXPECTED: Final = Expecting()
+
 
 I64 = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -390,3 +464,33 @@ class BindPlugin(Plugin):
 class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
+
+
+class ScaledByLargest(ScorePlugin):
+    """Scales to 0..100 by the largest score of the feasible rows, optionally reversed."""
+
+    normalizes = True
+    reverses: ClassVar[bool] = False
+
+    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+        return int(raw.max())
+
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+        return by_largest(raw, bounds, reverse=self.reverses)
+
+
+def by_largest(raw: I64, largest: int, *, reverse: bool = False) -> I64:
+    """Scale to 0..100, optionally reversed.
+
+    Rounding  integer division before the reversal. Edges  a largest of 0 gives 0, reversed 100.
+    Source    kubernetes/kubernetes v1.36 framework/plugins/helper/normalize_score.go
+    """
+    if not largest:
+        return np.full_like(raw, 100 if reverse else 0)
+    scaled = raw * 100 // largest
+    return 100 - scaled if reverse else scaled
+
+
+def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
+    """`by_largest` for a complete array of scores."""
+    return by_largest(raw, int(raw.max()), reverse=reverse)

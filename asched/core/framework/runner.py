@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -27,26 +27,68 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
-from asched.core.framework.extender_chain import ExtenderChain
-from asched.core.framework.fitting import Fitting
+from asched.core.framework.fitting import CachedTrial, Fitting, Rejections
 from asched.core.framework.meter import Meter
 from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.rejections import Rejections
 from asched.core.framework.results.classes import ActivePlugins, ClassCache, ClassState
 from asched.core.framework.results.feasible import Sampler
 from asched.core.framework.results.nominated import NominatedPods, RefusedRows
 from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
-from asched.core.framework.results.trial import CachedTrial
 from asched.core.framework.status import Code, PointError, Status, failure
-from asched.core.framework.trial import Trial
+from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.node import Node
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+class ExtenderChain(Protocol):
+    """The HTTP extenders of a configuration, in the order of use (`core/extender/consult.py`).
+
+    Their generators raise PointError if an extender fails that must not be ignored.
+    """
+
+    has_filter: bool
+    has_prioritize: bool
+    #: whether any extender takes part in preemption
+    has_preempt: bool
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether any extender takes part in the pod's cycle."""
+
+    def filter(
+        self, pod: PodInfo, feasible: Mask
+    ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
+        """(rows left by the extenders, statuses of the rejected rows)."""
+
+    def note_in_vain(self, pod: PodInfo) -> None:
+        """Record that an extender rejected the node on which room was made for the pod."""
+
+    def objection(self, pod: PodInfo, now_s: float) -> str:
+        """Why no pod may be evicted for this pod now; empty if eviction is allowed."""
+
+    def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
+        """int64[N] to be added to the totals, None if no extender scores."""
+
+    def finds_victims(self, pod: PodInfo) -> bool:
+        """Whether an extender may name victims for the pod."""
+
+    def preempt(
+        self, pod: PodInfo, candidates: Mapping[str, Candidate]
+    ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
+        """The candidates (by node name) that the extenders interested in the pod accept, with
+        changed victims or without some nodes; those without victims stay if an extender names some.
+        Raises PointError if an extender that must not be ignored fails.
+        """
+
+    def binder(self, pod: PodInfo) -> BindPlugin | None:
+        """The first extender that binds and is interested in the pod."""
+
+
 Indices = npt.NDArray[np.intp]
 
 #: Share of all rows: if a pod may use fewer than one row in this many, these are ranked separately.

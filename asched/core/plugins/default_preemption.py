@@ -5,7 +5,7 @@ Makes room on a node that fits once pods of lower priority are gone, at the leas
 Refuses   a pod with preemptionPolicy Never, a pod whose victims are still terminating, and a pod
           of a group that is tried in several placements, or preempts as a group.
 Groups    preempt as a unit, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
-Stops     after pods of other schedulers took the freed room twice (`preemption/duels.py`).
+Stops     after pods of other schedulers took the freed room twice (`preemption/eviction.py`).
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: deleted pods wake the pods that filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -30,11 +30,10 @@ from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
-from asched.core.framework.expecting import Expecting
-from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import (
+    Expecting,
     Hint,
     Nomination,
     PostFilterPlugin,
@@ -44,6 +43,7 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated import wanted_by
+from asched.core.framework.runner import ExtenderChain
 from asched.core.framework.status import (
     SUCCESS,
     Code,
@@ -73,12 +73,11 @@ from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.preemption import choice, eviction, sparing
+from asched.core.preemption import eviction, sparing, victims
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.duels import Duels
+from asched.core.preemption.eviction import Duels, Preemptor, UnderWay
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
-from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.preemption.victims import NominatedRequests
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
@@ -370,7 +369,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _prefixed(failure(str(error)))
         if not accepted:
             return _prefixed(unschedulable(NO_CANDIDATE))
-        tied = choice.best_of(list(accepted.values()))
+        tied = victims.best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(seed, len(tied))], site)
 
     def _make_room(self, now: Pod, candidate: Candidate, site: eviction.Site) -> PostFilterResult:

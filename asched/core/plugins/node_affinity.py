@@ -32,8 +32,8 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     Registration,
+    ScaledByLargest,
 )
-from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE

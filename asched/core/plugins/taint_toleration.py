@@ -21,7 +21,7 @@ from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.framework.per_class import PerClass
+from asched.core.framework.per_class import PerClass, PerPod
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -31,8 +31,8 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     Registration,
+    ScaledByLargest,
 )
-from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
@@ -44,7 +44,6 @@ from asched.core.model.taint import (
     Tolerations,
     without_comparisons,
 )
-from asched.core.plugins.per_pod import PerPod
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
 

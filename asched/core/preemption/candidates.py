@@ -26,19 +26,20 @@ import numpy.typing as npt
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, Aspect
 from asched.core.cluster.pods import PodInfo
+from asched.core.framework.fitting import cached
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.nominated import Layer, wanted_by
-from asched.core.framework.results.trial import cached
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.choice import Cost, cost_of
 from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
 from asched.core.preemption.victims import (
     NO_VICTIMS,
+    Cost,
     DryRun,
     NominatedRequests,
     VictimTrial,
+    cost_of,
     dry_run,
     suppose,
 )
@@ -72,7 +73,7 @@ UNKNOWN, OPEN, NO_POD_BELOW, REJECTED, NO_NEED = range(5)
 
 
 class Prospects(ABC):
-    """`outcome` int8[N] and `costs` int64[5, N] (`choice.Cost`), by row."""
+    """`outcome` int8[N] and `costs` int64[5, N] (`Cost`), by row."""
 
     aspects = ASPECTS
 

@@ -7,15 +7,34 @@ concurrently; the last one follows, so that its change finds the preemptor free 
 
 Bounds  AT_ONCE of them at the same time; the next follow once these are done.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
+
+Preemptions under way: their preemptors, and the pods that are held back meanwhile.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
+        (IsPodRunningPreemption, IsPodGroupRunningPreemption)
+
+Lost rooms: stop evicting for a preemptor whose freed room other schedulers keep taking.
+
+Another scheduler neither sees nor honours the room that we make for a pod. If its pods take it each
+time, evicting would never end. A preemptor that still waits although its victims are gone, while a
+pod of another scheduler is on a node that they left, has lost a room.
+
+Rules   after ROOMS_LOST_MAX lost rooms no pod is evicted for the preemptor for REST_S. It waits for
+        room like other pods, is retried by events and the sweep, and its condition says why.
+Bounds  PREEMPTORS_MAX; the one that made room longest ago is forgotten first.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, Self
 
 from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, Returned, Unknown
+from asched.core.cluster.gang import object_of
+from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import (
     DeletePod,
@@ -26,13 +45,156 @@ from asched.core.framework.effects import (
     Together,
     ref_of,
 )
-from asched.core.framework.points import Late
+from asched.core.framework.points import Expecting, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.condition import difference
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
+from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod, PodCondition
-from asched.core.preemption.under_way import Preemptor, UnderWay, standing
+from asched.core.model.workload import CompositePodGroup, PodGroup
+
+#: Preemptions under way before a sweep for those whose last victim has gone unnoticed.
+SWEEP_MIN: Final = 256
+#: Where a group makes room, for messages.
+CLUSTER: Final = "cluster"
+_OF_GROUP: Final = "podgroup/"
+
+
+class Preemptor(NamedTuple):
+    """The pod or group for which pods are evicted. `kind` and `place` are words of messages; `node`
+    is where room is made, None for a group. `held`: keys and uids of all pods that wait meanwhile:
+    those of a group, and an entry for pods that join it.
+    """
+
+    kind: str
+    uid: str
+    place: str
+    node: str | None
+    priority: int
+    held: tuple[tuple[str, str], ...]
+    related: ObjectReference | None = None
+
+    @classmethod
+    def of_pod(cls, pod: Pod, node: str) -> Self:
+        return cls("pod", pod.uid, node, node, pod.priority, ((pod.key, pod.uid),))
+
+    @classmethod
+    def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> Self:
+        metadata, is_tree = group.metadata, isinstance(group, CompositePodGroup)
+        kind, prefix = (COMPOSITE_POD_GROUP, COMPOSITE) if is_tree else (POD_GROUP, "")
+        own = (_OF_GROUP + prefix + metadata.key, metadata.uid)
+        held, name = (own, *((pod.key, pod.uid) for pod in pods)), kind.name.lower()
+        related = kind.reference(metadata)
+        return cls(name, metadata.uid, CLUSTER, None, group.priority, held, related)
+
+
+class UnderWay:
+    """Preemptors whose victims are being evicted or terminate. The last victim is known once it is
+    evicted; the entry of a preemptor is dropped with its pod.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._busy: dict[str, str] = {}  # preemptor's key -> uid
+        self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
+        self._expecting = Expecting()  # preemptors whose last victim still exists, and its node
+        self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
+        self._sweep_at = SWEEP_MIN
+
+    def start(self, preemptor: Preemptor) -> None:
+        for key, uid in preemptor.held:
+            self._forget(key)
+            self._busy[key] = uid
+            if preemptor.node is not None:
+                self._expecting.put(key, preemptor.node)
+
+    def last(self, preemptor: Preemptor, victim: Pod) -> None:
+        """Record that only this victim is left."""
+        for key, uid in preemptor.held:
+            if self._busy.get(key) == uid:
+                del self._busy[key]
+                self._last[key] = (uid, victim)
+                self._for.setdefault(victim.uid, set()).add(key)
+        if len(self._last) >= self._sweep_at:
+            self._sweep()
+
+    def end(self, preemptor: Preemptor, *, is_deleted: bool) -> None:
+        """Record that all writes are done. If the last victim was deleted, wait until the watch
+        shows it: an earlier attempt would evict it again.
+        """
+        for key, uid in preemptor.held:
+            if self._busy.get(key) == uid:
+                del self._busy[key]
+                self._expecting.drop(key)
+            if self._last.get(key, ("", None))[0] == uid and not is_deleted:
+                self._forget(key)
+
+    def holds_back(self, pod: Pod) -> bool:
+        """Whether an attempt at a pod that is scheduled by itself would come too early."""
+        if not (self._busy or self._last):
+            return False
+        return self._holds(pod.key, pod.uid)
+
+    def holds_group_back(self, pod: Pod) -> bool:
+        """The same for a pod that is scheduled with its group."""
+        if pod.spec.scheduling_group is None or not (self._busy or self._last):
+            return False
+        key = group_key(pod)
+        tree = self._cluster.pod_groups.tree_of(key)
+        if tree is not None and not tree.fault:
+            key = tree.root.key
+        group: PodGroup | None = object_of(self._cluster, key)
+        return group is not None and self._holds(_OF_GROUP + key, group.metadata.uid)
+
+    def _holds(self, key: str, uid: str) -> bool:
+        if self._busy.get(key) == uid:
+            return True
+        held, victim = self._last.get(key, ("", None))
+        if held != uid or victim is None:
+            return False
+        now = self._now(victim)
+        return now is not None and not now.is_terminating
+
+    def holding(self) -> Collection[str]:
+        """Keys of pods that are held back (or were, before they were deleted and created again)."""
+        return self._busy
+
+    def expecting(self, departed: Pod) -> Expecting:
+        """Preemptors whose last victim still exists, and the nodes that their victims leave."""
+        for key in tuple(self._for.get(departed.uid, ())):
+            self._forget(key)
+        return self._expecting
+
+    def _forget(self, key: str) -> None:
+        _, victim = self._last.pop(key, ("", None))
+        self._expecting.drop(key)
+        if victim is not None:
+            preemptors = self._for[victim.uid]
+            preemptors.discard(key)
+            if not preemptors:
+                del self._for[victim.uid]
+
+    def _sweep(self) -> None:
+        """Drop entries whose last victim is gone."""
+        for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
+            self._forget(key)
+        self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
+
+    def _now(self, victim: Pod) -> Pod | None:
+        """The newest version of the victim; None if it is gone, or waits for a node again."""
+        return standing(victim, self._cluster)
+
+
+def standing(victim: Pod, cluster: Cluster) -> Pod | None:
+    """The newest version of a victim that still exists and has a node: a victim whose binding
+    failed meanwhile uses no room and need not be evicted.
+    """
+    now = cluster.pods_seen.get(victim.key)
+    if now is None or now.uid != victim.uid:
+        return None
+    return now if now.spec.node_name or cluster.is_assumed(now.uid) else None
+
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"
@@ -201,3 +363,61 @@ def _is_gone(answer: Answer) -> bool:
 def _failed(victim: Pod, answer: Answer) -> Status:
     message = answer.message if isinstance(answer, Refused | Unknown) else type(answer).__name__
     return failure(f"preempting {victim.key}: {message}")
+
+
+ROOMS_LOST_MAX: Final = 2
+REST_S: Final = 3600.0
+PREEMPTORS_MAX: Final = 4_096
+
+
+class _Fought(NamedTuple):
+    """`rooms`: the nodes that victims left last, each with the number of pods of other schedulers
+    that had come there until then. `rests_until_s` is since 1970.
+    """
+
+    rooms: tuple[tuple[str, int], ...]
+    lost: int = 0
+    rests_until_s: float = 0.0
+
+
+class Duels:
+    """Lost rooms by the uid of a preemptor, a pod or a group. For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._fought: OrderedDict[str, _Fought] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._fought)
+
+    def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
+        """Record that pods are evicted from these nodes for a preemptor."""
+        known = self._fought.pop(uid, None)
+        count_foreign = self._cluster.refusals.foreign_pods
+        rooms = tuple((node, count_foreign(node)) for node in dict.fromkeys(nodes))
+        self._fought[uid] = _Fought(rooms, known.lost if known is not None else 0)
+        if len(self._fought) > PREEMPTORS_MAX:
+            self._fought.popitem(last=False)
+
+    def is_resting(self, uid: str) -> bool:
+        """Whether evictions for it are suspended; changes nothing."""
+        known = self._fought.get(uid)
+        return known is not None and known.rests_until_s > self._cluster.wall_clock_s
+
+    def rests(self, uid: str) -> bool:
+        """Whether evictions are suspended for a preemptor that fits nowhere although its victims
+        are gone; counts a lost room.
+        """
+        known = self._fought.get(uid)
+        if known is None:
+            return False
+        now_s = self._cluster.wall_clock_s
+        count_foreign = self._cluster.refusals.foreign_pods
+        if any(count_foreign(node) > before for node, before in known.rooms):
+            lost = known.lost + 1
+            until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0
+            known = self._fought[uid] = _Fought((), lost, until_s)
+        if known.rests_until_s and now_s >= known.rests_until_s:
+            del self._fought[uid]
+            return False
+        return known.lost >= ROOMS_LOST_MAX

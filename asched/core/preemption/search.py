@@ -15,14 +15,14 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.fitting import cached
 from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated import is_blind, is_plain
-from asched.core.framework.results.trial import cached
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
-from asched.core.preemption import candidates, choice
+from asched.core.preemption import candidates, victims
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.victims import AmountsFilter, DryRun, NominatedRequests, suppose
@@ -134,7 +134,7 @@ class VictimSearch:
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate with the lowest cost; there is one."""
-        tied = choice.cheapest(findings.prospects.costs, findings.open)
+        tied = victims.cheapest(findings.prospects.costs, findings.open)
         row = int(tied[draw(trial.seed, len(tied))])
         return findings.prospects.candidate(pod, row, trial)
 

@@ -42,8 +42,16 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import EqualMembers, GroupTrial, Probe
 from asched.core.framework.status import unschedulable
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.room import EvictionTrial, Want, is_hopeless, of_group, of_places
-from asched.core.preemption.units import Below, Unit, units_of
+from asched.core.preemption.room import (
+    Below,
+    EvictionTrial,
+    Unit,
+    Want,
+    is_hopeless,
+    of_group,
+    of_places,
+    units_of,
+)
 
 #: Three seconds of work, as for the search for a gang's places. A guess.
 STEPS_MAX: Final = 300_000

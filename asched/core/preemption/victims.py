@@ -10,6 +10,19 @@ slot by slot, for classes whose filters consider only amounts; tests compare bot
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
         (SelectVictimsOnNode)
+
+Choose the candidate node whose victims cost least.
+
+    1  the fewest victims that a disruption budget protects
+    2  the least important of the most important victims
+    3  the smallest sum of priorities, each shifted by 2^31 so that more victims weigh more
+    4  the fewest victims
+    5  the latest start among the earliest-started victims of the highest priority
+    6  among equals, by the seed
+
+Each rule chooses among the candidates that the rule before has left.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (pickOneNodeForPreemption)
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +36,58 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Reason, Status
-from asched.core.framework.trial import Trial
+from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.choice import PRIORITY_SHIFT, Cost
-from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line
+from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line, start_of
+
+I64 = npt.NDArray[np.int64]
+
+#: Makes every priority of the API positive.
+PRIORITY_SHIFT: Final = 1 << 31
+
+
+class Cost(NamedTuple):
+    """Cost of evicting on a node; smaller is better, and earlier fields take precedence.
+
+    `start` is the negated start of the earliest-started victim of the highest priority.
+    """
+
+    violations: int
+    priority: int
+    total: int
+    number: int
+    start: int
+
+
+def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
+    """Cost of a node; `victims` are not empty, the most important first."""
+    top = victims[0].pod.priority
+    earliest = min(start_of(info) for info in victims if info.pod.priority == top)
+    total = sum(info.pod.priority + PRIORITY_SHIFT for info in victims)
+    return Cost(violations, top, total, len(victims), -earliest)
+
+
+def cheapest(costs: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """The rows that share the lowest cost, at least one; `costs` is int64[5, N] in the order of
+    `Cost`.
+    """
+    cheapest_rows = rows
+    for values in costs:
+        if len(cheapest_rows) == 1:
+            break
+        field = values[cheapest_rows]
+        cheapest_rows = cheapest_rows[field == field.min()]
+    return cheapest_rows
+
+
+def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """All candidates that share the lowest cost; there is at least one, each with victims."""
+    costs = [cost_of(candidate.victims, candidate.violations) for candidate in candidates]
+    lowest = min(costs)
+    return [c for c, cost in zip(candidates, costs, strict=True) if cost == lowest]
+
 
 I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _NOTHING: Final[Mapping[tuple[str, int], int]] = {}
@@ -77,7 +135,7 @@ class VictimTrial(NamedTuple):
 
     `lower` int64[M]: pods of lower priority there. `codes`: the code of each filter without them,
     int32[M]. `some` int[S]: positions of the rows on which it fits then; of these `victims` bool[K,
-    S] by slot, and `costs` int64[5, S] in the order of `choice.Cost`, undefined for rows without
+    S] by slot, and `costs` int64[5, S] in the order of `Cost`, undefined for rows without
     victims.
     """
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from asched.core.framework.expecting import NONE_EXPECTED, Expecting
-from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.points import NONE_EXPECTED, Expecting, PreEnqueuePlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver

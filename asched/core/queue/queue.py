@@ -52,8 +52,7 @@ from asched.core.queue.queued import (
     Worth,
     is_backing_off,
 )
-from asched.core.queue.round import unknown_room
-from asched.core.queue.waking import Waking
+from asched.core.queue.waking import Waking, unknown_room
 
 #: The default of --pod-max-in-unschedulable-pods-duration, and how often it is checked.
 MAX_IN_UNSCHEDULABLE_S: Final = 300.0

@@ -30,8 +30,7 @@ from asched.core.config import text
 from asched.core.config.fields import DeclaredField, FieldMark, fields_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import kinds_read
-from asched.core.framework.extender_chain import ExtenderChain
-from asched.core.framework.runner import Runner
+from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.model.kinds import Kind
 from asched.host.assemble import BUILD_ERRORS, reconfigured
 from asched.host.configuration.file import ConfigError, UnreadableFileError

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from asched.core.cluster.nodes import ALL_ASPECTS, AMOUNTS, NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.domain_codes import DomainCodes
-from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
+from asched.core.framework.points import CachedPlugin, DomainCodes, FilterPlugin, ScorePlugin
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedScores
 from asched.core.framework.status import PluginError

@@ -4,8 +4,8 @@
     rows that PreFilter left ──────┴─> passing bool[N] ─┐
     codes int32[D] of whole domains ────────────────────┴─> mask bool[N]
 
-One filter may have results by domain (`domain_codes.py`). The other results are stored by row, and
-the domains separately: a domain that changes costs no row. The mask itself is made on demand.
+One filter may have results by domain (`points.DomainCodes`). The other results are stored by row,
+and the domains separately: a domain that changes costs no row. The mask itself is made on demand.
 
 Convert results of plain methods to statuses, and reasons to codes for columns.
 
@@ -34,8 +34,8 @@ import numpy.typing as npt
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.nodes import LIVE_ONLY, NodeTable
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.per_node.late import nonsense
+from asched.core.framework.points import DomainCodes
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import (

@@ -325,13 +325,14 @@ class Ranking(ByRow[None]):
         scorers = tuple([(points.name, points.weight) for points in self.taking_part()])
         if scorers != self._scorers:  # else the same object, which records share
             self._scorers = scorers
+        columns: list[Column] = []
         if self._once is not None:
-            pairs: list[tuple[Column, Column]] = [
-                ((given.raw, 1), (given.final, 1)) for _, given in self._once
-            ]
+            for _, (raw, final) in self._once:
+                columns += ((raw, 1), (final, 1))
         else:
-            pairs = [points.columns() for points in self.points if points.is_active]
-        self.reading = self._scorers, [column for pair in pairs for column in pair]
+            for points in self.points:
+                columns += points.columns() if points.is_active else ()
+        self.reading = self._scorers, columns
         return self.reading
 
     @property

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 MAX_NODE_SCORE: Final = 100
 
 
-#: Points by row, or the common value of all rows, and a factor.
+#: Points by row (int64[N]), or the common value of all rows, and a factor.
 Column = tuple[Any, int]
 
 

@@ -55,10 +55,8 @@ from asched.core.plugins.capacity.quotas import (
 )
 from asched.core.plugins.capacity.victims import Victims
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.choice import best_of
-from asched.core.preemption.eviction import Eviction
-from asched.core.preemption.under_way import Preemptor, UnderWay
-from asched.core.preemption.victims import NO_VICTIMS
+from asched.core.preemption.eviction import Eviction, Preemptor, UnderWay
+from asched.core.preemption.victims import NO_VICTIMS, best_of
 
 #: Steps of the budget for one potential victim.
 POD_STEPS: Final = 5

@@ -13,6 +13,7 @@ once there is a newer one it cannot be carried out any more.
 Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; while in doubt as many
          as it takes, because devices given back on a guess could be given out twice.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
+
 """
 
 from collections.abc import Generator
@@ -26,15 +27,8 @@ from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.dra import demand
 from asched.core.dra.demand import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.framework.effects import (
-    LANDS_WITHIN_S,
-    Create,
-    Effect,
-    EmitEvent,
-    Patch,
-    WaitFor,
-)
-from asched.core.framework.plugin_reports import PluginReports
+from asched.core.framework.effects import LANDS_WITHIN_S, Create, Effect, EmitEvent, Patch, WaitFor
+from asched.core.framework.meter import PluginReports
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, Status, failure
 from asched.core.model.claim import (
@@ -47,9 +41,39 @@ from asched.core.model.claim import (
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.pod import Pod
-from asched.core.plugins.devices import deallocation
+from asched.core.plugins.devices import claims
 from asched.core.plugins.devices.places import BindingFailed, is_ready
-from asched.core.plugins.devices.writers import Writers
+
+#: A write takes milliseconds. A pod that has waited so long writes all the same, and gets a
+#: conflict.
+TURN_S_MAX: Final = 5.0
+
+
+class Writers:
+    """Serialize writes of a claim that pods of one group share: each write names the version before
+    it, so that all but one of several concurrent writes would be refused. No pod waits longer than
+    TURN_S_MAX.
+    """
+
+    def __init__(self) -> None:
+        self._writing: dict[str, str] = {}
+
+    def begin(self, claim: ResourceClaim, pod: Pod) -> Generator[Effect, Answer, None]:
+        """Wait until no other pod writes the claim."""
+        while claim.uid in self._writing:
+            answer = yield WaitFor(
+                ready=lambda: claim.uid not in self._writing,
+                timeout_s=TURN_S_MAX,
+                on=((RESOURCE_CLAIM.resource, claim.metadata.key),),
+            )
+            if isinstance(answer, TimedOut):
+                break
+        self._writing[claim.uid] = pod.uid
+
+    def end(self, claim: ResourceClaim, pod: Pod) -> None:
+        if self._writing.get(claim.uid) == pod.uid:
+            del self._writing[claim.uid]
+
 
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
 ATTEMPTS_MAX: Final = 5
@@ -189,7 +213,7 @@ class ClaimBinding:
         finalizers = claim.metadata.finalizers or ()
         if allocation is None or FINALIZER in finalizers:
             return claim
-        answer = yield deallocation.patch(claim, {"finalizers": [*finalizers, FINALIZER]})
+        answer = yield claims.patch(claim, {"finalizers": [*finalizers, FINALIZER]})
         if isinstance(answer, Done) and answer.obj is not None:
             return decode(ResourceClaim, answer.obj)
         return _no(answer)
@@ -198,7 +222,7 @@ class ClaimBinding:
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
         status = self._status(pod, claim, allocation)
-        answer = yield deallocation.patch(claim, status, subresource="status")
+        answer = yield claims.patch(claim, status, subresource="status")
         if isinstance(answer, Done) and answer.obj is not None:
             return decode(ResourceClaim, answer.obj)
         return _no(answer)
@@ -400,7 +424,7 @@ def _is_final(outcome: Refused | Unknown, *, in_doubt: bool) -> bool:
     """
     if not isinstance(outcome, Refused) or outcome.code == CONFLICT:
         return False
-    return not in_doubt or outcome.code == deallocation.NOT_FOUND
+    return not in_doubt or outcome.code == claims.NOT_FOUND
 
 
 def _no(answer: Answer) -> Refused | Unknown:

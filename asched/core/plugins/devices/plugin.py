@@ -40,14 +40,14 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
     ReservePlugin,
+    ScaledByLargest,
 )
-from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim
 from asched.core.model.kinds import DEVICE_TAINT_RULE
 from asched.core.model.pod import Pod
-from asched.core.plugins.devices import allocation, deallocation, unreserve
+from asched.core.plugins.devices import allocation, claims
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
 from asched.core.plugins.devices.hints import ClaimHints
@@ -293,13 +293,13 @@ class DynamicResources(
             if not holders or (len(holders) == 1 and holders[0].uid == pod.pod.uid):
                 return PostFilterResult(
                     unschedulable("deallocation of ResourceClaim completed"),
-                    background=deallocation.deallocate(claim),
+                    background=claims.deallocate(claim),
                 )
         extended = prepared.demand.extended
         if extended is not None and prepared.demand.is_stale:
             return PostFilterResult(
                 unschedulable("deletion of ResourceClaim completed"),
-                background=deallocation.delete_extended(extended),
+                background=claims.delete_extended(extended),
             )
         return PostFilterResult(unschedulable("still not schedulable"))
 
@@ -362,7 +362,7 @@ class DynamicResources(
                 self._ledger.release(claim.uid, claim.metadata.key, pod.pod.uid)
         if not _may_need_devices(pod):
             return None
-        return unreserve.unreserve(self._cluster, self._ledger, pod.pod)
+        return claims.unreserve(self._cluster, self._ledger, pod.pod)
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
         return SUCCESS if pod.pod.uid in self._reserved else SKIP

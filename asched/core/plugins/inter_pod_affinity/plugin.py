@@ -4,15 +4,14 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
 
 from asched import names
-from asched.core.cluster.affinity_terms import NO_TERMS, AffinityTerms
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
-from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.pods import NO_TERMS, AffinityTerms, PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.per_class import PerKey
+from asched.core.framework.per_class import PerKey, PerPod
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -32,7 +31,7 @@ from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.plugins.inter_pod_affinity import attraction, extra_events, hints
+from asched.core.plugins.inter_pod_affinity import attraction, hints
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
     TOO_NEAR,
@@ -40,7 +39,6 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     Nearness,
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.plugins.per_pod import PerPod
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
@@ -171,12 +169,12 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         terms = self._terms(pod)
         gone = self._terms(old) if new is None else NO_TERMS
         if (
-            extra_events.names_namespaces(terms)
+            hints.names_namespaces(terms)
             if old is None
-            else extra_events.is_plain(terms) and extra_events.is_plain(gone)
+            else hints.is_plain(terms) and hints.is_plain(gone)
         ):
             return Hint.SKIP
-        helps = extra_events.pod_may_help(terms, gone, self._namespaces, pod, old, new)
+        helps = hints.pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
@@ -187,7 +185,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return hints.offered_by_pods(gone, old, new)
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
-        helps = extra_events.namespace_may_help(self._terms(pod), pod, old, new)
+        helps = hints.namespace_may_help(self._terms(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _terms(self, pod: Pod | None) -> AffinityTerms:

@@ -13,7 +13,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.per_class import PerKey
+from asched.core.framework.per_class import PerKey, PerPod
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -32,18 +32,18 @@ from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread import balance, hints
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
+    SOURCES,
     Constraints,
+    DefaultSelectors,
     default_constraints,
     defaults_of,
     own_constraints,
 )
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
-from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
 
 POD_ACTIONS: Final = (

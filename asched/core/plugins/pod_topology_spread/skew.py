@@ -18,8 +18,7 @@ import numpy as np
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
-from asched.core.framework.domain_codes import DOMAINS_MAX, DomainCodes
-from asched.core.framework.points import I64, Codes
+from asched.core.framework.points import DOMAINS_MAX, I64, Codes, DomainCodes
 from asched.core.framework.status import Reason
 from asched.core.plugins.moved_rows import difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints

@@ -25,8 +25,9 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.config.args import VolumeBindingArgs
+from asched.core.framework.meter import PluginReports
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.plugin_reports import PluginReports
+from asched.core.framework.per_class import Latest
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -55,7 +56,6 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE
-from asched.core.plugins.latest import Latest
 from asched.core.plugins.resources.scores import curve
 from asched.core.plugins.volumes import hints as volume_hints
 from asched.core.plugins.volumes import reservation as volume_reservation

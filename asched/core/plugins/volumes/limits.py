@@ -25,6 +25,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
+from asched.core.framework.per_class import Latest
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -56,7 +57,6 @@ from asched.core.model.storage import (
     uses_claim,
 )
 from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
-from asched.core.plugins.latest import Latest
 from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 
 TOO_MANY: Final = Reason("node(s) exceed max volume count", resolvable=True)

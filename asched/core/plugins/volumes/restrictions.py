@@ -21,6 +21,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.order_free import OrderFree
+from asched.core.framework.per_class import Latest
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -44,7 +45,6 @@ from asched.core.model.storage import (
     uses_claim,
 )
 from asched.core.model.volume import PersistentVolumeClaim
-from asched.core.plugins.latest import Latest
 from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 
 DISK_TAKEN: Final = Reason("node(s) had no available disk", resolvable=True)

@@ -19,8 +19,7 @@ from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import whole
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.plugins.volumes.candidates import NONE
-from asched.core.plugins.volumes.choice import VolumeChoice
-from asched.core.plugins.volumes.matching import Match
+from asched.core.plugins.volumes.choice import Match, VolumeChoice
 from asched.core.plugins.volumes.provisioning import storage_request
 
 FULL: Final = 100

@@ -22,6 +22,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.order_free import OrderFree
+from asched.core.framework.per_class import Latest
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -47,7 +48,6 @@ from asched.core.model.storage import (
     uses_claim,
 )
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
-from asched.core.plugins.latest import Latest
 from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 
 WRONG_ZONE: Final = Reason("node(s) had no available volume zone", resolvable=False)

@@ -8,12 +8,7 @@ from asched.core.framework.effects import (
     EmitEvent,
     WaitFor,
 )
-from asched.core.framework.points import (
-    BindPlugin,
-    PermitPlugin,
-    PreBindPlugin,
-    ReservePlugin,
-)
+from asched.core.framework.points import BindPlugin, PermitPlugin, PreBindPlugin, ReservePlugin
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -13,9 +13,7 @@ from asched.core.framework.effects import (
     PatchPodStatus,
     WaitFor,
 )
-from asched.core.framework.points import (
-    PostBindPlugin,
-)
+from asched.core.framework.points import PostBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure, unschedulable
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import NODE, POD

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from asched.core.cluster.cluster import InvariantError
 from asched.core.cluster.facts import Bound, Seen
-from asched.core.cluster.invariant import InvariantError
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.framework.points import PermitPlugin, ReservePlugin

@@ -7,11 +7,7 @@ import pytest
 
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.nodes import Aspect
-from asched.core.framework.points import (
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-)
+from asched.core.framework.points import FilterPlugin, PreFilterPlugin, PreFilterResult
 from asched.core.framework.status import Status, pending, unschedulable
 from asched.core.model.kinds import (
     POD,

@@ -13,10 +13,7 @@ from asched.core.framework.effects import (
     ReadPod,
     WaitFor,
 )
-from asched.core.framework.points import (
-    PermitPlugin,
-    PreBindPlugin,
-)
+from asched.core.framework.points import PermitPlugin, PreBindPlugin
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod

@@ -9,10 +9,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Pause
-from asched.core.framework.points import (
-    PostFilterPlugin,
-    PostFilterResult,
-)
+from asched.core.framework.points import PostFilterPlugin, PostFilterResult
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import (
     PointError,

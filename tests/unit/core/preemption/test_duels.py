@@ -3,7 +3,7 @@
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD
-from asched.core.preemption.duels import REST_S, Duels
+from asched.core.preemption.eviction import REST_S, Duels
 from tests.builders import a_node, a_pod
 
 

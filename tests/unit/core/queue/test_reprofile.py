@@ -7,7 +7,7 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.reprofile import reprofile
-from asched.core.queue.round import unknown_room
+from asched.core.queue.waking import unknown_room
 from tests.builders import a_node, a_pod
 from tests.unit.core.queue.queues import NODE_ADD, NOW_S, a_profile, a_queue, names
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
-from asched.core.framework.plugin_reports import PluginObserver, PluginReports
+from asched.core.framework.meter import PluginObserver, PluginReports
 from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod

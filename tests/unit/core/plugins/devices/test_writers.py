@@ -9,7 +9,7 @@ from asched.core.cluster.facts import Done, TimedOut
 from asched.core.framework.effects import WaitFor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.plugins.devices.writers import TURN_S_MAX, Writers
+from asched.core.plugins.devices.binding import TURN_S_MAX, Writers
 from tests.plays.dra_world import a_claim_object, a_pod
 
 CLAIM = decode(ResourceClaim, a_claim_object("c"))

@@ -13,7 +13,7 @@ from asched.core.model.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from asched.core.plugins.pod_topology_spread.selectors import DefaultSelectors
+from asched.core.plugins.pod_topology_spread.constraints import DefaultSelectors
 from tests.topology_world import World, a_pod
 
 

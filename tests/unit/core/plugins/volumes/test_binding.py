@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
-from asched.core.framework.plugin_reports import PluginObserver, PluginReports
+from asched.core.framework.meter import PluginObserver, PluginReports
 from asched.core.framework.status import SKIP, Code, Status, unresolvable
 from asched.core.plugins.volumes.binding import REASONS, VolumeBinding
 from asched.core.plugins.volumes.choice import Reject
