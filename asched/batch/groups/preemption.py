@@ -11,7 +11,7 @@ Unlike upstream, every pod that had a place in the last trial is nominated to it
 do not take the room of the victims while the group backs off (docs/parity.md).
 
 Bounds  after a search for room without success, no further search for REST_FACTOR times its
-        duration, if that is REST_S_MIN at least; FAILED_MAX groups are remembered.
+        duration, if that is REST_S_MIN at least.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (runWorkloadAwarePreemption)
 """
@@ -20,12 +20,12 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.pauses import GroupPauses
 from asched.batch.groups.placements import try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without
 from asched.core.cluster.budget import STEP_US, OutOfTurn
-from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
@@ -52,7 +52,6 @@ NO_PLUGIN: Final = (
 VICTIMS_LEAVE_S: Final = 600.0
 REST_FACTOR: Final = 20
 REST_S_MIN: Final = 1.0
-FAILED_MAX: Final = 1_024
 #: Budget steps to name a victim.
 VICTIM_STEPS: Final = 0.1
 #: Victims that are named between two checks of the budget.
@@ -83,9 +82,12 @@ def make_room_for_group(
             f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found'
         )
         return
-    failed = context.cluster.singleton(FailedSearches)
-    message = failed.message(known, context.now_s)
-    if message:
+    failed, key, uid = (
+        context.cluster.singleton(GroupPauses),
+        known.metadata.key,
+        known.metadata.uid,
+    )
+    if message := failed.text(key, uid, context.now_s):
         outcome.message, outcome.asks_again = f"{outcome.message}, {message}", True
         return
     yield from _sort_victims(context)
@@ -99,8 +101,9 @@ def make_room_for_group(
     context.observer.group_preempting(
         room.status.code.text, len(room.victims), took_s, room.violations, room.disruptions
     )
-    if not room.status.is_success:
-        failed.note(known, room.status.message, context.now_s, trial.spent)
+    pause_s = trial.spent * STEP_US * 1e-6 * REST_FACTOR
+    if not room.status.is_success and pause_s >= REST_S_MIN:
+        failed.note(key, uid, context.now_s + pause_s, room.status.message)
     if room.status.code is Code.ERROR:
         outcome.result, outcome.message = Result.ERROR, room.status.message
     elif not room.status.is_success:
@@ -121,28 +124,6 @@ def _sort_victims(context: SchedulerContext) -> Generator[Effect, Answer, None]:
             yield Pause()
         else:
             return
-
-
-class FailedSearches:
-    """Groups with a long search for room without success, whose result is repeated for a time.
-    Made by `Cluster.singleton`.
-    """
-
-    def __init__(self, _cluster: Cluster) -> None:
-        self._until: dict[str, tuple[str, float, str]] = {}  # by key: uid, end, message
-
-    def message(self, group: PodGroup, now_s: float) -> str:
-        """The message of the last search; empty if a new search may run."""
-        uid, until_s, message = self._until.get(group.metadata.key, ("", 0.0, ""))
-        return message if uid == group.metadata.uid and now_s < until_s else ""
-
-    def note(self, group: PodGroup, message: str, now_s: float, steps: float) -> None:
-        key, pause_s = group.metadata.key, steps * STEP_US * 1e-6 * REST_FACTOR
-        self._until.pop(key, None)
-        if pause_s >= REST_S_MIN:
-            self._until[key] = group.metadata.uid, now_s + pause_s, message
-            if len(self._until) > FAILED_MAX:
-                self._until.pop(next(iter(self._until)))
 
 
 class Evictions(Background):

@@ -65,9 +65,7 @@ def next_s(cluster: Cluster) -> float | None:
 def request_nodes(
     context: SchedulerContext, attempts: Sequence[Attempt]
 ) -> Generator[Effect, Answer, str]:
-    """Request the nodes that a gang without places lacks, if a shape helps it; returns the text for
-    its condition.
-    """
+    """Request the nodes that a gang without places lacks; returns the text for its condition."""
     key, cluster = attempts[0].queued.gang, context.cluster
     args = _args(context).get(attempts[0].profile) if key else None
     group = object_of(cluster, key) if args is not None else None
@@ -77,14 +75,14 @@ def request_nodes(
     known = scale_ups.by_group.get(key)
     if known is not None:
         return known.text
-    text = scale_ups.paused(key, uid, context.now_s)
+    text = scale_ups.pauses.text(key, uid, context.now_s)
     if text is not None:
         return text
     if scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace:
         return ""
     made = yield from _new(context, attempts, args)
     if isinstance(made, str):
-        scale_ups.pause(key, uid, context.now_s + SEARCH_S, made)
+        scale_ups.pauses.note(key, uid, context.now_s + SEARCH_S, made)
         return made
     now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
     if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
@@ -183,7 +181,7 @@ def _consider(context: SchedulerContext, key: str) -> None:
         _is_withdrawn(context.cluster, adopted)
         or key in scale_ups.unwanted
         or adopted.key in scale_ups.by_group
-        or scale_ups.paused(adopted.key, adopted.uid, context.now_s) is not None
+        or scale_ups.pauses.text(adopted.key, adopted.uid, context.now_s) is not None
     )
     if is_wanted:
         scale_ups.add(adopted)
@@ -220,7 +218,7 @@ def _end_if_due(context: SchedulerContext, scale_up: ScaleUp) -> None:
     if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
         return
     if not is_withdrawn and args is not None:
-        scale_ups.pause(key, scale_up.uid, context.now_s + args.backoff_s)
+        scale_ups.pauses.note(key, scale_up.uid, context.now_s + args.backoff_s)
     scale_ups.remove(scale_up)
     waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
     if waiting is not None and context.owns(waiting):

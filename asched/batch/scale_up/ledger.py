@@ -2,16 +2,14 @@
 
 import math
 from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from asched.batch.groups.pauses import GroupPauses
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import object_of
 from asched.core.model.kinds import PROVISIONING_REQUEST
-
-#: Gangs for which no request is made for a time.
-PAUSED_MAX: Final = 4_096
-NO_PAUSE: Final = ("", 0.0, "")
 
 
 class ScaleUp(msgspec.Struct, eq=False):
@@ -53,9 +51,8 @@ class ScaleUps:
         #: to be deleted, by object
         self.unwanted: dict[str, ScaleUp] = {}
         self.by_namespace = Counter[str]()
-        #: group -> its uid, the time before which no request is made for it, and the text why no
-        #: shape helps it; empty for other reasons
-        self._paused: dict[str, tuple[str, float, str]] = {}
+        #: gangs for which no request is made, with the text why no shape helps, if that is why
+        self.pauses = GroupPauses()
         self.next_check_s = -math.inf
         self.was_refused = False
         self._cursor = -2
@@ -76,21 +73,11 @@ class ScaleUps:
         self.unwanted.setdefault(scale_up.object_key, scale_up)
         self.next_check_s = -math.inf
 
-    def pause(self, key: str, uid: str, until_s: float, text: str = "") -> None:
-        self._paused.pop(key, None)
-        self._paused[key] = uid, until_s, text
-        if len(self._paused) > PAUSED_MAX:
-            self._paused.pop(next(iter(self._paused)))
-
-    def paused(self, key: str, uid: str, now_s: float) -> str | None:
-        """The text of a pause; None without one."""
-        paused, until_s, text = self._paused.get(key, NO_PAUSE)
-        return text if paused == uid and now_s < until_s else None
-
     def decides(self, key: str, now_s: float) -> bool:
         """Whether a request is open for the gang, or no shape helps it."""
-        _, until_s, text = self._paused.get(key, NO_PAUSE)
-        return key in self.by_group or bool(text and now_s < until_s)
+        group = object_of(self._cluster, key)
+        text = group and self.pauses.text(key, group.metadata.uid, now_s)
+        return bool(text) or key in self.by_group
 
     def changed(self) -> list[str]:
         """Keys of requests that changed since the last call; all of them in the first."""

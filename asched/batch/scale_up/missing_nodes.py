@@ -35,7 +35,6 @@ from asched.core.cluster.supposition import Supposition
 from asched.core.config.args import NodeShape
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Mask
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node, NodeSpec, NodeStatus
@@ -110,9 +109,7 @@ def _search(
 
 
 class ShapeTrial:
-    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod; `limit`
-    is why another one takes none.
-    """
+    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod."""
 
     def __init__(
         self, context: SchedulerContext, group: GroupAttempt, shape: NodeShape, tries: int
@@ -123,7 +120,7 @@ class ShapeTrial:
         self.pods: list[Pod] = []
         self.tries = tries
         self.has_failed = False
-        self.limit = ""
+        self.limit = ""  # why another node takes no pod
 
     def node_steps(self) -> float:
         """The budget steps to suppose one of the nodes so far with its pods, on average."""
@@ -157,7 +154,7 @@ class ShapeTrial:
             self.limit = f"maxNodes {len(self.nodes)}"
         self.pods = [tried.attempt.pod for tried in outcome.tried]
         yield from let_go(context, group, outcome)
-        supposed = {_name(self._shape, number) for number in range(len(self.nodes))}
+        supposed = {node.name for node in self.nodes}
         for number, (_, freed) in tuple(group.freed.nodes.items()):
             freed.difference_update(supposed)
             if not freed:
@@ -176,7 +173,8 @@ class ShapeTrial:
                 left.append(attempt)
                 continue
             yield from pause_if_due(context, TRY_STEPS)
-            within = None if name is None else self._only(name)
+            nodes = context.cluster.nodes  # whose rows may change in a pause
+            within = None if name is None else np.arange(nodes.height) == nodes.row_of[name]
             tried = yield from try_pod(context, group, attempt, within, {})
             self.tries += 1
             self.has_failed |= self.tries >= TRIES_MAX
@@ -189,24 +187,13 @@ class ShapeTrial:
             left.append(attempt)
             rejection = tried.failure.rejection
             if name is not None and rejection is not None:
-                status = rejection.status_at(context.cluster.nodes.row_of[name])
+                status = rejection.status_at(nodes.row_of[name])
                 self.limit = status.message if status is not None else ""
         return left
 
-    def _only(self, name: str) -> Mask:
-        nodes = self._context.cluster.nodes
-        mask: Mask = np.zeros(nodes.height, dtype=np.bool_)
-        mask[nodes.row_of[name]] = True
-        return mask
-
-
-def _name(shape: NodeShape, number: int) -> str:
-    """No name of a real node has a colon."""
-    return f"{shape.name}:{number}"
-
 
 def _node(shape: NodeShape, number: int) -> Node:
-    name = _name(shape, number)
+    name = f"{shape.name}:{number}"  # no name of a real node has a colon
     taints = tuple([Taint(taint.key, taint.value, taint.effect) for taint in shape.taints])
     return Node(
         ObjectMeta(name=name, uid=name, labels={**(shape.labels or {}), HOSTNAME: name}),
