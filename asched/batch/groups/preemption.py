@@ -82,12 +82,8 @@ def make_room_for_group(
             f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found'
         )
         return
-    failed, key, uid = (
-        context.cluster.singleton(GroupPauses),
-        known.metadata.key,
-        known.metadata.uid,
-    )
-    if message := failed.text(key, uid, context.now_s):
+    failed, metadata = context.cluster.singleton(GroupPauses), known.metadata
+    if message := failed.text(metadata.key, metadata.uid, context.now_s):
         outcome.message, outcome.asks_again = f"{outcome.message}, {message}", True
         return
     yield from _sort_victims(context)
@@ -103,7 +99,7 @@ def make_room_for_group(
     )
     pause_s = trial.spent * STEP_US * 1e-6 * REST_FACTOR
     if not room.status.is_success and pause_s >= REST_S_MIN:
-        failed.note(key, uid, context.now_s + pause_s, room.status.message)
+        failed.note(metadata.key, metadata.uid, context.now_s + pause_s, room.status.message)
     if room.status.code is Code.ERROR:
         outcome.result, outcome.message = Result.ERROR, room.status.message
     elif not room.status.is_success:

@@ -96,8 +96,10 @@ class Ledger:
         ]
         by_name = {node["metadata"]["name"]: node for node in nodes}
         self._check_room(bind, mine, counted)
-        if bind.node in by_name:
-            self._check_neighbours(bind, mine, counted, by_name)
+        for other in counted if bind.node in by_name else ():
+            if other is not mine and not _is_through(other) and apart(mine, other, by_name):
+                name = other["metadata"]["name"]
+                self.complain(f"pod {bind.pod.key} on {bind.node} must not be near pod {name}")
 
     def _check_room(self, bind: Bind, mine: Json | None, counted: list[Json]) -> None:
         """Check the node as it was known to this decision, or to a later one about the node.
@@ -118,14 +120,6 @@ class Ledger:
             if requested > has:
                 text = f"{name}: {float(requested)} of {float(has)}"
                 self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
-
-    def _check_neighbours(
-        self, bind: Bind, mine: Json | None, counted: list[Json], nodes: Mapping[str, Json]
-    ) -> None:
-        for other in counted if mine is not None else ():
-            if other is not mine and not _is_through(other) and apart(mine, other, nodes):
-                name = other["metadata"]["name"]
-                self.complain(f"pod {bind.pod.key} on {bind.node} must not be near pod {name}")
 
 
 def _is_through(pod: Json) -> bool:

@@ -34,6 +34,18 @@ LIMIT_S: Final = 200
 DELETED_SHARE: Final = 0.2
 
 
+def _profile(*plugins: str, **args: Json) -> Json:
+    """A configuration with these plugins, and the arguments of some of them."""
+    replaced = [{"name": "PrioritySort"}] if "Coscheduling" in plugins else []
+    points = {"enabled": [{"name": name} for name in plugins], "disabled": replaced}
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": points},
+        "pluginConfig": [{"name": name, "args": given} for name, given in args.items()],
+    }
+    return {"profiles": [profile]}
+
+
 class Autoscaled(Scenario):
     """Base: a full cluster, and an autoscaler whose nodes come late."""
 
@@ -91,19 +103,7 @@ class Burst(Autoscaled):
 class GangBurst(Autoscaled):
     """A gang of 64 on a full cluster; pods of another one of two start meanwhile."""
 
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {
-                    "multiPoint": {
-                        "enabled": [{"name": "Coscheduling"}],
-                        "disabled": [{"name": "PrioritySort"}],
-                    }
-                },
-            }
-        ]
-    }
+    config: ClassVar[Json] = _profile("Coscheduling")
     count = 64
 
     def start(self, world: World) -> Iterator[Step]:
@@ -134,31 +134,17 @@ class GangAsksOnce(GangBurst):
     """
 
     faults = (*Autoscaled.faults, Restarts(every_s=60.0))
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {
-                    "multiPoint": {
-                        "enabled": [{"name": "Coscheduling"}, {"name": "GroupScaleUp"}],
-                        "disabled": [{"name": "PrioritySort"}],
-                    }
-                },
-                "pluginConfig": [
-                    {
-                        "name": "GroupScaleUp",
-                        "args": {
-                            "nodeShapes": [
-                                {"name": "small", "allocatable": {"cpu": "500m"}},
-                                {"name": "usual", "labels": {ZONE: "a"}, "allocatable": SHAPE},
-                            ],
-                            "timeLimitSeconds": LIMIT_S,
-                        },
-                    }
-                ],
-            }
-        ]
-    }
+    config: ClassVar[Json] = _profile(
+        "Coscheduling",
+        "GroupScaleUp",
+        GroupScaleUp={
+            "nodeShapes": [
+                {"name": "small", "allocatable": {"cpu": "500m"}},
+                {"name": "usual", "labels": {ZONE: "a"}, "allocatable": SHAPE},
+            ],
+            "timeLimitSeconds": LIMIT_S,
+        },
+    )
 
     def start(self, world: World) -> Iterator[Step]:
         yield from super().start(world)
@@ -187,14 +173,7 @@ class GangAsksOnce(GangBurst):
 class QuotaFull(Autoscaled):
     """Pods that their quota keeps out, and plain pods that need nodes."""
 
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {"multiPoint": {"enabled": [{"name": "CapacityScheduling"}]}},
-            }
-        ]
-    }
+    config: ClassVar[Json] = _profile("CapacityScheduling")
 
     def start(self, world: World) -> Iterator[Step]:
         world.server.create("namespaces", {"metadata": {"name": "full"}})
@@ -223,20 +202,9 @@ class HeldAndEmpty(Autoscaled):
     """Places are held on nodes that stay empty for longer than an autoscaler leaves them."""
 
     cloud: ClassVar[Mapping[str, float]] = {"empty_s": 60.0}
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}},
-                "pluginConfig": [
-                    {
-                        "name": "CheckAndHold",
-                        "args": {"maxNamespacePercentage": 100, "keepNodes": True},
-                    }
-                ],
-            }
-        ]
-    }
+    config: ClassVar[Json] = _profile(
+        "CheckAndHold", CheckAndHold={"maxNamespacePercentage": 100, "keepNodes": True}
+    )
 
     def setup(self, world: World) -> None:
         super().setup(world)
