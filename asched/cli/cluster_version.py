@@ -19,8 +19,7 @@ from asched.core.config.versions import (
 )
 from asched.host.configuration.file import UnreadableFileError, read_text
 from asched.kube.errors import ClientError
-from asched.kube.server_version import fetch_version
-from asched.kube.session import ConnectionOptions
+from asched.kube.session import ConnectionOptions, fetch_version
 
 COMPONENT: Final = "kube"
 

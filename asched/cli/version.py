@@ -20,8 +20,7 @@ from asched.cli.sources import HOW, add_source_flags, open_source, read_page
 from asched.cli.top import VIEW
 from asched.host.process import runner
 from asched.kube.errors import ClientError
-from asched.kube.server_version import fetch_version
-from asched.kube.session import ConnectionOptions
+from asched.kube.session import ConnectionOptions, fetch_version
 
 
 def add_parser(subparsers: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from asched.core.config.versions import UnknownVersionError, VersionChoice, for_server, minor_of
 from asched.kube.errors import ClientError
-from asched.kube.server_version import read_version
+from asched.kube.session import read_version
 from asched.kube.transport import Transport
 
 log = logging.getLogger("asched.version")

@@ -53,9 +53,37 @@ class ListPage(NamedTuple):
     malformed_count: int
 
 
-class _ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
+
+
+class ObjectHead(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The identity of an object in one of its versions."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _HeadItem(msgspec.Struct, frozen=True, gc=False):
+    metadata: ObjectHead = ObjectHead()
+
+
+class HeadPage(msgspec.Struct):
+    """One page of a list, of which only identities are read."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[_HeadItem] | None = None
+
+    @property
+    def heads(self) -> list[ObjectHead]:
+        return [item.metadata for item in self.items or ()]
 
 
 class _Envelope(msgspec.Struct):
@@ -64,12 +92,12 @@ class _Envelope(msgspec.Struct):
 
 
 class _RawList(msgspec.Struct):
-    metadata: _ListMeta = _ListMeta()
+    metadata: ListMeta = ListMeta()
     items: list[msgspec.Raw] | None = None
 
 
 class _ListHead(msgspec.Struct):
-    metadata: _ListMeta = _ListMeta()
+    metadata: ListMeta = ListMeta()
 
 
 class _Bookmark(msgspec.Struct):
@@ -95,6 +123,7 @@ _raw_lists: Final = msgspec.json.Decoder(_RawList)
 _list_heads: Final = msgspec.json.Decoder(_ListHead)
 _bookmarks: Final = msgspec.json.Decoder(_Bookmark)
 _heads: Final = msgspec.json.Decoder(_LooseHead)
+_head_pages: Final = msgspec.json.Decoder(HeadPage)
 
 #: (kind, name of the object, error)
 OnMalformed = Callable[[Kind, str, str], None]
@@ -119,7 +148,7 @@ class KindCodec:
         )
         page = msgspec.defstruct(
             f"{kind.name}List",
-            [("metadata", _ListMeta, _ListMeta()), ("items", list[record] | None, None)],
+            [("metadata", ListMeta, ListMeta()), ("items", list[record] | None, None)],
         )
         self._events: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
         self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
@@ -274,6 +303,14 @@ def _text(value: Any) -> str:
 def is_initial_end(sight: WatchLine) -> bool:
     """Whether this bookmark ends the initial events of a streaming list."""
     return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+
+
+def head_page(body: bytes, kind: Kind) -> HeadPage:
+    """Raises ProtocolBroken."""
+    try:
+        return read(_head_pages.decode, body)
+    except MalformedError as error:
+        raise ProtocolBroken(f"a list of {kind.plural} is malformed: {error}") from error
 
 
 def peek_continue(body: bytes) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from asched.core.model.kinds import Kind
+from asched.kube.errors import Relist
 from asched.kube.history import History
 from asched.kube.reading import runs_backwards
-from asched.kube.turns import Relist
 
 log = logging.getLogger(__name__)
 

@@ -109,6 +109,18 @@ class ServerFailed(ApiError):
     """5xx: `Status.says_not_done` says whether the request was carried out."""
 
 
+class Relist(Exception):
+    """No error: a reflector lists again; `version` is the oldest that it accepts, "" the newest."""
+
+    def __init__(self, version: str, why: str) -> None:
+        super().__init__(why)
+        self.version = version
+
+
+class NoStreaming(Exception):
+    """No error: the server does not support streaming lists, or not at the moment."""
+
+
 _BY_REASON: Final[dict[str, type[ApiError]]] = {
     "AlreadyExists": AlreadyExists,
     "Expired": Expired,

@@ -15,13 +15,10 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
-
-from asched.core.model.decode import MalformedError
 from asched.core.model.meta import Record
-from asched.kube.errors import ProtocolBroken, api_error
+from asched.kube.codec import ObjectHead, head_page
+from asched.kube.errors import api_error
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
-from asched.kube.parsing import read
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 
@@ -29,36 +26,6 @@ from asched.kube.watch import Reflector
 ACCEPT: Final = (
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
 )
-
-
-class ObjectHead(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The identity of an object in one of its versions."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class _Item(msgspec.Struct, frozen=True, gc=False):
-    metadata: ObjectHead = ObjectHead()
-
-
-class _ListMetadata(msgspec.Struct, frozen=True):
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
-    continue_token: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMetadata = _ListMetadata()
-    items: list[_Item] | None = None
-
-
-_pages: Final = msgspec.json.Decoder(_Page)
 
 
 class FoundObject(NamedTuple):
@@ -84,14 +51,8 @@ class Heads:
         """All objects page by page with the list's version; pauses after each page."""
         query = {"limit": str(PAGE_SIZE)}
         while True:
-            body = (await self._get(query, ACCEPT)).body
-            try:
-                page = read(_pages.decode, body)
-            except MalformedError as error:
-                plural = self._reflector.kind.plural
-                raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
-            heads = [item.metadata for item in page.items or ()]
-            yield heads, page.metadata.resource_version
+            page = head_page((await self._get(query, ACCEPT)).body, self._reflector.kind)
+            yield page.heads, page.metadata.resource_version
             if not page.metadata.continue_token:
                 return
             query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_token}

@@ -21,18 +21,14 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import msgspec
-
-from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import NAMESPACE, Kind
+from asched.kube.codec import HeadPage, head_page
 from asched.kube.errors import (
     ApiError,
     HistoryChanged,
-    ProtocolBroken,
     TransportError,
     api_error,
 )
-from asched.kube.parsing import read
 from asched.kube.reading import runs_backwards
 from asched.kube.transport import Transport
 
@@ -45,24 +41,6 @@ WITNESS: Final = "kube-system"
 NAMESPACE_ASKED: Final = "default"
 #: No object needs to have this name: the version of an empty answer suffices.
 NAME_ASKED: Final = "asched-canary"
-
-
-class _HeadMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _HistoryItem(msgspec.Struct):
-    metadata: _HeadMetadata = _HeadMetadata()
-
-
-class _HistoryList(msgspec.Struct):
-    metadata: _HeadMetadata = _HeadMetadata()
-    items: list[_HistoryItem] | None = None
-
-
-_answers: Final = msgspec.json.Decoder(_HistoryList)
 
 
 class History:
@@ -146,8 +124,7 @@ class History:
         """
         before = {kind: reached() for kind, reached in self._reached.values()}
         answer = await self._read(NAMESPACE, {})
-        heads = [item.metadata for item in answer.items or ()]
-        self._recognize(next((head.uid for head in heads if head.name == WITNESS), ""))
+        self._recognize(next((head.uid for head in answer.heads if head.name == WITNESS), ""))
         for kind, version in before.items():
             if not runs_backwards(version, answer.metadata.resource_version):
                 continue
@@ -167,14 +144,11 @@ class History:
             )
         self._uid = uid or self._uid
 
-    async def _read(self, kind: Kind, query: dict[str, str]) -> _HistoryList:
+    async def _read(self, kind: Kind, query: dict[str, str]) -> HeadPage:
         name = WITNESS if kind is NAMESPACE else NAME_ASKED
         path = kind.object_path(NAMESPACE_ASKED, "").rstrip("/")
         asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})
         reply = await self._transport.request("GET", f"{path}?{asked}", timeout_s=READ_S)
         if reply.status != 200:
             raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-        try:
-            return read(_answers.decode, reply.body)
-        except MalformedError as error:
-            raise ProtocolBroken(f"a list of {kind.plural} is malformed: {error}") from error
+        return head_page(reply.body, kind)

@@ -20,7 +20,9 @@ from asched.kube.errors import (
     ApiStatus,
     Expired,
     Forbidden,
+    NoStreaming,
     NotFound,
+    Relist,
     TooManyRequests,
     TransportError,
     Unauthorized,
@@ -30,7 +32,6 @@ from asched.kube.errors import (
 from asched.kube.list_parser import ListParser
 from asched.kube.reading import LineReader, object_key
 from asched.kube.transport import Stream, StreamingTransport
-from asched.kube.turns import NoStreaming, Relist
 
 #: Objects per page; client-go's and kubectl's figure. A server ignores it for version 0.
 PAGE_SIZE: Final = 500

@@ -17,11 +17,10 @@ from typing import Any, Final
 from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import Kind
 from asched.kube.codec import KindCodec
-from asched.kube.errors import ApiError, TransportError
+from asched.kube.errors import ApiError, Relist, TransportError
 from asched.kube.lists import Lister
 from asched.kube.reading import log_malformed
 from asched.kube.transport import StreamingTransport
-from asched.kube.turns import Relist
 
 log = logging.getLogger(__name__)
 

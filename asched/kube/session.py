@@ -35,6 +35,8 @@ from asched.kube.transport import (
 
 #: How long the first handshake may take before start-up is given up.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
+#: A start does not wait longer for the version; the scheduler itself waits for its API server.
+VERSION_S: Final = 5.0
 #: An invalid answer is shown up to this length.
 _SHOWN: Final = 100
 
@@ -175,3 +177,24 @@ async def connect(
         )
     # Any other error proves that a server answers; permissions show per kind.
     return session
+
+
+class ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of the answer."""
+
+    git_version: str
+
+
+async def read_version(transport: Transport, timeout_s: float = VERSION_S) -> str:
+    """The version as `v1.36.3`. Raises ApiError, TransportError."""
+    reply = await transport.request("GET", "/version", timeout_s=timeout_s)
+    return read_as(reply, ServerVersion).git_version
+
+
+async def fetch_version(connection: ConnectionOptions, timeout_s: float = VERSION_S) -> str:
+    """The same over a connection of its own. Raises ConnectError, ApiError, TransportError."""
+    session = await connect(connection, handshake=False)
+    try:
+        return await read_version(session.general, timeout_s)
+    finally:
+        await session.close()

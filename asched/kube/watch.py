@@ -46,8 +46,10 @@ from asched.kube.errors import (
     Expired,
     Forbidden,
     HistoryChanged,
+    NoStreaming,
     NotFound,
     ProtocolBroken,
+    Relist,
     ServerFailed,
     TooManyRequests,
     TransportError,
@@ -73,7 +75,6 @@ from asched.kube.reading import (
     runs_backwards,
 )
 from asched.kube.transport import StreamingTransport
-from asched.kube.turns import NoStreaming, Relist
 from asched.kube.versions import served_version, versions_of
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,8 @@ import msgspec
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import Kind
-from asched.kube import heads
+from asched.kube.codec import ObjectHead
+from asched.kube.heads import Heads
 from asched.kube.lists import PAGE_SIZE
 from asched.kube.reading import runs_backwards
 from asched.kube.running import Running
@@ -49,7 +50,7 @@ class Suspicion(NamedTuple):
     before the difference counts.
     """
 
-    head: "heads.ObjectHead | None"
+    head: ObjectHead | None
     at: str
 
 
@@ -77,7 +78,7 @@ class _Comparison:
         self._reflector = reflector
         self._kind: Kind = reflector.kind
         self._cluster = scheduler.machine.context.cluster
-        self._heads = heads.Heads(reflector)
+        self._heads = Heads(reflector)
         self._hastes = hastes
         self._compared = Compared()
 
@@ -123,7 +124,7 @@ class _Comparison:
                 suspects[key] = Suspicion(None, version)
         return suspects
 
-    def _differs(self, key: str, head: "heads.ObjectHead | None") -> bool:
+    def _differs(self, key: str, head: ObjectHead | None) -> bool:
         """Whether the cached object differs from the listed one and is not newer."""
         cached = audit.known_as(self._cluster, self._kind, key)
         if cached is None or head is None:

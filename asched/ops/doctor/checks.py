@@ -293,7 +293,8 @@ MISSING: Final = {
         "",
         (
             "start the API server with --feature-gates=DRADeviceTaintRules=true"
-            f" --runtime-config={DEVICE_TAINT_RULE.group_version}=true, or turn the gate off here"
+            f" --runtime-config={DEVICE_TAINT_RULE.group_version}=true,"
+            " or turn the scheduler's gate off"
         ),
     ),
     COSCHEDULING_GROUP: (
