@@ -25,7 +25,7 @@ from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.run import plan_of
 from asched.host.configuration.file import ConfigError, UnreadableFileError
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
 from asched.ops.doctor.notes import Finding, Identity, State
@@ -71,13 +71,7 @@ def main(argv: Sequence[str]) -> int:
         known=plan.plugins.known,
         rights_of=plan.plugins.rights_of,
     )
-    findings: list[Finding] = []
-
-    async def work() -> int:
-        findings.extend(await examine(examination))
-        return EXIT_OK
-
-    runner()(work())
+    findings = run_on_loop(examine(examination))
     print(printed(findings, own.output))
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
 

@@ -16,8 +16,8 @@ from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, quoted
-from asched.cli.sources import HOW, add_source_flags, open_source, read_page
-from asched.host.process import runner
+from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.host.process import run_on_loop
 
 PATH: Final = "/debug/asched/pods/{}/{}"
 #: Kinds that may precede a pod's name, as in kubectl.
@@ -66,17 +66,11 @@ def run(args: argparse.Namespace) -> int:
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
         return _fail(f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD or podgroup/NAME", 2)
-    pages: list[dict[str, Any]] = []
-
-    async def ask() -> int:
-        pages.append(await _page(args, namespace, name, is_group=bool(group)))
-        return 0
-
     try:
-        runner()(ask())
+        page = run_on_loop(_page(args, namespace, name, is_group=bool(group)))
     except PageError as error:
         return _fail(str(error), 1)
-    sys.stdout.write(printed(pages[0], args.output))
+    sys.stdout.write(printed(page, args.output))
     return 0
 
 
@@ -84,15 +78,12 @@ async def _page(
     args: argparse.Namespace, namespace: str, name: str, *, is_group: bool
 ) -> dict[str, Any]:
     """The explanation. Raises PageError."""
-    source = await open_source(args)
-    try:
+    async with opened(args) as source:
         namespace = namespace or source.namespace
         path = (GROUP_PATH if is_group else PATH).format(quoted(namespace), quoted(name))
         if args.against and not is_group:
             path += f"?against={quoted(args.against)}"
         reply = await source.page(path)
-    finally:
-        await source.close()
     if reply.status == 404:
         what = f"{'podgroup' if is_group else 'pod'} {namespace}/{name}"
         ask = ", and use the replica that holds the lease" if args.server else ""

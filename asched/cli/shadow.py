@@ -14,8 +14,8 @@ from typing import Any, Final
 from asched.cli.commands import COMMANDS
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, add_source_flags, open_source, read_page
-from asched.host.process import runner
+from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.host.process import run_on_loop
 from asched.insight.shadow.words import text
 
 PAGE: Final = "/debug/asched/shadow"
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the report and print it."""
     try:
-        report = _report(args)
+        report = run_on_loop(_report(args))
     except PageError as error:
         sys.stderr.write(f"asched shadow report: {error}\n")
         return 1
@@ -55,21 +55,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _report(args: argparse.Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-
-    async def ask() -> int:
-        source = await open_source(args)
-        try:
-            reply = await source.page(PAGE)
-        finally:
-            await source.close()
-        if reply.status == 404:
-            raise PageError(
-                "the process is not a shadow: start it with asched shadow run --shadow=NAME"
-            )
-        found.update(read_page(reply, "shadow report", lambda report: text(report, is_wide=True)))
-        return 0
-
-    runner()(ask())
-    return found
+async def _report(args: argparse.Namespace) -> dict[str, Any]:
+    async with opened(args) as source:
+        reply = await source.page(PAGE)
+    if reply.status == 404:
+        raise PageError(
+            "the process is not a shadow: start it with asched shadow run --shadow=NAME"
+        )
+    return read_page(reply, "shadow report", lambda report: text(report, is_wide=True))

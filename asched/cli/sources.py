@@ -1,7 +1,8 @@
 """Sources of pages: the leading replica or a named server."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
 import orjson
@@ -40,16 +41,22 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
     add_token_flags(parser)
 
 
-async def open_source(args: argparse.Namespace) -> ClusterSource:
-    """Open the source that the flags name. Raises PageError."""
+@asynccontextmanager
+async def opened(args: argparse.Namespace) -> AsyncIterator[ClusterSource]:
+    """The source that the flags name. Raises PageError."""
+    source: ClusterSource
     if args.server:
-        return NamedServer(args)
-    leader = await Leader.open(args)
-    if not leader.pages:
-        return leader
-    args.server = leader.pages
-    await leader.close()
-    return NamedServer(args)
+        source = NamedServer(args)
+    else:
+        source = leader = await Leader.open(args)
+        if leader.pages:
+            args.server = leader.pages
+            await leader.close()
+            source = NamedServer(args)
+    try:
+        yield source
+    finally:
+        await source.close()
 
 
 def read_page(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from typing import Any, Final
 from asched.cli.arguments import port
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, add_source_flags, open_source, read_page
+from asched.cli.sources import HOW, add_source_flags, opened, read_page
 from asched.cli.top_text import screen
 from asched.host.ending import stop_on_signals
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 
 VIEW: Final = "/debug/asched/view"
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("asched top: --port and --open need --web\n")
         return 2
     try:
-        return runner()(_serve(args) if args.web else _print(args))
+        return run_on_loop(_serve(args) if args.web else _print(args))
     except PageError as error:
         sys.stderr.write(f"asched top: {error}\n")
         return 1
@@ -59,11 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    source = await open_source(args)
-    try:
+    async with opened(args) as source:
         reply = await source.page(VIEW)
-    finally:
-        await source.close()
     view = read_page(reply, "live view", lambda view: printed(view, "wide"))
     print(printed(view, args.output), end="", flush=True)
     return 0
@@ -82,16 +79,15 @@ async def _serve(args: argparse.Namespace) -> int:
 
     ended = asyncio.Event()
     stop_on_signals(ended.set)
-    source = await open_source(args)
-    forwarder = Forwarder(source)
-    try:
-        await forwarder.check()
-        url = await forwarder.start(args.port or 0)
-        print(f"the live view is at {url} until Ctrl-C", flush=True)
-        if args.open:
-            await asyncio.to_thread(webbrowser.open, url)
-        await ended.wait()
-    finally:
-        await forwarder.close()
-        await source.close()
+    async with opened(args) as source:
+        forwarder = Forwarder(source)
+        try:
+            await forwarder.check()
+            url = await forwarder.start(args.port or 0)
+            print(f"the live view is at {url} until Ctrl-C", flush=True)
+            if args.open:
+                await asyncio.to_thread(webbrowser.open, url)
+            await ended.wait()
+        finally:
+            await forwarder.close()
     return 0

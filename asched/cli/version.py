@@ -16,9 +16,9 @@ from asched.cli.commands import COMMANDS, installed_version
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError
 from asched.cli.reach import REQUEST_S
-from asched.cli.sources import HOW, add_source_flags, open_source, read_page
+from asched.cli.sources import HOW, add_source_flags, opened, read_page
 from asched.cli.top import VIEW
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.kube.errors import ClientError
 from asched.kube.session import ConnectionOptions, fetch_version
 
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the versions."""
-    return runner()(_print(args))
+    return run_on_loop(_print(args))
 
 
 async def _print(args: argparse.Namespace) -> int:
@@ -70,11 +70,8 @@ async def _scheduler(args: argparse.Namespace) -> dict[str, str]:
     """The version of the leading replica or of `--server`, and whose rules it follows. Raises
     PageError.
     """
-    source = await open_source(args)
-    try:
+    async with opened(args) as source:
         view = read_page(await source.page(VIEW), "live view", lambda view: view["version"])
-    finally:
-        await source.close()
     return {name: str(view[name]) for name in ("version", "rules") if name in view}
 
 

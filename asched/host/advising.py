@@ -33,7 +33,7 @@ from asched.core.model.node import Node
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.ending import stop_on_signals
 from asched.host.loops import DRAIN_S, Scheduler
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher
@@ -64,7 +64,7 @@ def run_advising(plan: AdvisingPlan) -> int:
     """Run until a signal stops it. Raises CannotServeError, ConnectError, CannotStartError,
     BUILD_ERRORS.
     """
-    return runner()(advise(plan))
+    return run_on_loop(advise(plan))
 
 
 async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = None) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from asched.ops.recording.recorder import Recorder
 
 log = logging.getLogger("asched.process")
+
+R = TypeVar("R")
 
 LAG_EVERY_S: Final = 1.0
 
@@ -112,24 +114,26 @@ class Plan(msgspec.Struct, frozen=True):
 
 def run_process(plan: Plan) -> int:
     """Run until a signal stops it. Raises what `Scheduler.run` and `connect` raise."""
-    return runner()(schedule(plan))
+    return run_on_loop(schedule(plan))
 
 
-def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """Uvloop if installed, else asyncio's own loop; its errors are logged."""
-    run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
+def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
+    """The result of work on uvloop if installed, else on asyncio's own loop; errors of the loop are
+    logged.
+    """
+    run = asyncio.run
     with suppress(ImportError):
         import uvloop
 
         run = uvloop.run
 
-    async def logged(work: Coroutine[Any, Any, int]) -> int:
+    async def logged() -> R:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(loop_failed)
         loop.set_default_executor(Unawaited())
         return await work
 
-    return lambda work: run(logged(work))
+    return run(logged())
 
 
 async def schedule(plan: Plan) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from asched.cli.arguments import seed_number
 from asched.cli.commands import LAB_COMMANDS
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched_lab.bench import plot, report
 from asched_lab.bench.preparation import Prepared
 from asched_lab.bench.run_bind import BindWorld
@@ -77,13 +77,7 @@ def run(args: argparse.Namespace) -> int:
             print(workload.full_name, f"threshold {workload.threshold:g}", *sorted(workload.labels))
         return 0
     view = progress_view()
-    results: list[Result] = []
-
-    async def measure() -> int:
-        results.extend(await _results(workloads, args, view.show))
-        return 0
-
-    runner()(measure())
+    results = run_on_loop(_results(workloads, args, view.show))
     view.close()
     print(report.machine_line())
     print(report.table(results))

@@ -20,7 +20,7 @@ from asched import names
 from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
 from asched.cli.commands import LAB_COMMANDS
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched_lab.commands.demo_view import LateView, say
 from asched_lab.sim.demo import Demo, SchedulerDiedError, Summary
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     faults = _faults(args)
     for line in faults:
         print(f"asched demo: {line}", file=sys.stderr)
-    return 2 if faults else runner()(_demo(args))
+    return 2 if faults else run_on_loop(_demo(args))
 
 
 def _faults(args: argparse.Namespace) -> list[str]:

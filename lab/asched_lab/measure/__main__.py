@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure import real
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
             if args.here
             else partial(measure_apart, flames=args.flames)
         )
-        runner()(run(names, sizes, decide, embedded=args.embedded, rows=rows))
+        run_on_loop(run(names, sizes, decide, embedded=args.embedded, rows=rows))
     except WorkloadFailedError as error:
         print(f"make bench: {error}", file=sys.stderr)
         return 1

@@ -24,7 +24,7 @@ import orjson
 from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
 from asched.core.model.condition import difference
 from asched.core.model.pod import PodCondition
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.kube.courtesy import SHARE_S
 from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.writes import request_for
@@ -201,4 +201,4 @@ def event(metadata: dict[str, str], namespace: str, node: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(runner()(main(*sys.argv[1:5])))
+    sys.exit(run_on_loop(main(*sys.argv[1:5])))

@@ -319,7 +319,7 @@ async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
 
 ENDS = """
 import asyncio, threading, time
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 
 started = threading.Event()
 
@@ -334,7 +334,7 @@ async def work():
     never.cancel()
     return 7
 
-raise SystemExit(runner()(work()))
+raise SystemExit(run_on_loop(work()))
 """
 
 

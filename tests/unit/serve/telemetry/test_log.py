@@ -48,7 +48,7 @@ def test_without_it_everything_goes_to_standard_error() -> None:
 
 EVERYTHING = """
 import asyncio, logging, sys, threading, warnings
-from asched.host.process import runner
+from asched.host.process import run_on_loop
 from asched.serve.telemetry import log
 
 log.setup(as_json=sys.argv[1] == "json")
@@ -71,7 +71,7 @@ async def work():
     await asyncio.sleep(0)
     return 0
 
-runner()(work())
+run_on_loop(work())
 Bad()
 thread = threading.Thread(target=fail)
 thread.start()
