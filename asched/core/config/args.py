@@ -83,10 +83,6 @@ class ScoringStrategy(ConfigRecord, frozen=True):
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
-#: The strategy is missing; rejected when the plugin is built.
-NO_STRATEGY: Final = ScoringStrategy("", ())
-
-
 class AddedRequirement(ConfigRecord, frozen=True):
     """One expression of a node selector term."""
 
@@ -322,26 +318,22 @@ def kind_of_args(plugin: str) -> str:
     return f"{plugin}Args"
 
 
-#: The in-tree plugins that have args, with the args of the internal version: Go's zero values,
-#: since no defaults are applied.
-BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
-    type(args).__name__.removesuffix("Args"): args
-    for args in (
-        BackfillArgs(),
-        CapacitySchedulingArgs(),
-        CheckAndHoldArgs(),
-        CoschedulingArgs(0, 0, 0),
-        DefaultPreemptionArgs(0, 0),
-        DynamicResourcesArgs(None, None),
-        GroupScaleUpArgs(),
-        InterPodAffinityArgs(0),
-        NodeAffinityArgs(),
-        NodeResourcesBalancedAllocationArgs(()),
-        NodeResourcesFitArgs(scoring_strategy=NO_STRATEGY),
-        PodTopologySpreadArgs(defaulting_type=""),
-        VolumeBindingArgs(0),
-    )
-}
+#: The in-tree plugins that have args.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
-    plugin: type(args) for plugin, args in BARE_ARGS.items()
+    args.__name__.removesuffix("Args"): args
+    for args in (
+        BackfillArgs,
+        CapacitySchedulingArgs,
+        CheckAndHoldArgs,
+        CoschedulingArgs,
+        DefaultPreemptionArgs,
+        DynamicResourcesArgs,
+        GroupScaleUpArgs,
+        InterPodAffinityArgs,
+        NodeAffinityArgs,
+        NodeResourcesBalancedAllocationArgs,
+        NodeResourcesFitArgs,
+        PodTopologySpreadArgs,
+        VolumeBindingArgs,
+    )
 }

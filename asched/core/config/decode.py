@@ -21,9 +21,8 @@ from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
 from asched.core.config.fields import (
     INT_LIMITS,
-    TYPE_META,
+    ConfigDocument,
     ConfigRecord,
-    DeclaredField,
     ListOf,
     Scalar,
     Type,
@@ -61,10 +60,6 @@ _META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
 )
-
-
-class BareArgs(dict[str, Any]):
-    """Args in the internal version: no field can be set, and no defaults apply."""
 
 
 class Repeating(dict[str, Any]):
@@ -145,9 +140,6 @@ def _group_and_version(text: str) -> tuple[str, str]:
 def unregistered(version: str, kind: str) -> str:
     group, name = _group_and_version(version)
     version = version if group else name
-    if name == "__internal":
-        where = f"the internal version of group {quoted(group)}"
-        return f"no kind {quoted(kind)} is registered for {where} in scheme {SCHEME}"
     return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {SCHEME}"
 
 
@@ -170,7 +162,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
         return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
         # The internal version has no file format: all other fields are unknown.
-        _record(document, KINDS[KIND], TYPE_META, (), "", faults)
+        _record(document, ConfigDocument, (), "", faults)
         return {}, faults.found
     if version != API_VERSION or kind not in KINDS:
         hint = "" if kind in KINDS else did_you_mean(kind, [KIND])
@@ -180,7 +172,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
             hint = f"write it as {API_VERSION}; {', '.join(VERSIONS)} are read, too"
         faults.add(unregistered(version, kind), ("apiVersion",), Severity.ABORT, hint)
         return {}, faults.found
-    checked = _record(document, KINDS[kind], allowed_fields(KINDS[kind]), (), "", faults)
+    checked = _record(document, KINDS[kind], (), "", faults)
     problems = faults.found
     if kind == KIND:
         problems += _nested(checked)
@@ -227,13 +219,11 @@ def decode_args(
             faults.add(missing("apiVersion", go_json(given)), ("apiVersion",), Severity.ABORT)
             return {}, faults.found
         version = API_VERSION
-    if version not in (API_VERSION, INTERNAL_VERSION) or kind not in KINDS:
+    if version != API_VERSION or kind not in KINDS:
         hint = did_you_mean(kind, [expected]) if version == API_VERSION else ""
         faults.add(unregistered(version, kind), ("kind",), Severity.ABORT, hint)
         return {}, faults.found
-    is_internal = version == INTERNAL_VERSION
-    allowed = TYPE_META if is_internal else allowed_fields(KINDS[kind])
-    checked = _record(given or {}, KINDS[kind], allowed, (), "", faults)
+    checked = _record(given or {}, KINDS[kind], (), "", faults)
     if kind != expected and not any(p.severity for p in faults.found):
         text = (
             f"{where}args for plugin {plugin} were not of type {expected}.{API_GROUP}, "
@@ -245,17 +235,17 @@ def decode_args(
         )
     checked.pop("apiVersion", None)
     checked.pop("kind", None)
-    return BareArgs(checked) if is_internal else checked, faults.found
+    return checked, faults.found
 
 
 def _record(
     value: Mapping[str, Any],
     record: type[ConfigRecord],
-    allowed: Mapping[str, DeclaredField],
     path: Path,
     dotted: str,
     faults: _Faults,
 ) -> dict[str, Any]:
+    allowed = allowed_fields(record)
     checked: dict[str, Any] = {}
     seen: set[str] = set()
     for key, item in _pairs(value):
@@ -293,7 +283,7 @@ def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: 
         if not isinstance(value, Mapping):
             return _mismatch(value, declared, path, at, faults, {})
         if isinstance(declared, type):
-            return _record(value, declared, allowed_fields(declared), path, at[1], faults)
+            return _record(value, declared, path, at[1], faults)
         return {
             key: _value("" if item is None else item, declared.item, (*path, key), at, faults)
             for key, item in value.items()

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from asched import names
-from asched.core.config.args import ARGS_TYPES, BARE_ARGS, PluginArgs
-from asched.core.config.decode import BareArgs
+from asched.core.config.args import ARGS_TYPES, PluginArgs
 from asched.core.config.fields import build, fields_of
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import merge_defaults, needed_plugins
@@ -103,8 +102,6 @@ def profile(entry: Document, gates: Mapping[str, bool]) -> KubeSchedulerProfile:
 def _args(plugin: str, given: Any, gates: Mapping[str, bool]) -> PluginArgs | Any:
     if plugin not in ARGS_TYPES:
         return given
-    if isinstance(given, BareArgs):
-        return BARE_ARGS[plugin]
     given = given or {}
     known: dict[str, Any] = {
         field.attribute: None

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from asched.core.config import duration
-from asched.core.config.args import NO_STRATEGY, DefaultSpreadConstraint
+from asched.core.config.args import DefaultSpreadConstraint
 from asched.core.config.fields import (
     ConfigDocument,
     ConfigRecord,
@@ -98,8 +98,6 @@ def shown(value: Any, field: DeclaredField) -> Any:
 
 def internal(value: Any) -> Any:
     """A value as kube-scheduler prints its internal form in an error: Go's names, for `go_json`."""
-    if value == NO_STRATEGY:
-        return None
     if isinstance(value, DefaultSpreadConstraint):  # a type of the API, which has one form
         return printed(value)
     if isinstance(value, tuple):

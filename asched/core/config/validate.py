@@ -244,8 +244,6 @@ def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> li
             faults.append(invalid(item_path, group, "resource group name can't contain '/'"))
         faults += qualified_name(group, item_path)
     strategy, item_path = args.scoring_strategy, (*path, "scoringStrategy")
-    if strategy == plugin_args.NO_STRATEGY:
-        return [*faults, required(item_path, "ScoringStrategy field is required")]
     if strategy.type not in STRATEGIES:
         faults.append(not_supported((*item_path, "type"), strategy.type, STRATEGIES))
     for i, resource in enumerate(strategy.resources):
@@ -395,11 +393,6 @@ def _leader_election(election: LeaderElection) -> list[Problem]:
         deadline = duration.render(election.renew_deadline_ns)
         text = "must be greater than `RenewDeadline`"
         faults.append(invalid((*path, "leaseDuration"), deadline, text))
-    faults += [
-        required((*path, name), f"{name} is required")
-        for name in ("resourceLock", "resourceName", "resourceNamespace")
-        if not getattr(election, fields_of(LeaderElection)[name].attribute)
-    ]
     if election.resource_lock != "leases":
         text = 'resourceLock value must be "leases"'
         faults.append(invalid((*path, "resourceLock"), election.resource_lock, text))
