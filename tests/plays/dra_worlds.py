@@ -5,9 +5,8 @@ from typing import Any
 from asched.core.config.gates import default_gates
 from asched.core.config.versions import BASE
 from asched.core.dra.allocator import Solution, allocate
-from asched.core.dra.inventory import Inventory
+from asched.core.dra.inventory import Inventory, Taken
 from asched.core.dra.plan import ClaimPlan, plan
-from asched.core.dra.taken import Taken
 from asched.core.model.claim import (
     AllocationResult,
     DeviceClass,

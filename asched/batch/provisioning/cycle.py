@@ -32,7 +32,7 @@ from typing import Final
 
 import msgspec
 
-from asched.batch.provisioning import book, consuming, requests
+from asched.batch.provisioning import book, requests
 from asched.batch.provisioning import trial as request_trial
 from asched.batch.provisioning.book import PODS_MAX, Bookings, giving_back
 from asched.batch.provisioning.kept_nodes import KeptNodes
@@ -238,13 +238,13 @@ class HeldPlaces(Extension):
         return bool(self._served)
 
     def place(self, attempt: Attempt, within: Mask | None) -> Finding:
-        return consuming.find_node(self.context, attempt, within)
+        return book.find_node(self.context, attempt, within)
 
     def yields_to(self, priority: int) -> bool:
         return self._bookings.priorities.are_below(priority)
 
     def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
-        return bool(consuming.where_slots_give_way(self._cluster, pod, rejection))
+        return bool(book.where_slots_give_way(self._cluster, pod, rejection))
 
     def refresh(self, *, may_decide: bool) -> None:
         if may_decide:

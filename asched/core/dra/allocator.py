@@ -24,8 +24,8 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import capacity
 from asched.core.dra.answer_codes import INVALID_POOLS
 from asched.core.dra.devices import Amounts, DeviceId, Pool, PoolId, ReadyDevice
+from asched.core.dra.inventory import Taken
 from asched.core.dra.plan import AllocationError, ClaimPlan, PlannedRequest
-from asched.core.dra.taken import Taken
 from asched.core.model.claim import ALLOCATION_RESULTS_MAX, DeviceAttribute, DeviceConstraint
 from asched.core.model.quantity import parse
 

@@ -21,8 +21,7 @@ from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra.inventory import Inventory
-from asched.core.dra.taken import Taken
+from asched.core.dra.inventory import Inventory, Taken
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     RESERVED_FOR_MAX,

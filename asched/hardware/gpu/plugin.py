@@ -21,10 +21,25 @@ import numpy as np
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.gpu import ledger as words
-from asched.hardware.gpu import points
 from asched.hardware.gpu.ledger import ASPECTS, GpuLedger, GpuSharingArgs
-from asched.hardware.gpu.points import Fragmentation, Stock, descent_points, expected
-from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits, has_devices, placements
+from asched.hardware.gpu.shares import (
+    Fragmentation,
+    GpuDemand,
+    GpuShares,
+    Stock,
+    best_fit,
+    best_of,
+    clustering,
+    descent_points,
+    dot_product,
+    expected,
+    fits,
+    has_devices,
+    packing,
+    placements,
+    ranked,
+    spread,
+)
 from asched.plugin import (
     I64,
     Action,
@@ -54,9 +69,9 @@ MAX_SCORE: Final = 100
 NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
 
 _SIMPLE: Final[dict[str, Callable[[GpuShares, GpuDemand], I64]]] = {
-    words.DOT_PRODUCT: points.dot_product,
-    words.BEST_FIT: points.best_fit,
-    words.PACKING: points.packing,
+    words.DOT_PRODUCT: dot_product,
+    words.BEST_FIT: best_fit,
+    words.PACKING: packing,
 }
 
 
@@ -112,7 +127,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         raw = np.full(nodes.size, NEVER, dtype=np.int64)
         fitting = np.flatnonzero(fits(shares, demand))
         if self._strategy == words.CLUSTERING:
-            found = points.clustering(shares, demand, *self._ledger.kinds(nodes, demand))
+            found = clustering(shares, demand, *self._ledger.kinds(nodes, demand))
             raw[fitting] = found[fitting]
             return raw
         for start in range(0, len(fitting), BLOCK_ROWS):
@@ -143,9 +158,9 @@ class GpuSharing(FilterPlugin, ScorePlugin):
 
     def _final(self, raw: I64) -> I64:
         if self._strategy == words.BEST_FIT:
-            return points.spread(raw)
+            return spread(raw)
         if self._strategy == words.CUTTING_STOCK:
-            return points.ranked(raw)
+            return ranked(raw)
         return raw
 
     def _expect(self, counts: Sequence[tuple[GpuDemand, int]]) -> None:

@@ -4,7 +4,7 @@ NVIDIA, Volcano's for vGPUs, which is derived from it, and gpushare's.
 HAMi
     node   hami.io/node-nvidia-register       its devices: JSON, or the text of older versions
            hami.io/device-cordon              ids of devices without new pods
-           hami.io/mutex.lock                 a pod is getting its devices (`turns.py`)
+           hami.io/mutex.lock                 a pod is getting its devices (`ServingTurns`)
     pod    hami.io/vgpu-devices-to-allocate   input of the plugin, which removes what it has served
            hami.io/vgpu-devices-allocated     the same, permanently
            hami.io/vgpu-node, vgpu-time, bind-phase, bind-time
@@ -20,7 +20,7 @@ Volcano
 
     The plugin serves the pod of its node that was written first and has as many devices to be
     assigned as the kubelet requests at once, which is for one container. So a pod with requests in
-    several containers cannot be served, and pods are written one after the other (`turns.py`).
+    several containers cannot be served, and pods are written one after the other (`ServingTurns`).
 
     Deliberate difference: containers without requests have an empty place of their own in the
     annotation, without which the plugin would mistake another container for the requesting one.

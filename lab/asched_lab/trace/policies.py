@@ -8,17 +8,23 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.hardware.gpu import points
-from asched.hardware.gpu.points import Fragmentation, Stock, descent_points, expected
 from asched.hardware.gpu.shares import (
     F64,
     I64,
     WHOLE,
+    Fragmentation,
     GpuDemand,
     GpuShares,
     Mask,
     Placements,
+    Stock,
+    best_fit,
     best_of,
+    clustering,
+    descent_points,
+    dot_product,
+    expected,
+    packing,
     placements,
     tightest,
 )
@@ -150,7 +156,7 @@ class CuttingStock(_ByWays):
 
 
 def _clustering(fleet: Fleet, rows: I64, shares: GpuShares, demand: GpuDemand) -> I64:
-    return points.clustering(shares, demand, *fleet.kinds(rows, demand))
+    return clustering(shares, demand, *fleet.kinds(rows, demand))
 
 
 #: Name -> (what it is, policy from the pods of the trace and the seed).
@@ -158,16 +164,16 @@ POLICIES: Final[dict[str, tuple[str, Callable[[Counts, int], Policy]]]] = {
     "random": ("any node that fits", lambda _counts, seed: Random(seed)),
     "dotprod": (
         "little is left of what the pod requests most",
-        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: points.dot_product(shares, pod)),
+        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: dot_product(shares, pod)),
     ),
     "gpuclustering": ("pods of one kind together", lambda _counts, _seed: Simple(_clustering)),
     "gpupacking": (
         "devices in use first, free nodes last",
-        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: points.packing(shares, pod)),
+        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: packing(shares, pod)),
     ),
     "bestfit": (
         "the node with the least left",
-        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: points.best_fit(shares, pod)),
+        lambda _counts, _seed: Simple(lambda _f, _r, shares, pod: best_fit(shares, pod)),
     ),
     "fgd": ("fragmentation gradient descent", lambda counts, _seed: Descent(counts)),
     "stock": (

@@ -8,8 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu.points import Stock, worth
-from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, placements
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, Stock, placements, worth
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:
