@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
-from asched.core.model.timestamp import microseconds
+from asched.core.model.timestamp import seconds
 from asched.plugin import Aspect, ByRow, Cluster, RowLog, Rows
 
 F64 = npt.NDArray[np.float64]
@@ -94,14 +94,6 @@ class ChangedRows(RowLog):
             row = row_of.get(name) if resource == own_resource else None
             if row is not None:
                 self.add(row, 1)
-
-
-def seconds(text: str | None, otherwise: float) -> float:
-    """An API time in seconds since 1970; `otherwise` if there is none, or an invalid one."""
-    try:
-        return microseconds(text or "") / 1e6
-    except ValueError:
-        return otherwise
 
 
 def scheduled_s(pod: Pod, now_s: float) -> float:

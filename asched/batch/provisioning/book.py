@@ -217,11 +217,7 @@ class Bookings:
                 booking.homeless.pop(slot.owner, None)
                 booking.put_free(slot)
                 return True
-            cluster.holds.drop(slot.owner)
-        booking.drop_free(slot)
-        slot.node = ""
-        booking.homeless[slot.owner] = slot
-        self.moved[booking.key] = None
+        self._evict(booking, slot)
         return False
 
     def match(self, booking: Booking) -> None:

@@ -26,30 +26,55 @@ Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pa
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
 import msgspec
 
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.search import proof_text, search_places
+from asched.batch.groups.trial import (
+    LET_GO_STEPS,
+    announce_freed,
+    let_go,
+    pause_if_due,
+    released,
+    seen,
+    try_group,
+)
 from asched.batch.provisioning import book, requests
-from asched.batch.provisioning import trial as request_trial
-from asched.batch.provisioning.book import PODS_MAX, Bookings, giving_back
+from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, giving_back
 from asched.batch.provisioning.kept_nodes import KeptNodes
-from asched.batch.provisioning.requests import DesiredStatus, patch_of, says
+from asched.batch.provisioning.requests import (
+    VALID_UNTIL_SECONDS,
+    DesiredStatus,
+    Terms,
+    UnusableRequestError,
+    Where,
+    examples,
+    numbered,
+    patch_of,
+    says,
+    terms_of,
+)
 from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import HOLD_S_MAX, PERCENT_MAX, CheckAndHoldArgs
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.binding import give_back
+from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, Work
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
+from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
+from asched.core.model.timestamp import seconds
+from asched.core.queue.queued import QueuedPod
 
 WRITES_MAX: Final = 32
 #: Open requests of one namespace.
@@ -211,6 +236,18 @@ class ProvisioningRequests:
 
 def _namespace(key: str) -> str:
     return key.partition("/")[0]
+
+
+class RequestOutcome(msgspec.Struct, frozen=True):
+    """The status to write, and whether the request is tried again later, or once a missing template
+    exists.
+    """
+
+    wanted: DesiredStatus
+    is_tried_again: bool = False
+    lacks: str = ""
+    #: since 1970; after that the request fails
+    valid_until_s: float = math.inf
 
 
 class HeldPlaces(Extension):
@@ -395,14 +432,14 @@ class HeldPlaces(Extension):
                 return
             booking = self._bookings.get(tracked.key)
             if booking is not None:
-                wanted = yield from request_trial.rehouse(self.context, booking)
+                wanted = yield from self._rehouse(booking)
                 if self._bookings.get(tracked.key) is booking:
                     self._say(tracked, wanted)
                 return
             if tracked.seen == self._version and self._cluster.wall_clock_s < tracked.valid_until_s:
                 self._pause(tracked)
                 return
-            found = yield from request_trial.answer(self.context, request, self._served)
+            found = yield from self._answer(request)
             if self._requests.tracked.get(tracked.key) is not tracked:
                 self._bookings.end(tracked.key)
                 return
@@ -423,6 +460,137 @@ class HeldPlaces(Extension):
         left_s = max(tracked.valid_until_s - self._cluster.wall_clock_s, 0.0)
         self._requests.try_at(tracked, self.context.now_s + min(tracked.pause_s, left_s))
         tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
+
+    def _answer(self, request: ProvisioningRequest) -> Generator[Effect, Answer, RequestOutcome]:
+        """Find places for all pods of a request, and hold them.
+
+        The pods go through the trial and the search of any gang, by the profile that their
+        templates name, without evictions. Each place changes in one step from an assumed
+        hypothetical pod to a held slot, so that other pods see it as taken at any time.
+        """
+        try:
+            by_set = examples(self._cluster, request)
+            scheduler = by_set[0][0].pod.spec.scheduler_name
+            args = _args(self._served, scheduler, request.spec.provisioning_class_name)
+            terms = terms_of(request, args)
+            runner = self.context.runners[scheduler]
+        except UnusableRequestError as error:
+            if error.lacks:
+                wanted = requests.not_found(str(error), requests.NO_PODS)
+                return RequestOutcome(wanted, is_tried_again=True, lacks=error.lacks)
+            return RequestOutcome(requests.failed(str(error), requests.NO_PODS))
+        now_s = self._cluster.wall_clock_s
+        until_s = seconds(request.metadata.creation_timestamp, now_s) + terms.valid_s
+        if now_s >= until_s:
+            why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
+            return RequestOutcome(requests.failed(why, requests.EXPIRED))
+        over = why_beyond_share(self._cluster, request.metadata.namespace, by_set, args)
+        if over:
+            return _not_found(over, terms, until_s)
+        if any(runner.consults(info) for info, _ in by_set):
+            why = (
+                "an extender has a say in its pods' places, and cannot be asked about supposed pods"
+            )
+            return RequestOutcome(requests.failed(why, requests.NO_PODS))
+        infos: list[PodInfo] = []
+        pod_set_of: dict[str, int] = {}
+        for index, (like, count) in enumerate(by_set):
+            for number in range(count):
+                infos.append(numbered(like, request, index, len(infos)))
+                pod_set_of[infos[-1].pod.uid] = index
+                if number % 500 == 499:
+                    self._cluster.budget.note(LET_GO_STEPS * 100)
+        group = self._supposed(request.metadata.key, infos, runner)
+        outcome = yield from self._trial(group)
+        if isinstance(outcome, str):
+            return _not_found(outcome, terms, until_s)
+        until_s = self._cluster.wall_clock_s + terms.hold_s
+        booking = self._bookings.begin(
+            request.metadata.key, request.metadata.uid, until_s, args.priority
+        )
+        return (yield from self._book(booking, outcome, pod_set_of))
+
+    def _rehouse(self, booking: Booking) -> Generator[Effect, Answer, DesiredStatus]:
+        """Find other places for slots that lost theirs."""
+        slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
+        lost = requests.over(requests.LOST, "others took some of its places, or nodes went")
+        if not slots:
+            return _found(booking)
+        whats = [slot.what for slot in slots.values()]
+        runner = self.context.runners.get(whats[0].pod.spec.scheduler_name)
+        if runner is None:
+            return lost
+        group = self._supposed(booking.key, whats, runner)
+        outcome = yield from self._trial(group)
+        if isinstance(outcome, str):
+            return lost
+        for tried in outcome.tried:
+            yield from pause_if_due(self.context, LET_GO_STEPS)
+            assert tried.decision is not None
+            node, uid = tried.decision.node, tried.attempt.pod.uid
+            yield from give_back(self.context, tried.attempt, node)
+            slot = slots[uid]
+            if self._bookings.get(booking.key) is booking and slot.owner in booking.homeless:
+                self._bookings.place(booking, slot, node)
+        return lost if booking.homeless else _found(booking)
+
+    def _supposed(self, key: str, infos: Sequence[PodInfo], runner: Runner) -> GroupAttempt:
+        company, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
+        attempts = [
+            Attempt(
+                number,
+                QueuedPod(info.pod, self.context.now_s),
+                info,
+                runner,
+                started_s,
+                company=company,
+            )
+            for number, info in enumerate(infos)
+        ]
+        return GroupAttempt(f"{OWNERS}:{key}", attempts, 0, infos[0].pod, started_s)
+
+    def _trial(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
+        """Find and assume places for all pods; or return why there are none."""
+        found = yield from seen(group, released(self.context, group, self._sought(group)))
+        yield from announce_freed(self.context, group)
+        return found
+
+    def _sought(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
+        outcome = yield from try_group(self.context, group, plan={})
+        if outcome.result is Result.SCHEDULED:
+            return outcome
+        yield from let_go(self.context, group, outcome)
+        failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
+        why = failures[0].message if failures else outcome.message
+        if failures and failures[0].is_error:
+            return why
+        found = yield from search_places(self.context, group)
+        if isinstance(found, GroupOutcome):
+            return found
+        return f"{proof_text(found)} (tried one after the other: {why})"
+
+    def _book(
+        self,
+        booking: Booking,
+        outcome: GroupOutcome,
+        pod_set_of: Mapping[str, int],
+    ) -> Generator[Effect, Answer, RequestOutcome]:
+        key = booking.key
+        for tried in outcome.tried:
+            yield from pause_if_due(self.context, LET_GO_STEPS)
+            assert tried.decision is not None
+            info, node = tried.attempt.info, tried.decision.node
+            yield from give_back(self.context, tried.attempt, node)
+            if self._bookings.get(key) is booking:
+                slot = self._bookings.add(booking, pod_set_of[info.pod.uid], info, node)
+                self._bookings.place(booking, slot, node)
+        if self._bookings.get(key) is not booking or booking.homeless:
+            if self._bookings.get(key) is booking:
+                self._bookings.end(key)
+            why = "nodes went, or others took room on them, while it was tried"
+            return RequestOutcome(requests.not_found(why), is_tried_again=True)
+        self._bookings.match(booking)
+        return RequestOutcome(_found(booking))
 
     # --- writes -----------------------------------------------------------------------------------
 
@@ -519,3 +687,29 @@ def holding_promised(
             yield
     yield from bookings.adopt(booking)
     return None
+
+
+def _not_found(why: str, terms: Terms, until_s: float) -> RequestOutcome:
+    if terms.is_tried_again:
+        wanted = requests.not_found(why)
+        return RequestOutcome(wanted, is_tried_again=True, valid_until_s=until_s)
+    return RequestOutcome(requests.failed(why))
+
+
+def _args(
+    served: Mapping[str, CheckAndHoldArgs], scheduler: str, class_name: str
+) -> CheckAndHoldArgs:
+    args = served.get(scheduler)
+    if args is None or args.provisioning_class_name != class_name:
+        raise UnusableRequestError(
+            f'its templates name the scheduler "{scheduler}", no profile of which serves'
+            f" {class_name}: its pods would not get these places"
+        )
+    return args
+
+
+def _found(booking: Booking) -> DesiredStatus:
+    """The status with all places of a booking, including places that pods have taken."""
+    places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
+    where = [Where(pod_set, node, count) for (pod_set, node), count in places.items()]
+    return requests.found(requests.details_of(where, booking.until_s))

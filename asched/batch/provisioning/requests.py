@@ -208,6 +208,7 @@ HOLD_SECONDS: Final = "holdSeconds"
 NO_RETRY: Final = "noRetry"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
 PARAMETERS: Final = (HOLD_SECONDS, NO_RETRY, VALID_UNTIL_SECONDS)
+AWAY: Final = "podAntiAffinity with namespaces or namespaceSelector"
 #: The highest value of a parameter in seconds.
 DIGITS_MAX: Final = 10
 #: As long as cluster-autoscaler tries.
@@ -319,20 +320,20 @@ def _pod(request: ProvisioningRequest, template: PodTemplate, index: int) -> Pod
 
 
 def _refuse(name: str, spec: PodSpec) -> None:
-    if spec.node_name:
-        raise UnusableRequestError(f'podtemplates "{name}" names a node: there is no choice left')
     anti = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
-    terms = anti.required if anti is not None else None
-    if any(term.namespaces or term.namespace_selector is not None for term in terms or ()):
-        raise UnusableRequestError(
-            f'podtemplates "{name}" keeps pods of other namespaces away (podAntiAffinity with'
-            " namespaces or namespaceSelector), which cannot be held"
-        )
-    if spec.resource_claims:
-        raise UnusableRequestError(
-            f'podtemplates "{name}" claims devices (resourceClaims), which cannot be held'
-        )
-    if any(volume.ephemeral is not None for volume in spec.volumes or ()):
-        raise UnusableRequestError(
-            f'podtemplates "{name}" has generic ephemeral volumes, which cannot be held'
-        )
+    terms = (anti.required if anti is not None else None) or ()
+    held = "which cannot be held"
+    for is_refused, why in (
+        (spec.node_name, "names a node: there is no choice left"),
+        (
+            any(term.namespaces or term.namespace_selector is not None for term in terms),
+            f"keeps pods of other namespaces away ({AWAY}), {held}",
+        ),
+        (spec.resource_claims, f"claims devices (resourceClaims), {held}"),
+        (
+            any(volume.ephemeral is not None for volume in spec.volumes or ()),
+            f"has generic ephemeral volumes, {held}",
+        ),
+    ):
+        if is_refused:
+            raise UnusableRequestError(f'podtemplates "{name}" {why}')

@@ -140,16 +140,11 @@ class CounterLedger:
             return False
         return all(remaining[counter] >= amount for counter, amount in device.consumes.items())
 
-    def take(self, device: ReadyDevice) -> None:
-        """Take the counters of a device; they suffice."""
+    def move(self, device: ReadyDevice, sign: int) -> None:
+        """Take the counters of a device, which suffice (-1), or give them back (1)."""
         remaining = self._remaining[device.pool_id]
         for counter, amount in device.consumes.items():
-            remaining[counter] -= amount
-
-    def give_back(self, device: ReadyDevice) -> None:
-        remaining = self._remaining[device.pool_id]
-        for counter, amount in device.consumes.items():
-            remaining[counter] += amount
+            remaining[counter] += sign * amount
 
     def _available(self, pool_id: PoolId) -> Amounts:
         pool = self._pools[pool_id]
@@ -548,7 +543,7 @@ class _DeviceSearch:
             self._release_constraints(request, self._constraints[c])
             return False
         if pays:
-            self._counters.take(device)
+            self._counters.move(device, -1)
         if device.allows_multiple:
             share = {name: parse(amount) for name, amount in used.items()}
             self._sharing.setdefault(device.id, []).append(share)
@@ -570,7 +565,7 @@ class _DeviceSearch:
             if not self._sharing[device.id]:
                 del self._sharing[device.id]
         if self._pays_counters(device):
-            self._counters.give_back(device)
+            self._counters.move(device, 1)
 
     def _pays_counters(self, device: ReadyDevice) -> bool:
         """Whether a choice of the device uses counters; of several shares, the first uses them for

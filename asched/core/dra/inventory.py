@@ -125,7 +125,7 @@ class Inventory:
 
     def put(self, record: ResourceSlice) -> None:
         """Add a slice or replace it by a new version."""
-        self._drop(record.metadata.name)
+        self.remove(record.metadata.name)
         ready = ReadySlice(record, self._remembered)
         ready.place = self._places.setdefault(ready.place, ready.place)
         self._slices[record.metadata.name] = ready
@@ -135,9 +135,6 @@ class Inventory:
 
     def remove(self, name: str) -> None:
         """Remove a slice."""
-        self._drop(name)
-
-    def _drop(self, name: str) -> None:
         old = self._slices.pop(name, None)
         if old is None:
             return

@@ -18,7 +18,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
 
 from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -176,6 +176,7 @@ class ExtenderBinder(BindPlugin):
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+T = TypeVar("T")
 
 #: MaxNodeScore / MaxExtenderPriority: extenders give 0 to 10, nodes have 0 to 100.
 PRIORITY_FACTOR: Final = 10
@@ -244,6 +245,14 @@ class Chain:
             or extender.config.preempt_verb
         )
 
+    def _asked(self, pod: PodInfo, verb: str) -> list[Consulted]:
+        """The extenders that have a verb, and manage the pod."""
+        return [
+            extender
+            for extender in self._all
+            if getattr(extender.config, verb) and extender.is_interested(pod.pod)
+        ]
+
     # --- filter ----------------------------------------------------------------------------------
 
     def filter(
@@ -252,19 +261,16 @@ class Chain:
         """(remaining rows, statuses of rows rejected with a reason). Raises PointError."""
         remaining = self._by_name(feasible)
         failed: dict[str, Status] = {}
-        for extender in self._all:
+        for extender in self._asked(pod, "filter_verb"):
             if not remaining:
                 break
-            if not extender.config.filter_verb or not extender.is_interested(pod.pod):
-                continue
-            try:
-                passed, refused = yield from self._filter_by(extender, pod.pod, tuple(remaining))
-            except PointError:
-                if extender.config.ignorable:
-                    continue
-                raise
-            remaining = {name: remaining[name] for name in remaining if name in passed}
-            failed.update(refused)
+            found = yield from _tolerated(
+                extender, self._filter_by(extender, pod.pod, tuple(remaining))
+            )
+            if found is not None:
+                passed, refused = found
+                remaining = {name: remaining[name] for name in remaining if name in passed}
+                failed.update(refused)
         if remaining:
             self._wasted.pop(pod.pod.uid, None)
         row_of = self._cluster.nodes.row_of
@@ -309,8 +315,7 @@ class Chain:
         rows = self._by_name(feasible)
         parts = [
             self._scores_by(extender, pod.pod, tuple(rows))
-            for extender in self._all
-            if extender.config.prioritize_verb and extender.is_interested(pod.pod)
+            for extender in self._asked(pod, "prioritize_verb")
         ]
         if not parts:
             return None
@@ -377,28 +382,21 @@ class Chain:
         some. Raises PointError.
         """
         remaining = dict(candidates)
-        for extender in self._all:
+        for extender in self._asked(pod, "preempt_verb"):
             if not remaining:
                 break
-            if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
-                continue
-            try:
-                remaining = yield from self._preempt_by(extender, pod.pod, remaining)
-            except PointError:
-                if not extender.config.ignorable:
-                    raise
+            steps = self._preempt_by(extender, pod.pod, remaining)
+            chosen = yield from _tolerated(extender, steps)
+            remaining = remaining if chosen is None else chosen
         remaining = {name: c for name, c in remaining.items() if c.victims}
-        for extender in () if pod.pod.spec.node_name else self._all:  # a resized pod runs there
+        is_placed = bool(pod.pod.spec.node_name)  # a resized pod runs there
+        for extender in () if is_placed else self._asked(pod, "filter_verb"):
             if not remaining:
                 break
-            if not extender.config.filter_verb or not extender.is_interested(pod.pod):
-                continue
-            try:
-                _, refused = yield from self._filter_by(extender, pod.pod, tuple(remaining))
-            except PointError:
-                if not extender.config.ignorable:
-                    raise
-                continue
+            found = yield from _tolerated(
+                extender, self._filter_by(extender, pod.pod, tuple(remaining))
+            )
+            refused = found[1] if found is not None else {}
             never = {n for n, status in refused.items() if status.code is unresolvable().code}
             remaining = {name: c for name, c in remaining.items() if name not in never}
         return remaining
@@ -461,10 +459,8 @@ class Chain:
     # --- bind ------------------------------------------------------------------------------------
 
     def binder(self, pod: PodInfo) -> BindPlugin | None:
-        for extender in self._all:
-            if extender.config.bind_verb and extender.is_interested(pod.pod):
-                return ExtenderBinder(extender.config, self._cluster)
-        return None
+        binders = self._asked(pod, "bind_verb")
+        return ExtenderBinder(binders[0].config, self._cluster) if binders else None
 
     # --- rows and names --------------------------------------------------------------------------
 
@@ -480,6 +476,18 @@ class Chain:
         row_of = self._cluster.nodes.row_of
         mask[[row for name, row in remaining.items() if row_of.get(name) == row]] = True
         return mask
+
+
+def _tolerated(
+    extender: Consulted, steps: Generator[Effect, Answer, T]
+) -> Generator[Effect, Answer, T | None]:
+    """Run steps; None if an ignorable extender fails. Raises PointError if another does."""
+    try:
+        return (yield from steps)
+    except PointError:
+        if not extender.config.ignorable:
+            raise
+        return None
 
 
 def whole_kinds(extenders: Sequence[Extender]) -> frozenset[Kind]:

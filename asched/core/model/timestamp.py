@@ -35,4 +35,12 @@ def microseconds(text: str) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
+def seconds(text: str | None, otherwise: float) -> float:
+    """An API time in seconds since 1970; `otherwise` if there is none, or an invalid one."""
+    try:
+        return microseconds(text or "") / 1e6
+    except ValueError:
+        return otherwise
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from asched.core.model.kinds import Kind
 from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import Pod, ResourceList
 from asched.core.model.quantity import Quantity, check, milli, parse, whole
-from asched.core.model.timestamp import microseconds
+from asched.core.model.timestamp import microseconds, seconds
 from asched.hardware.rows import (
     F64,
     ByNode,
@@ -27,7 +27,6 @@ from asched.hardware.rows import (
     UpstreamArgs,
     right_to_watch,
     scheduled_s,
-    seconds,
 )
 from asched.plugin import (
     I64,

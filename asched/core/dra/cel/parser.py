@@ -9,6 +9,7 @@ most DEPTH_MAX levels, so that neither parsing nor evaluation can exhaust the st
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -354,14 +355,8 @@ class _Parser:
     def _list(self, start: Token) -> Expression:
         items: list[Expression] = []
         optional: list[bool] = []
-        marked = start.text == "[?"
-        while not self._take("]"):
-            if items:
-                self._expect(",")
-                if self._take("]"):
-                    break
-            optional.append(marked or self._take("?") is not None)
-            marked = False
+        for is_optional in self._entries(start, "]"):
+            optional.append(is_optional)
             items.append(self.conditional())
         return ListLiteral(start.position, tuple(items), tuple(optional))
 
@@ -369,18 +364,23 @@ class _Parser:
         keys: list[Expression] = []
         values: list[Expression] = []
         optional: list[bool] = []
-        marked = start.text == "{?"
-        while not self._take("}"):
-            if keys:
-                self._expect(",")
-                if self._take("}"):
-                    break
-            optional.append(marked or self._take("?") is not None)
-            marked = False
+        for is_optional in self._entries(start, "}"):
+            optional.append(is_optional)
             keys.append(self.conditional())
             self._expect(":")
             values.append(self.conditional())
         return MapLiteral(start.position, tuple(keys), tuple(values), tuple(optional))
+
+    def _entries(self, start: Token, end: str) -> Iterator[bool]:
+        """Yield before each entry whether it is marked as optional; a comma may precede the end."""
+        marked, is_first = start.text.endswith("?"), True
+        while not self._take(end):
+            if not is_first:
+                self._expect(",")
+                if self._take(end):
+                    break
+            yield marked or self._take("?") is not None
+            marked = is_first = False
 
     # --- tokens ---------------------------------------------------------------------------------
 
