@@ -13,11 +13,14 @@ Source  kubernetes-sigs/cluster-autoscaler 33c3f97: pkg/utils/kubernetes/listers
         pods_filter.go, injector.go and processor.go, pkg/provisioningrequest/besteffortatomic,
         pkg/core/scaledown/eligibility/eligibility.go (HasNoScaleDownAnnotation);
         kubernetes-sigs/karpenter 2266468: pkg/utils/pod/scheduling.go (IsProvisionable),
-        pkg/controllers/state/statenode.go (ValidateNodeDisruptable)
+        pkg/controllers/state/statenode.go (ValidateNodeDisruptable),
+        pkg/controllers/provisioning/batcher.go and controller.go (PodController)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import orjson
 
 from asched.core.model.timestamp import rfc3339
 from asched_lab.apiserver.resources import NODES, PODS, find
@@ -91,7 +94,8 @@ class Autoscaler:
         self._is_changed = True  # pods or nodes, since the last loop
         self._next_removal_s = 0.0
         for storage in (PODS.storage, NODES.storage, find(REQUESTS).storage):
-            world.server.store.table(storage).listeners.append(self._note_change)
+            if kind == CLUSTER_AUTOSCALER or storage == PODS.storage:
+                world.server.store.table(storage).listeners.append(self._note_change)
         world.clock.after(world.rng.uniform(0.0, LOOP_S[kind]), self._loop)
 
     def takes(self, pod: Json) -> bool:
@@ -110,8 +114,11 @@ class Autoscaler:
         is_deleted = bool(metadata.get("deletionTimestamp"))
         return is_unschedulable and is_false and is_allowed and not (consumes or is_deleted)
 
-    def _note_change(self, _: Change) -> None:
-        self._is_changed = True
+    def _note_change(self, change: Change) -> None:
+        """Karpenter runs after a change of a pod that it takes, and every ten seconds;
+        cluster-autoscaler runs always, but has no effect without a change.
+        """
+        self._is_changed |= self.kind == CLUSTER_AUTOSCALER or self.takes(change.new.obj)
 
     def _loop(self) -> None:
         now_s = self.world.clock.now_s()
@@ -135,6 +142,7 @@ class Autoscaler:
             self.scale_ups.append(self.bought - before)
         if now_s >= self._next_removal_s:
             self._next_removal_s = now_s + REMOVAL_S
+            self._is_changed |= self.kind == KARPENTER
             self._remove_nodes()
 
     # --- more nodes ------------------------------------------------------------------------------
@@ -146,10 +154,10 @@ class Autoscaler:
     def _pack(self, end: EndState, pods: Iterable[Json]) -> tuple[list[Json], int]:
         """Place pods: (new nodes for them, number of pods that no such node takes)."""
         names = list(end.nodes)
-        full: dict[str, int] = {}  # the number of nodes that rejected an equal pod before
+        full: dict[bytes, int] = {}  # the number of nodes that rejected an equal pod before
         new, failed = [], 0
         for pod in pods:
-            key = repr(pod["spec"])
+            key = orjson.dumps(pod["spec"])
             at = full.get(key, 0)
             while at < len(names) and not end.fits(names[at], pod):
                 at += 1

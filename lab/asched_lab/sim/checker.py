@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from asched_lab.sim.rules import (
-    ZERO,
     Amounts,
     JsonObject,
     admits,
@@ -68,7 +67,7 @@ class EndState:
         free = self.free.get(pod["spec"]["nodeName"])
         if free is not None:
             for name, requested in requests_of(pod).items():
-                free[name] = free.get(name, ZERO) - requested
+                free[name] = free.get(name, 0) - requested
 
     def broken_rules(self) -> list[str]:
         """One line for each overcommitted node and each pod on a node that its rules exclude."""
@@ -118,7 +117,7 @@ class EndState:
         """Whether the requests alone fit."""
         free = self.free[node]
         return all(
-            free.get(name, ZERO) >= requested
+            free.get(name, 0) >= requested
             for name, requested in requests_of(pod).items()
             if requested > 0 or name == "pods"
         )

@@ -8,13 +8,12 @@ run goes on and the end reports all of them.
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
 from asched_lab.sim.checker import ANTI_AFFINITY, apart
-from asched_lab.sim.rules import amount, requests_of, terms_of
+from asched_lab.sim.rules import Amounts, amount, requests_of, terms_of
 
 Json = dict[str, Any]
 
@@ -108,7 +107,7 @@ class Ledger:
         own = requests_of(mine) if mine is not None else {}
         known = (self._sent[bind.pod.uid].node, self._last[bind.node].node)
         offers = [node["status"]["allocatable"] for node in known if node is not None]
-        used: dict[str, Fraction] = defaultdict(Fraction)
+        used: Amounts = defaultdict(int)
         for pod in counted:
             if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
                 for name, requested in requests_of(pod).items():

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 JsonObject = Mapping[str, Any]
-Amounts = dict[str, Fraction]
-ZERO: Final = Fraction(0)
-ONE: Final = Fraction(1)
+#: Whole numbers are integers: a run adds and compares hundreds of thousands.
+Amount = Fraction | int
+Amounts = dict[str, Amount]
 
 HOSTNAME_FIELD: Final = "metadata.name"
 CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -43,12 +43,11 @@ _SUFFIX: Final = {
 
 
 @lru_cache(maxsize=4096)
-def amount(text: str) -> Fraction:
+def amount(text: str) -> Amount:
     """Parse a quantity."""
-    for suffix in sorted(_SUFFIX, key=len, reverse=True):
-        if text.endswith(suffix):
-            return Fraction(text[: -len(suffix)]) * _SUFFIX[suffix]
-    return Fraction(text)
+    suffix = next((s for s in sorted(_SUFFIX, key=len, reverse=True) if text.endswith(s)), "")
+    found = Fraction(text.removesuffix(suffix)) * _SUFFIX.get(suffix, 1)
+    return found.numerator if found.denominator == 1 else found
 
 
 # --- amounts -------------------------------------------------------------------------------------
@@ -57,18 +56,18 @@ def amount(text: str) -> Fraction:
 def requests_of(pod: JsonObject) -> Amounts:
     """A pod's requests, including one pod."""
     spec = pod["spec"]
-    total: Amounts = defaultdict(Fraction)
+    total: Amounts = defaultdict(int)
     for container in spec.get("containers") or ():
         _add(total, _requests(container))
-    running: Amounts = defaultdict(Fraction)
-    peak: Amounts = defaultdict(Fraction)
+    running: Amounts = defaultdict(int)
+    peak: Amounts = defaultdict(int)
     for container in spec.get("initContainers") or ():
         requested = _requests(container)
         if container.get("restartPolicy") == "Always":  # a sidecar runs beside later containers
             _add(running, requested)
             requested = {}
         for name in {*running, *requested}:
-            peak[name] = max(peak[name], running[name] + requested.get(name, ZERO))
+            peak[name] = max(peak[name], running[name] + requested.get(name, 0))
     _add(total, running)
     for name, most in peak.items():
         total[name] = max(total[name], most)
@@ -76,7 +75,7 @@ def requests_of(pod: JsonObject) -> Amounts:
         if name in POD_LEVEL or name.startswith(HUGE_PAGES):
             total[name] = requested_of_pod
     _add(total, {n: amount(str(q)) for n, q in (spec.get("overhead") or {}).items()})
-    total["pods"] = ONE
+    total["pods"] = 1
     return total
 
 
@@ -85,9 +84,9 @@ def _requests(holder: JsonObject) -> Amounts:
     return {name: amount(str(text)) for name, text in found.items()}
 
 
-def _add(total: Amounts, more: Mapping[str, Fraction]) -> None:
+def _add(total: Amounts, more: Mapping[str, Amount]) -> None:
     for name, requested in more.items():
-        total[name] = total[name] + requested if name in total else requested
+        total[name] += requested
 
 
 # --- rules of a node -----------------------------------------------------------------------------
