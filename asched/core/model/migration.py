@@ -65,7 +65,11 @@ UNCOUNTED_PLUGINS: Final = frozenset({"kubernetes.io/vsphere-volume", "kubernete
 def is_inline_migratable(volume: Volume) -> bool:
     """Whether an inline volume is of a kind that has moved to CSI, counted or not."""
     return (
-        _plugin(volume) is not None
+        volume.aws_elastic_block_store is not None
+        or volume.gce_persistent_disk is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
         or volume.azure_file is not None
         or volume.vsphere_volume is not None
     )
