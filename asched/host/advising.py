@@ -11,16 +11,16 @@ Extenders in our own configuration are ignored, or two processes could call each
 import asyncio
 import logging
 import ssl
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.facts import Answer, Listed, Raised, Returned, TimedOut
+from asched.core.cluster.facts import Answer, Listed, Returned, TimedOut
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.confirmation import settle
 from asched.core.extender import wire
@@ -33,6 +33,7 @@ from asched.core.model.node import Node
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.ending import stop_on_signals
 from asched.host.loops import DRAIN_S, Scheduler
+from asched.host.plugin_calls import answer_of
 from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
@@ -46,6 +47,8 @@ from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates
 
 log = logging.getLogger("asched.extender")
+
+R = TypeVar("R")
 
 
 class AdvisingPlan(msgspec.Struct, frozen=True):
@@ -201,6 +204,19 @@ class _Alone:
         return Advisor(parts.cluster, runners)
 
 
+async def _driven(
+    steps: Generator[Effect, Answer, R], ask: Callable[[Effect], Awaitable[Answer]]
+) -> R:
+    """The result of steps whose effects are asked for, one after the other."""
+    try:
+        effect = next(steps)
+        while True:
+            effect = steps.send(await ask(effect))
+    except StopIteration as end:
+        result: R = end.value
+        return result
+
+
 class _Binding:
     """Performs the effects of bind plugins beside the machine."""
 
@@ -213,37 +229,24 @@ class _Binding:
     async def run(self, steps: Generator[Effect, Answer, Status]) -> str:
         """The error, empty for success."""
         try:
-            effect = next(steps)
-            while True:
-                answer = await (
-                    self._settled(effect) if isinstance(effect, Bind) else self._ask(effect)
-                )
-                effect = steps.send(answer)
-        except StopIteration as end:
-            status: Status = end.value
-            return "" if status.is_success else status.message
+            status = await _driven(steps, self._settled)
         except PointError as error:
             return str(error)
+        return "" if status.is_success else status.message
 
-    async def _settled(self, bind: Bind) -> Answer:
+    async def _settled(self, effect: Effect) -> Answer:
         """Read a pod back if the answer to its binding was lost, as in the scheduler."""
+        if not isinstance(effect, Bind):
+            return await self._ask(effect)
         lost = partial(log.warning, "the answer to a binding was lost: %s")
-        steps = settle(bind, self._cluster, lost, lambda: bind.node in self._cluster.nodes.row_of)
-        try:
-            effect = next(steps)
-            while True:
-                effect = steps.send(await self._ask(effect))
-        except StopIteration as end:
-            answer: Answer = end.value
-            return answer
+        rows = self._cluster.nodes.row_of
+        return await _driven(
+            settle(effect, self._cluster, lost, lambda: effect.node in rows), self._ask
+        )
 
     async def _ask(self, effect: Effect) -> Answer:
         if isinstance(effect, CallPlugin):
-            try:
-                async with asyncio.timeout(effect.timeout_s):
-                    return Returned(0, await effect.call())
-            except Exception as error:  # noqa: BLE001 - part of the answer
-                return Raised(0, error)
+            return await answer_of(effect, effect.timeout_s)
         if isinstance(effect, WaitFor):
             await asyncio.sleep(effect.timeout_s)
             return TimedOut(0)

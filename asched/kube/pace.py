@@ -10,11 +10,17 @@ from typing import Final
 
 import msgspec
 
-from asched.kube.backoff import INITIAL_S, Backoff
 from asched.kube.errors import TransportError
 from asched.kube.rate import TokenBucket
 from asched.kube.retries import PAUSE_S_MAX
 
+#: client-go's figures for reflectors: 0.8 s doubling to 30 s, each wait extended by a random share
+#: of itself so that clients do not retry at the same time; reset after two minutes without a
+#: failure.
+INITIAL_S: Final = 0.8
+WAIT_S_MAX: Final = 30.0
+FACTOR: Final = 2.0
+QUIET_S: Final = 120.0
 #: A complete streaming list continues as a watch for STREAM_S.
 LIST_STREAM_S: Final = 300.0
 #: Streams end after 15 to 20 s: a silent one has to be detected within 30 s, and kube-apiserver's
@@ -32,6 +38,35 @@ RETRY_S_MAX: Final = 4.0
 #: Rate of lists of all kinds together, first lists excluded: per second, and burst.
 RELISTS_PER_S: Final = 1.0
 RELISTS_SAVED: Final = 20
+
+
+class Backoff:
+    """State of one retry loop. `rng` and `clock` are parameters for virtual time."""
+
+    def __init__(
+        self,
+        rng: random.Random,
+        clock: Callable[[], float] = monotonic,
+        *,
+        initial_s: float = INITIAL_S,
+        wait_s_max: float = WAIT_S_MAX,
+    ) -> None:
+        self._rng = rng
+        self._clock = clock
+        self._initial_s = initial_s
+        self._wait_s_max = wait_s_max
+        self._wait_s = initial_s
+        self._last_s: float | None = None
+
+    def next_s(self) -> float:
+        """The wait before the next attempt, in seconds; in [d, 2d) for the current step d."""
+        now_s = self._clock()
+        if self._last_s is not None and now_s - self._last_s > QUIET_S:
+            self._wait_s = self._initial_s
+        self._last_s = now_s
+        step_s = self._wait_s
+        self._wait_s = min(self._wait_s * FACTOR, self._wait_s_max)
+        return step_s * (1.0 + self._rng.random())
 
 
 class ReflectorOptions(msgspec.Struct):

@@ -9,9 +9,8 @@ import pytest
 from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.kube import reading
-from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import Forbidden, NotFound
-from asched.kube.pace import RETRY_S_MAX, ReflectorOptions
+from asched.kube.pace import INITIAL_S, RETRY_S_MAX, ReflectorOptions
 from asched.kube.watch import Reflector
 from tests.patience import HANG_S
 from tests.unit.kube.conftest import session_with
