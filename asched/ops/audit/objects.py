@@ -45,6 +45,16 @@ PAUSE_S_MAX: Final = 1.0
 TURNS_MAX: Final = 100
 
 
+async def is_taken_in(scheduler: Running, *kinds: Kind) -> bool:
+    """Wait until no fact of these kinds is queued; False if that takes too long."""
+    machine, inbox = scheduler.machine, scheduler.inbox
+    for _ in range(TURNS_MAX):
+        if not (machine.is_taking_in or any(map(inbox.has_of, kinds))):
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
 class Suspicion(NamedTuple):
     """An object as a list showed it, or None, and the version that the stream must have reached
     before the difference counts.
@@ -170,7 +180,7 @@ class _Comparison:
                 return Suspicion(suspicion.head, version)
         elif suspicion.head is not None:
             return Suspicion(None, found.version)
-        if not await self._taken_in():
+        if not await is_taken_in(self._scheduler, self._reflector.spoken):
             return suspicion
         cached, real = audit.known_as(self._cluster, self._kind, key), found.obj
         difference = self._difference(key, cached, real)
@@ -178,15 +188,6 @@ class _Comparison:
             self._deliver(cached, real)
             self._compared.differences.append(difference)
         return None
-
-    async def _taken_in(self) -> bool:
-        """Wait until no fact of the kind is queued."""
-        for _ in range(TURNS_MAX):
-            machine, inbox = self._scheduler.machine, self._scheduler.inbox
-            if not machine.is_taking_in and not inbox.has_of(self._reflector.spoken):
-                return True
-            await asyncio.sleep(0)
-        return False
 
     def _difference(self, key: str, cached: Any, real: Any) -> Difference | None:
         plural = self._kind.plural

@@ -18,7 +18,7 @@ from asched.core.cycle.orders import OF_QUEUE, Fault, QueueAmended, fault_of, fa
 from asched.core.model.kinds import NODE, POD
 from asched.kube.running import Running
 from asched.ops.audit.findings import Difference, What
-from asched.ops.audit.objects import SETTLE_S, TURNS_MAX, Compared
+from asched.ops.audit.objects import SETTLE_S, Compared, is_taken_in
 
 #: Half a millisecond.
 SLICE: Final = 512
@@ -85,7 +85,7 @@ class Places:
         if fault in OF_QUEUE:
             self._scheduler.inbox.put(QueueAmended((key,)))
             return True
-        if not await self._is_quiet():
+        if not await is_taken_in(self._scheduler, POD, NODE):
             return False
         pod = self._cluster.pods_seen.get(key)
         if pod is None or fault_of(self._context, key) is not fault:
@@ -96,7 +96,7 @@ class Places:
 
     async def _uncount(self, uid: str) -> bool:
         """Remove a pod that does not exist: add it and delete it as pods are."""
-        if not await self._is_quiet():
+        if not await is_taken_in(self._scheduler, POD, NODE):
             return False
         info = self._cluster.placed.get(uid)
         if info is None or info.pod.key in self._cluster.pods_seen:
@@ -146,7 +146,7 @@ class Places:
 
     async def _renew(self, name: str) -> bool:
         """Remove and add the node with its pods: its row is rebuilt."""
-        if not await self._is_quiet():
+        if not await is_taken_in(self._scheduler, POD, NODE):
             return False
         node = self._cluster.node_of(name)
         if node is None:
@@ -154,15 +154,6 @@ class Places:
         self._scheduler.inbox.put(Gone(NODE, node))
         self._scheduler.inbox.put(Seen(NODE, node))
         return True
-
-    async def _is_quiet(self) -> bool:
-        """Wait until no fact about pods or nodes is queued."""
-        machine, inbox = self._scheduler.machine, self._scheduler.inbox
-        for _ in range(TURNS_MAX):
-            if not (machine.is_taking_in or inbox.has_of(POD) or inbox.has_of(NODE)):
-                return True
-            await asyncio.sleep(0)
-        return False
 
 
 def _of_place(key: str, fault: Fault) -> Difference:

@@ -12,7 +12,7 @@ promtool reports nothing.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -226,46 +226,3 @@ class OwnMetrics:
         """One request to an extender (`kube.extenders.ExtenderObserver`)."""
         self._extender_requests.add(extender, verb, result)
         self._extender_duration.of(extender, verb).observe(duration_s)
-
-
-def tell_build(
-    families: Families,
-    version: Callable[[], str],
-    gates: Mapping[str, tuple[str, bool]],
-    rules: str,
-) -> None:
-    """Show versions, and each feature gate's stage and state. Our own version is read when a page
-    is made, because that takes a while. `rules`: the minor version whose rules are in force.
-    """
-    followed = KUBERNETES_VERSION if KUBERNETES_VERSION.startswith(rules) else f"{rules}.0"
-    major, minor, _ = followed.split(".")
-    build = families.gauge(
-        "kubernetes_build_info",
-        "[BETA] Always 1; the labels name the kube-scheduler version that is followed.",
-        ("major", "minor", "git_version"),
-    )
-    build.of(major, minor, f"v{followed}").value = 1
-    families.pulled(
-        "asched_build_info",
-        "gauge",
-        "[ALPHA] Always 1; the label is asched's version.",
-        ("version",),
-        lambda: {(version(),): 1.0},
-    )
-    enabled = families.gauge(
-        "kubernetes_feature_enabled", "[BETA] 1 for a feature gate that is on.", ("name", "stage")
-    )
-    for name, (stage, is_on) in gates.items():
-        enabled.of(name, "" if stage == "GA" else stage).value = float(is_on)
-
-
-def tell_version(families: Families, minor: str, server: Callable[[], str]) -> None:
-    """Whose rules are in force, and the API server's version."""
-    families.pulled(
-        "asched_kubernetes_info",
-        "gauge",
-        "[ALPHA] Always 1; the labels are the minor version of Kubernetes whose rules are in force,"
-        " and the API server's version as last read.",
-        ("rules", "server"),
-        lambda: {(minor, server()): 1.0},
-    )

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final
 from asched.core.config.versions import BASE
 from asched.serve.telemetry.client_metrics import AsyncCallMetrics, ClientMetrics
 from asched.serve.telemetry.component_metrics import (
+    KUBERNETES_VERSION,
     AccessMetrics,
     LeaderMetrics,
     OwnMetrics,
-    tell_build,
-    tell_version,
 )
 from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.instruments import Families
@@ -53,12 +52,43 @@ class Metrics:
         gates: Mapping[str, tuple[str, bool]],
         rules: str = BASE,
     ) -> None:
-        """Show the versions and the feature gates that are on."""
-        tell_build(self.families, version, gates, rules)
+        """Show versions, and each feature gate's stage and state. Our own version is read when a
+        page is made, because that takes a while. `rules`: the minor version whose rules are in
+        force.
+        """
+        followed = KUBERNETES_VERSION if KUBERNETES_VERSION.startswith(rules) else f"{rules}.0"
+        major, minor, _ = followed.split(".")
+        build = self.families.gauge(
+            "kubernetes_build_info",
+            "[BETA] Always 1; the labels name the kube-scheduler version that is followed.",
+            ("major", "minor", "git_version"),
+        )
+        build.of(major, minor, f"v{followed}").value = 1
+        self.families.pulled(
+            "asched_build_info",
+            "gauge",
+            "[ALPHA] Always 1; the label is asched's version.",
+            ("version",),
+            lambda: {(version(),): 1.0},
+        )
+        enabled = self.families.gauge(
+            "kubernetes_feature_enabled",
+            "[BETA] 1 for a feature gate that is on.",
+            ("name", "stage"),
+        )
+        for name, (stage, is_on) in gates.items():
+            enabled.of(name, "" if stage == "GA" else stage).value = float(is_on)
 
     def show_version(self, minor: str, server: Callable[[], str]) -> None:
         """Show whose rules are in force, and the API server's version as last read."""
-        tell_version(self.families, minor, server)
+        self.families.pulled(
+            "asched_kubernetes_info",
+            "gauge",
+            "[ALPHA] Always 1; the labels are the minor version of Kubernetes whose rules are in"
+            " force, and the API server's version as last read.",
+            ("rules", "server"),
+            lambda: {(minor, server()): 1.0},
+        )
 
     def follow(self, rules: Mapping[str, bool]) -> None:
         """Name families as the minor version does whose rules these are."""
