@@ -10,7 +10,7 @@ import pytest
 from asched.core import plugins
 from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.extension import Extension
-from asched.core.framework.point_table import points_of
+from asched.core.framework.profile import points_of
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
 from tests.plays.playbook import Play

@@ -13,8 +13,8 @@ from asched.core.cycle.extension import Extension
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
-from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
+from asched.core.framework.profile import points_of
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE_POINTS, in_tree

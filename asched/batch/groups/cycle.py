@@ -46,8 +46,7 @@ from asched.batch.groups.trial import (
 from asched.batch.scale_up.ledger import ScaleUps
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.gang import gang_of
-from asched.core.cluster.gang_shortages import Shortages, amounts_of, amounts_text
+from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_of
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, SchedulingUnit

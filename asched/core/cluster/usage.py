@@ -100,8 +100,6 @@ class Occupancy:
     def __init__(self) -> None:
         self.ports: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
         self.claims: dict[str, dict[int, int]] = {}
-        #: changes with every change of `claims`
-        self.claims_version = 0
 
     def move(self, info: PodInfo, row: int, amount: int, *, on_trial: bool = False) -> None:
         """A pod was added to (+1) or left (-1) a row.
@@ -146,4 +144,3 @@ class Occupancy:
             del rows[row]
         if not rows:
             del self.claims[key]
-        self.claims_version += 1

@@ -20,8 +20,8 @@ from asched.core.cycle.history import (
 )
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
-from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
+from asched.core.framework.profile import POINT_OF_METHOD
 from asched.core.framework.results.cached import CachedResult
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.weighted import WeightedPoints

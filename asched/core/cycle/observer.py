@@ -6,7 +6,7 @@ measured with the context's counter, in seconds.
 
 from asched.core.framework.meter import PluginObserver, PointObserver
 from asched.core.model.kinds import Kind
-from asched.core.queue.observer import QueueObserver
+from asched.core.queue.profile import QueueObserver
 
 
 class Observer(QueueObserver, PointObserver, PluginObserver):

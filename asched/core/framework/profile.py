@@ -2,6 +2,8 @@
 
 `core/config` resolves which plugin runs where; this module creates the instances, one per plugin
 and profile, and checks that each implements its points.
+
+`POINTS` has the base class of each extension point, `POINT_OF_METHOD` its methods.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +15,11 @@ from asched.core.cluster.changes import WILDCARD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.merge import ResolvedProfile
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin
-from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorer
-from asched.core.framework.point_table import POINTS
+from asched.core.framework.placements import (
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PlacementScorer,
+)
 from asched.core.framework.points import (
     BindPlugin,
     FilterPlugin,
@@ -34,6 +39,61 @@ from asched.core.framework.points import (
 from asched.core.framework.results.prepared import Unprepared
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, Kind
+
+#: The base class of each extension point of the configuration.
+POINTS: Final[dict[str, Any]] = {
+    "queueSort": QueueSortPlugin,
+    "preEnqueue": PreEnqueuePlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+    "placementGenerate": PlacementGeneratePlugin,
+    "placementScore": PlacementScorePlugin,
+    "podGroupPostFilter": GroupPostFilterPlugin,
+}
+
+
+def points_of(cls: type[Plugin]) -> frozenset[str]:
+    """The extension points at which a configuration may name this plugin."""
+    return cls.listed_at.union(point for point, base in POINTS.items() if issubclass(cls, base))
+
+
+#: The methods of the bases, and the point at which each is called.
+POINT_OF_METHOD: Final[dict[str, str]] = {
+    "sort_key": "queueSort",
+    "pre_enqueue": "preEnqueue",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "filter_few": "filter",
+    "filter_one": "filter",
+    "explain": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "score_few": "score",
+    "score_one": "score",
+    "normalize": "score",
+    "reserve": "reserve",
+    "unreserve": "reserve",
+    "permit": "permit",
+    "permit_late": "permit",
+    "pre_bind_pre_flight": "preBind",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+    "group_post_filter": "podGroupPostFilter",
+    "generate_placements": "placementGenerate",
+    "score_placement": "placementScore",
+    "normalize_placements": "placementScore",
+}
+
 
 Factory = Callable[[Any, Cluster], Plugin]
 

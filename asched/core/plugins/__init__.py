@@ -17,8 +17,8 @@ from typing import Any, Final
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import KnownPlugins
-from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
+from asched.core.framework.profile import points_of
 
 Factory = Callable[[Any, Cluster], Plugin]
 

@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 from asched.core.framework.points import NONE_EXPECTED, Expecting, PreEnqueuePlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
-from asched.core.queue.observer import QueueObserver
-from asched.core.queue.profile import QueueProfile
+from asched.core.queue.profile import QueueObserver, QueueProfile
 from asched.core.queue.queued import QueuedPod
 
 T = TypeVar("T")

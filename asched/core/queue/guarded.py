@@ -9,7 +9,7 @@ from typing import Any
 
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.observer import QueueObserver
+from asched.core.queue.profile import QueueObserver
 
 SortKey = Callable[[Pod, float], Any]
 

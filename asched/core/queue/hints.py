@@ -19,7 +19,7 @@ from asched.core.cluster.changes import Change, Trigger
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.observer import QueueObserver
+from asched.core.queue.profile import QueueObserver
 from asched.core.queue.queued import QueuedPod, Worth
 
 if TYPE_CHECKING:

@@ -41,9 +41,8 @@ from asched.core.queue.gates import Gates
 from asched.core.queue.hearing import ChangeDelivery
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.looking import DryRunFilter, DryRunner
-from asched.core.queue.observer import QueueObserver
 from asched.core.queue.places import SubQueues
-from asched.core.queue.profile import QueueProfile
+from asched.core.queue.profile import QueueObserver, QueueProfile
 from asched.core.queue.queued import (
     NO_NAMES,
     BackoffTimes,

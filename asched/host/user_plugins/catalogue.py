@@ -29,9 +29,8 @@ import msgspec
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.problem import Problem, StartStage, did_you_mean
 from asched.core.framework.per_node import adapter
-from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
-from asched.core.framework.profile import Factory
+from asched.core.framework.profile import Factory, points_of
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.host.user_plugins import arguments

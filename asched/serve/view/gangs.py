@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.batch.groups.reports import why_incomplete
-from asched.core.cluster.gang import gang_of, kind_of, object_of
-from asched.core.cluster.gang_shortages import amounts_of
+from asched.core.cluster.gang import amounts_of, gang_of, kind_of, object_of
 from asched.core.cluster.pod_groups import GroupPods, coscheduled_key
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep

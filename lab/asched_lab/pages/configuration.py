@@ -26,7 +26,7 @@ from asched.core.config.merge import DEFAULT_MULTI_POINT
 from asched.core.config.text import effective, printed
 from asched.core.config.v1 import Extender, KubeSchedulerProfile, SchedulerConfiguration
 from asched.core.config.versions import MINORS
-from asched.core.framework.point_table import POINTS, points_of
+from asched.core.framework.profile import POINTS, points_of
 from asched.core.plugins import PLUGINS, class_of
 from asched_lab.pages.annotations import MARKERS
 from asched_lab.pages.fields import ARGUMENTS, FIELDS, PLUGIN_TEXTS

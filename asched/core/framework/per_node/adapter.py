@@ -33,7 +33,6 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.per_node.late import driven, nonsense
 from asched.core.framework.per_node.views import LateNode, Node, Pod, Rejected
-from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -46,6 +45,7 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
 )
+from asched.core.framework.profile import POINT_OF_METHOD
 from asched.core.framework.results.feasible import Reasons, raise_error, status_of
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
