@@ -9,7 +9,6 @@ from asched.core.cycle import history
 from asched.core.dra import inventory
 from asched.core.framework import per_class
 from asched.core.framework.results import classes, nominated
-from asched.core.plugins.resources import hints
 from asched.core.preemption import search
 
 IDLE_TERMS: Final = 8
@@ -24,7 +23,6 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (pod_classes, "RECENT_BYTES_MAX", 0),
     (pod_classes, "KEYS_BYTES_MAX", 0),
     (per_class, "PODS_MIN", 4),
-    (hints, "KNOWN_MAX", 4),
     (classes, "BYTES_MAX", 0),
     (nominated, "BYTES_MAX", 0),
     (search, "BYTES_MAX", 0),

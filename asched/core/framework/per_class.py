@@ -122,13 +122,13 @@ class PerPod(Generic[T]):
         self._sweep_at = PODS_MIN
 
     def __call__(self, pod: Pod) -> T:
-        known = self._known.get(pod.uid)
+        known = self._known.get(pod.metadata.uid)
         if known is not None and known[0] is pod:
             return known[1]
         made = self._derive(pod)
         if len(self._known) >= self._sweep_at:
             self._sweep()
-        self._known[pod.uid] = (pod, made)
+        self._known[pod.metadata.uid] = (pod, made)
         return made
 
     def _sweep(self) -> None:

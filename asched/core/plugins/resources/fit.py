@@ -123,7 +123,7 @@ class NodeResourcesFit(
         self._placement_points = PlacementPoints(cluster, self._resources, _amounts_of)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
-        self._hints = FitHints(cluster.classes, self._delegation, weakly(self._is_ignored))
+        self._hints = FitHints(cluster, self._delegation, weakly(self._is_ignored))
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
         self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)

@@ -14,8 +14,10 @@ from itertools import product
 from typing import Final
 
 from asched.core.cluster.changes import Action, Trigger
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import FIXED_RESOURCES
-from asched.core.cluster.pod_classes import PodClasses
+from asched.core.cluster.pods import PodClass
+from asched.core.framework.per_class import PerClass, PerPod
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
@@ -29,26 +31,24 @@ Amounts = Mapping[str, int]
 #: Powers of two of milli-CPU, and of four of bytes.
 Size = tuple[int, int]
 
-#: Pods whose requests are cached: some 500 bytes each.
-KNOWN_MAX: Final = 8192
 #: Key of pods that request an ignored resource.
 _IGNORED: Final = ("ignored",)
 
 
 class FitHints:
-    """The hint functions, with the classes of pods whose requests are cached."""
+    """The hint functions, with the requests of waiting pods."""
 
     def __init__(
         self,
-        classes: PodClasses,
+        cluster: Cluster,
         delegation: Delegation,
         is_ignored: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._classes = classes
         self._delegation = delegation
         self._is_ignored = is_ignored
-        #: by uid and version of the pod: computing its class is the largest part of a hint
-        self._known: dict[tuple[str, str], Amounts] = {}
+        of_class, classes = PerClass(_requests_of), cluster.classes
+        #: per pod: computing its class is the largest part of a hint
+        self._requests_of = PerPod(cluster, lambda pod: of_class(classes.class_of(pod)))
 
     def registrations(self) -> Sequence[Registration]:
         pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
@@ -119,22 +119,14 @@ class FitHints:
         gained = names_of(new) - (names_of(old) if old is not None else set())
         return Hint.QUEUE if gained & self._requests_of(pod).keys() else Hint.SKIP
 
-    def _requests_of(self, pod: Pod) -> Amounts:
-        """Requests of a waiting pod, without zeroes and ignored names."""
-        version = (pod.metadata.uid, pod.metadata.resource_version)
-        known = self._known.get(version)
-        if known is not None:
-            return known
-        found = {
-            name: amount
-            for name, amount in self._classes.class_of(pod).requests.items()
-            if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
-        }
-        if version[1]:
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
-            self._known[version] = found
-        return found
+
+def _requests_of(cls: PodClass) -> Amounts:
+    """The requests, without zeroes and ignored names."""
+    return {
+        name: amount
+        for name, amount in cls.requests.items()
+        if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
+    }
 
 
 def _size(milli_cpu: int, memory_bytes: int) -> Size:

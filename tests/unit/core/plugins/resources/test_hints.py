@@ -15,7 +15,7 @@ GPUS: Json = {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": GPU
 
 
 def ask(at: int, cluster: Cluster, pod: PodBuilder, old: object, new: object) -> Hint:
-    hint = FitHints(cluster.classes, Delegation(cluster)).registrations()[at].hint
+    hint = FitHints(cluster, Delegation(cluster)).registrations()[at].hint
     assert hint is not None
     return hint(pod.build(), old, new)
 
@@ -121,7 +121,7 @@ def test_device_classes() -> None:
 
 def test_nodes_without_an_ignored_resource_are_overlooked_by_the_hint() -> None:
     cluster = a_cluster()
-    hints = FitHints(cluster.classes, Delegation(cluster), lambda name: name == GPU)
+    hints = FitHints(cluster, Delegation(cluster), lambda name: name == GPU)
     (registration,) = hints.extra_events()
     assert registration.hint is not None
     node = a_node("n1").build()
