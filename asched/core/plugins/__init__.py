@@ -69,14 +69,8 @@ def class_of(name: str) -> type[Plugin]:
 class _PointsByName(Mapping[str, frozenset[str]]):
     """Name -> extension points, as the configuration asks for them."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, frozenset[str]] = {}
-
     def __getitem__(self, name: str) -> frozenset[str]:
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = points_of(class_of(name))
-        return found
+        return points_of(class_of(name))
 
     def __contains__(self, name: object) -> bool:
         return name in PLUGINS
