@@ -28,10 +28,9 @@ from asched.batch.groups.attempt import (
     gather,
 )
 from asched.batch.groups.counting import GangDryRuns
-from asched.batch.groups.placements import try_placements
 from asched.batch.groups.preemption import Evictions, make_room_for_group
 from asched.batch.groups.reports import condition_patches
-from asched.batch.groups.search import search_if_due
+from asched.batch.groups.search import search_if_due, try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
     TELL_STEPS,

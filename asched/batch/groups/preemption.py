@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.pauses import GroupPauses
-from asched.batch.groups.placements import try_placements
+from asched.batch.groups.search import try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
 from asched.batch.groups.without_pods import MOVE_STEPS, without

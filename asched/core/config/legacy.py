@@ -18,8 +18,7 @@ from asched.core.config.args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_T
 from asched.core.config.merge import KnownPlugins
 from asched.core.config.policy import is_policy, translate_policy
 from asched.core.config.problem import Path, quoted
-from asched.core.config.replaced import ADVICE, SUCCESSORS
-from asched.core.config.translation import Translation, named
+from asched.core.config.translation import ADVICE, SUCCESSORS, Translation, named
 from asched.core.config.v1 import ALL_PLUGINS, API_GROUP, API_VERSION, KIND, MULTI_POINT
 
 #: Versions that can be imported, oldest first.

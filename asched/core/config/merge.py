@@ -19,7 +19,7 @@ import msgspec
 
 from asched import names
 from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
-from asched.core.config.replaced import ADVICE
+from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
     ALL_PLUGINS,
     LATER_POINTS,

@@ -19,7 +19,7 @@ from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
 from asched.core.config.fields import ListOf, Type, fields_of
 from asched.core.config.merge import KnownPlugins
 from asched.core.config.problem import Path, did_you_mean, quoted
-from asched.core.config.replaced import (
+from asched.core.config.translation import (
     ALWAYS,
     CUSTOM_PREDICATE_ARGS,
     CUSTOM_PRIORITY_ARGS,
@@ -31,8 +31,9 @@ from asched.core.config.replaced import (
     STRATEGIES,
     UNSUPPORTED_PRIORITIES,
     WEIGHT_LIMIT,
+    Translation,
+    named,
 )
-from asched.core.config.translation import Translation, named
 from asched.core.config.v1 import ALL_PLUGINS, API_VERSION, KIND, MULTI_POINT, Extender
 
 #: The points of a predicate's plugin.

@@ -32,8 +32,8 @@ from asched.core.config.problem import (
     quoted,
     required,
 )
-from asched.core.config.replaced import ADVICE
 from asched.core.config.text import internal, shown
+from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
     API_VERSION,
     LATER_POINTS,

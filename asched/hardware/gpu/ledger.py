@@ -8,17 +8,456 @@ Bounds  DEVICES_MAX: nodes with more devices count as having so many.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from asched.core.model.requests import CPU
-from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares
-from asched.hardware.rows import ByNode, Mask, UpstreamArgs
-from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, qualified_name_faults
+from asched.hardware.rows import ByNode, UpstreamArgs
+from asched.plugin import Aspect, Cluster, NodeView, PerClass, PodClass, qualified_name_faults
+
+# Free parts of nodes' devices, in thousandths of one device, and the effect of a placement.
+#
+# A pod requests a number of devices and `milli` of each: a fraction of one, or whole ones. A
+# fraction never spans devices.
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+F64 = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+#: One whole device.
+WHOLE: Final = 1000
+
+
+class GpuDemand(NamedTuple):
+    """Demand of a pod. `models`: the allowed models, sorted; () for any."""
+
+    cpu: int  # milli-CPU
+    milli: int = 0
+    number: int = 0  # of devices
+    models: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Thousandths of a device."""
+        return self.milli * self.number
+
+    @property
+    def kind(self) -> int:
+        """Pods of the same kind use a node in the same way: fractions, or the same number of whole
+        devices.
+        """
+        return 0 if self.milli < WHOLE else self.number
+
+
+class GpuShares(NamedTuple):
+    """M nodes. Absent devices have nothing left; `models` are the names of the ids in `model`."""
+
+    cpu: I64  # [M] milli-CPU left
+    left: I64  # [M, D]
+    devices: I64  # [M] number of devices
+    model: I32  # [M]
+    models: tuple[str, ...]
+
+    def take(self, rows: I64) -> "GpuShares":
+        return GpuShares(
+            self.cpu[rows], self.left[rows], self.devices[rows], self.model[rows], self.models
+        )
+
+
+class Placements(NamedTuple):
+    """X ways to place a pod, grouped by node, by device.
+
+    `position` int64[X] is the position among the M nodes; `device` int64[X] is the device of a
+    fraction, -1 for whole devices, which are taken from the free ones in order, or for no device.
+    """
+
+    position: I64
+    device: I64
+    after: GpuShares
+
+
+def has_devices(shares: GpuShares, demand: GpuDemand) -> Mask:
+    """bool[M]: enough devices have enough left."""
+    enough: Mask = (shares.left >= demand.milli).sum(axis=1) >= demand.number
+    return enough
+
+
+def fits(shares: GpuShares, demand: GpuDemand) -> Mask:
+    """bool[M]: CPU, devices and model suffice."""
+    enough = shares.cpu >= demand.cpu
+    if demand.number:
+        enough &= has_devices(shares, demand)
+        enough &= accepts(demand, shares.models)[shares.model]
+    return enough
+
+
+def accepts(demand: GpuDemand, models: tuple[str, ...]) -> Mask:
+    """Whether each model id is allowed."""
+    return np.array([not demand.models or name in demand.models for name in models], dtype=np.bool_)
+
+
+def placements(shares: GpuShares, demand: GpuDemand) -> Placements:
+    """Every distinct way to place a pod on nodes where it fits: of devices with equally much left,
+    the first.
+    """
+    if 0 < demand.milli < WHOLE:
+        left = shares.left
+        offered = left >= demand.milli
+        for device in range(1, left.shape[1]):
+            same = left[:, :device] == left[:, device : device + 1]
+            offered[:, device] &= ~same.any(axis=1)
+        position, device_of = offered.nonzero()
+        after = shares.take(position)
+        after.left[np.arange(len(position)), device_of] -= demand.milli
+    else:
+        position = np.arange(len(shares.cpu))
+        device_of = np.full(len(position), -1)
+        after = shares.take(position)
+        if demand.number:
+            free = after.left == WHOLE
+            after.left[free & (free.cumsum(axis=1) <= demand.number)] = 0
+    return Placements(position, device_of, after._replace(cpu=after.cpu - demand.cpu))
+
+
+def best_of(ways: Placements, points: npt.NDArray[np.generic], size: int) -> tuple[I64, I64]:
+    """(index into the ways, device) of the best way on each of `size` nodes, int64[size] each;
+    index -1 where there is none, and the first of equals.
+    """
+    index = np.full(size, -1)
+    device = np.full(size, -1)
+    if len(points):
+        starts = np.flatnonzero(np.diff(ways.position, prepend=-1))
+        peaks = np.maximum.reduceat(points, starts)
+        is_best = points == np.repeat(peaks, np.diff(starts, append=len(points)))
+        best = np.flatnonzero(is_best)[::-1]  # written last wins: the first of equals
+        index[ways.position[best]] = best
+        device[ways.position[best]] = ways.device[best]
+    return index, device
+
+
+def tightest(left: I64, milli: int) -> I64:
+    """int64[M]: the device with least left that gives such a fraction, the first of equals."""
+    found: I64 = np.where(left >= milli, left, np.iinfo(np.int64).max).argmin(axis=1)
+    return found
+
+
+# Points of the simple GPU policies, 0..100 by node; CPU and devices count together.
+#
+# Edges   nodes where the pod does not fit have undefined points.
+# Source  the simulator published with Weng et al., USENIX ATC 2023: dot product, GPU clustering,
+#         GPU packing and best fit as in its plugins
+
+#: The largest node, the unit of amounts: milli-CPU, thousandths of a device.
+LARGEST_CPU: Final = 128_000.0
+LARGEST_DEVICES: Final = 8
+MAX_SCORE: Final = 100.0
+
+
+def dot_product(shares: GpuShares, demand: GpuDemand) -> I64:
+    """Few points where much is left of what the pod mostly requests."""
+    largest = float(LARGEST_DEVICES * WHOLE)
+    product = (shares.cpu / LARGEST_CPU) * (demand.cpu / LARGEST_CPU)
+    product = product + (shares.left.sum(axis=1) / largest) * (demand.total / largest)
+    points: I64 = (MAX_SCORE * (1.0 - product / 2)).astype(np.int64)
+    return points
+
+
+def best_fit(shares: GpuShares, demand: GpuDemand) -> I64:
+    """The less is left with the pod, the better. Not scaled to 0..100 yet."""
+    largest = float(LARGEST_DEVICES * WHOLE)
+    rest = (shares.cpu - demand.cpu) / LARGEST_CPU * 0.5
+    rest = rest + (shares.left.sum(axis=1) - demand.total) / largest * 0.5
+    points: I64 = ((1.0 - rest) * MAX_SCORE).astype(np.int64)
+    return points
+
+
+def packing(shares: GpuShares, demand: GpuDemand) -> I64:
+    """Devices in use first, the fuller the better; then free ones of nodes in use; free nodes
+    last.
+    """
+    if not demand.number:
+        return np.zeros(len(shares.cpu), dtype=np.int64)
+    free = (shares.left == WHOLE).sum(axis=1)
+    ascending = np.sort(np.where(shares.left >= demand.milli, shares.left, WHOLE + 1), axis=1)
+    taken = ascending[:, : demand.number]
+    untouched = (taken == WHOLE).sum(axis=1)
+    shared = np.maximum(100 - (taken * 100 // WHOLE).sum(axis=1) // 10, 50)
+    used = np.where(untouched > 0, np.maximum(50 - untouched, 33), shared)
+    points: I64 = np.where(free == shares.devices, np.maximum(33 - free, free), used)
+    return points
+
+
+def clustering(
+    shares: GpuShares, demand: GpuDemand, holds_kind: npt.NDArray[np.bool_], kinds: I64
+) -> I64:
+    """Group pods of one kind (fractions, or the same number of whole devices).
+
+    `holds_kind` bool[M]: a pod of this kind is there; `kinds` int64[M]: the number of kinds there.
+    """
+    if not demand.number:
+        return np.zeros(len(shares.cpu), dtype=np.int64)
+    largest = LARGEST_DEVICES * WHOLE
+    base = np.where(holds_kind, np.where(kinds == 1, 75, 50), np.where(kinds == 0, 25, 0))
+    points: I64 = base + 25 * (largest - shares.left.sum(axis=1)) // largest
+    return points
+
+
+def spread(points: I64) -> I64:
+    """Scale points of the feasible nodes to 0..100, the least to 0."""
+    low, high = int(points.min()), int(points.max())
+    if high == low:
+        return points - low
+    return (points - low) * 100 // (high - low)
+
+
+def ranked(points: I64) -> I64:
+    """Rank: the best get 100, the next best 99 and so on: whole points that preserve the order."""
+    _, place = np.unique(points, return_inverse=True)
+    behind = place.max(initial=0) - place
+    found: I64 = np.maximum(int(MAX_SCORE) - behind, 0)
+    return found
+
+
+# Fragmentation: how much of a node's free devices the expected pods cannot use.
+#
+# For a node with CPU c and device shares g left, S their sum, and one expected pod: all of S if the
+# pod asks for no device, may not use this model, or does not fit by CPU or devices; otherwise what
+# lies on devices too full for it. Over all expected pods it is the mean by their frequency.
+#
+# Source  Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+#         Gradient Descent, USENIX ATC 2023, and the simulator published with it
+
+#: Of all pods seen, the most frequent shapes are expected, until they cover this share.
+COVERED: Final = 0.95
+
+
+def expected(counts: Sequence[tuple[GpuDemand, int]]) -> list[tuple[GpuDemand, float]]:
+    """The expected shapes with their frequencies, the most frequent first."""
+    ordered = sorted(counts, key=lambda entry: (entry[1], *entry[0][:3], "|".join(entry[0].models)))
+    total = float(sum(count for _, count in counts))
+    kept: list[tuple[GpuDemand, int]] = []
+    covered = 0.0
+    for demand, count in reversed(ordered):
+        if covered >= COVERED * total:
+            break
+        kept.append((demand, count))
+        covered += count
+    return [(demand, (count / total) / (covered / total)) for demand, count in kept]
+
+
+class Fragmentation:
+    """An expected workload, and the device shares that it could not use."""
+
+    def __init__(self, workload: Sequence[tuple[GpuDemand, float]]) -> None:
+        """Pods with their frequencies, which sum up to 1."""
+        self.workload = tuple(workload)
+        demands = [demand for demand, _ in workload]
+        self._weights = np.array([weight for _, weight in workload]).reshape(-1, 1)
+        self._cpu = np.array([demand.cpu for demand in demands], dtype=np.int64).reshape(-1, 1)
+        self._count = np.array([demand.number for demand in demands]).reshape(-1, 1)
+        millis = np.array([demand.milli for demand in demands], dtype=np.int64)
+        self._millis, self._milli_of = np.unique(millis, return_inverse=True)
+        self._plain = (millis == 0).reshape(-1, 1)
+        self._models: tuple[str, ...] = ()
+        self._access: Mask = np.ones((len(demands), 0), dtype=np.bool_)
+
+    def of(self, shares: GpuShares) -> F64:
+        """float64[M], thousandths of a device.
+
+        The order of summation is fixed: by workload, separately for each kind of shortage. Scores
+        are cut to whole points, so that another order may change them.
+        """
+        left = shares.left
+        total = left.sum(axis=1)
+        if not self.workload:
+            return np.zeros(len(total))
+        enough = left[None, :, :] >= self._millis[:, None, None]  # [U, M, D]
+        missed = total - np.where(enough, left, 0).sum(axis=2)  # [U, M]
+        has_devices = enough.sum(axis=2)[self._milli_of] >= self._count  # [m, M]
+        has_cpu = shares.cpu >= self._cpu
+        access = self._reachable(shares.models)[:, shares.model]
+        usable = has_devices & access & ~self._plain
+        amounts = np.where(usable & has_cpu, missed[self._milli_of], total) * self._weights
+        plain = np.broadcast_to(self._plain, has_cpu.shape)
+        reached = access & ~plain
+        parts = (
+            reached & ~has_devices & ~has_cpu,
+            reached & has_cpu,
+            reached & has_devices & ~has_cpu,
+            plain & has_cpu,
+            plain & ~has_cpu,
+            ~access & ~plain,
+        )
+        found: F64 = np.zeros(len(total))
+        for part in parts:
+            found += np.add.accumulate(np.where(part, amounts, 0.0))[-1]
+        return found
+
+    def _reachable(self, models: tuple[str, ...]) -> Mask:
+        if models != self._models:
+            self._access = np.array([accepts(demand, models) for demand, _ in self.workload])
+            self._models = models
+        return self._access
+
+    def gradient(self, shares: GpuShares, demand: GpuDemand) -> tuple[Placements, F64]:
+        """The ways to place a pod on nodes where it fits, and by how much each reduces
+        fragmentation, float64[X].
+        """
+        ways = placements(shares, demand)
+        return ways, self.of(shares)[ways.position] - self.of(ways.after)
+
+
+def descent_points(gradient: F64) -> I64:
+    """int64[X] in 0..100; 50 where nothing changes. Cut, not rounded."""
+    points: I64 = (MAX_SCORE / (1.0 + np.exp(-gradient / WHOLE))).astype(np.int64)
+    return points
+
+
+# Devices as a cutting-stock problem: the value of a piece, and the loss of cutting it from a
+# device.
+#
+# Fractions are pieces of given lengths, devices are bars. The frequencies of the lengths determine
+# the plan with the fewest bars; its prices give the value of every rest of a bar: that of the best
+# pieces that can still be cut from it. A cut costs nothing if the rest loses no more than the price
+# of the piece.
+#
+# Bounds  GRAIN: lengths are rounded up, rests down. LENGTHS_MAX: the most frequent lengths count.
+# Source  Gilmore and Gomory, A Linear Programming Approach to the Cutting-Stock Problem, Operations
+#         Research 9 (1961)
+
+GRAIN: Final = 10
+CELLS: Final = WHOLE // GRAIN
+LENGTHS_MAX: Final = 32
+#: Plans tried before the last one is used; a few dozen find the best.
+PLANS_MAX: Final = 200
+#: Weight of a device's rest relative to the loss: among equals the tightest device wins.
+TIGHT: Final = 0.1
+_NOTHING: Final = 1e-9
+
+
+class RestValues(NamedTuple):
+    """Values of rests in steps of GRAIN, float64[CELLS + 1]; a whole device has the value 1."""
+
+    rest: F64
+
+    def loss(self, left: I64, milli: int) -> F64:
+        """Loss of a device's value by giving `milli`, beyond the price of the piece."""
+        after = self.rest[(left - milli) // GRAIN]
+        lost: F64 = self.rest[left // GRAIN] - after - self.price(milli)
+        return lost
+
+    def price(self, milli: int) -> float:
+        return float(self.rest[_cells(milli)])
+
+    def waste(self, milli: int) -> float:
+        """Share of a device that stays unused in the best plan for such a piece."""
+        return self.price(milli) - milli / WHOLE
+
+
+def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
+    """Values of rests from the frequency of each length."""
+    asked: dict[int, float] = {CELLS: 1.0}
+    for demand, count in counts:
+        if demand.number == 1:
+            cells = _cells(demand.milli)
+            asked[cells] = asked.get(cells, 0.0) + count
+    frequent = sorted(asked, key=lambda cells: (-asked[cells], cells))[:LENGTHS_MAX]
+    lengths = sorted({*frequent, CELLS})
+    need = np.array([asked[cells] for cells in lengths])
+    need /= need.sum()
+    plan = np.diag([float(CELLS // cells) for cells in lengths])
+    for _ in range(PLANS_MAX):
+        inverse = np.linalg.inv(plan)
+        values, pattern = _best_pattern(lengths, inverse.sum(axis=0).tolist())
+        if values[CELLS] <= 1 + _NOTHING:
+            break
+        entering = inverse @ pattern
+        grows = entering > _NOTHING
+        ratio = np.where(grows, inverse @ need / np.where(grows, entering, 1.0), np.inf)
+        plan[:, int(ratio.argmin())] = pattern
+    return RestValues(np.array(values) / values[CELLS])
+
+
+def _cells(milli: int) -> int:
+    return -(-milli // GRAIN)
+
+
+def _best_pattern(lengths: Sequence[int], prices: Sequence[float]) -> tuple[list[float], F64]:
+    """(the best value that can be cut from every rest, how many of each length from a whole)."""
+    pieces = list(enumerate(zip(lengths, prices, strict=True)))
+    values = [0.0] * (CELLS + 1)
+    chosen = [-1] * (CELLS + 1)
+    for cells in range(1, CELLS + 1):
+        values[cells] = values[cells - 1]
+        for piece, (length, price) in pieces:
+            if length > cells:
+                break
+            value = values[cells - length] + price
+            if value > values[cells] + _NOTHING:
+                values[cells], chosen[cells] = value, piece
+    pattern = np.zeros(len(lengths))
+    cells = CELLS
+    while cells:
+        piece = chosen[cells]
+        cells -= lengths[piece] if piece >= 0 else 1
+        if piece >= 0:
+            pattern[piece] += 1
+    return values, pattern
+
+
+class Stock:
+    """An expected workload, and the cost of placing a pod under it."""
+
+    def __init__(self, counts: Sequence[tuple[GpuDemand, float]]) -> None:
+        """Pods with their frequencies."""
+        self.worth = worth(counts)
+        using = [(demand, count) for demand, count in counts if demand.number]
+        devices = sum(demand.total * count for demand, count in using)
+        #: milli-CPU that pods use along with a thousandth of a device
+        self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
+        self.whole_cpu = _quarter([entry for entry in using if entry[0].milli == WHOLE])
+
+    def stranded(self, shares: GpuShares) -> F64:
+        """float64[M] devices that stay idle for lack of CPU if pods come as expected."""
+        total = shares.left.sum(axis=1)
+        if not self.cpu_per_milli:
+            return np.zeros(len(total))
+        idle: F64 = np.maximum(0.0, total - shares.cpu / self.cpu_per_milli) / WHOLE
+        return idle
+
+    def costs(self, shares: GpuShares, demand: GpuDemand, ways: Placements) -> F64:
+        """float64[X] devices lost by each way to place a pod; may be negative."""
+        cost: F64 = self.stranded(ways.after) - self.stranded(shares)[ways.position]
+        if 0 < demand.milli < WHOLE:
+            left = shares.left[ways.position, ways.device]
+            cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
+        return cost
+
+    def opens(self, shares: GpuShares, demand: GpuDemand, ways: Placements) -> Mask:
+        """bool[X]: whether a fraction would open a device that a whole pod could still use."""
+        if not 0 < demand.milli < WHOLE:
+            return np.zeros(len(ways.position), dtype=np.bool_)
+        untouched = shares.left[ways.position, ways.device] == WHOLE
+        closed: Mask = untouched & (shares.cpu[ways.position] >= self.whole_cpu)
+        return closed
+
+
+def _quarter(counts: Sequence[tuple[GpuDemand, float]]) -> int:
+    """The CPU that suffices for a quarter of the pods."""
+    total = sum(count for _, count in counts)
+    seen = 0.0
+    for demand, count in sorted(counts):
+        seen += count
+        if seen > total / 4:
+            return demand.cpu
+    return 0
+
 
 # The args of GpuSharing: its strategies, names of resources and labels, and the expected pods.
 

@@ -21,11 +21,13 @@ import numpy as np
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.gpu import ledger as words
-from asched.hardware.gpu.ledger import ASPECTS, GpuLedger, GpuSharingArgs
-from asched.hardware.gpu.shares import (
+from asched.hardware.gpu.ledger import (
+    ASPECTS,
     Fragmentation,
     GpuDemand,
+    GpuLedger,
     GpuShares,
+    GpuSharingArgs,
     Stock,
     best_fit,
     best_of,

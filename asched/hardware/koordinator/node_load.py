@@ -30,7 +30,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError, check, milli, whole
 from asched.core.model.requests import exact_limits, pod_requests, to_units
 from asched.core.model.timestamp import seconds
-from asched.hardware.numa.topology import QoS, qos_of
+from asched.hardware.numa.zones import QoS, qos_of
 from asched.hardware.rows import F64, ByNode, ChangedRows, Mask, scheduled_s
 from asched.plugin import I64, Aspect, Cluster, PerClass, PodClass, Rows
 

@@ -19,43 +19,453 @@ Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI
           docs/topology, volcano-sh/volcano pkg/scheduler/plugins/network-topology-aware
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any, ClassVar, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.meta import ApiObject, LabelSelector, Record
+from asched.core.model.node import Node
 from asched.core.model.requests import is_extended
-from asched.hardware.network.tree import (
-    HYPER_NODE,
-    KAI_TOPOLOGY,
-    KUEUE_TOPOLOGY,
-    NOWHERE,
-    DomainShares,
-    Mates,
-    MatesByGroup,
-    Tree,
-)
-from asched.hardware.rows import Mask, right_to_watch
+from asched.core.model.selector import compile_selector
+from asched.hardware.rows import ByNode, Mask, right_to_watch
 from asched.plugin import (
     COSCHEDULED,
     I64,
     Aspect,
     Assignments,
+    ByRow,
     Cluster,
+    GroupPods,
     NodeView,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     PodInfo,
     Registration,
+    Rows,
     ScorePlugin,
     Status,
     failure,
     group_key,
     is_coscheduled,
 )
+
+# The tree as columns: for each level the domain of every row, and the free amounts of each
+# domain.
+
+# Sources of the network topology: node labels, Kueue's or KAI's Topology, Volcano's HyperNodes.
+#
+# All give the same result: for each node its domains from the top level down, each named by the
+# path to it, so that rack 1 of block a is not rack 1 of block b. A node that lacks a level is in no
+# domain of that and the lower levels.
+#
+#     labels     the levels are label keys, named in the args or by a Topology object
+#     HyperNode  the levels are tiers, the highest number on top; a node is in the HyperNodes that
+#                name it, and in those that hold them. Of two in one tier the first by name counts
+#
+# Source  kueue.x-k8s.io/v1beta1 Topology, kai.scheduler/v1alpha1 Topology,
+#         topology.volcano.sh/v1alpha1 HyperNode
+# Bounds  LEVELS_MAX levels; DEPTH_MAX HyperNodes one in the other
+
+LEVELS_MAX: Final = 16
+DEPTH_MAX: Final = 32
+#: From the top level down; shorter if a level is missing.
+Path = tuple[str, ...]
+
+
+class TopologyLevel(Record, frozen=True, gc=False):
+    node_label: str = ""
+
+
+class TopologySpec(Record, frozen=True, gc=False):
+    levels: tuple[TopologyLevel, ...] | None = None
+
+
+class Topology(ApiObject, frozen=True, gc=False):
+    """Kueue's, which KAI's copies."""
+
+    spec: TopologySpec = TopologySpec()
+
+
+class ExactMatch(Record, frozen=True, gc=False):
+    name: str = ""
+
+
+class RegexMatch(Record, frozen=True, gc=False):
+    pattern: str = ""
+
+
+class MemberSelector(Record, frozen=True, gc=False):
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+
+class TopologyMember(Record, frozen=True, gc=False):
+    type: str = ""
+    selector: MemberSelector = MemberSelector()
+
+
+class HyperNodeSpec(Record, frozen=True, gc=False):
+    tier: int = 0
+    tier_name: str = ""
+    members: tuple[TopologyMember, ...] | None = None
+
+
+class HyperNode(ApiObject, frozen=True, gc=False):
+    spec: HyperNodeSpec = HyperNodeSpec()
+
+
+KUEUE_TOPOLOGY: Final = Kind.of(
+    Topology, "kueue.x-k8s.io/v1beta1", plural="topologies", namespaced=False
+)
+KAI_TOPOLOGY: Final = Kind.of(
+    Topology, "kai.scheduler/v1alpha1", plural="topologies", namespaced=False
+)
+HYPER_NODE: Final = Kind.of(HyperNode, "topology.volcano.sh/v1alpha1", namespaced=False)
+
+#: Whether a member includes a node of this name with these labels.
+Matcher = Callable[[str, Mapping[str, str]], bool]
+
+
+class Levels:
+    """Levels by label keys."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.names = tuple(keys[:LEVELS_MAX])
+
+    def level_of(self, name: str) -> int | None:
+        """From the top; None if there is no such level."""
+        return self.names.index(name) if name in self.names else None
+
+    def path(self, node: Node) -> Path:
+        found: list[str] = []
+        for key in self.names:
+            value = node.labels.get(key)
+            if value is None:
+                break
+            found.append(value)
+        return tuple(found)
+
+
+class Tiers:
+    """Levels by HyperNodes. Invalid patterns match nothing."""
+
+    def __init__(self, hyper_nodes: Iterable[HyperNode]) -> None:
+        self._by_name = {node.metadata.name: node for node in hyper_nodes}
+        self._exact: dict[str, set[str]] = {}  # name of a node -> HyperNodes that hold it
+        self._patterns: list[tuple[Matcher, str]] = []
+        self._parents: dict[str, set[str]] = {}
+        self._tiers = sorted({node.spec.tier for node in self._by_name.values()}, reverse=True)
+        self._tiers = self._tiers[-LEVELS_MAX:]
+        self._named: dict[str, int] = {}  # the name of a tier is optional in each HyperNode
+        for name in sorted(self._by_name):
+            self._read(name)
+        self._above: dict[str, frozenset[str]] = {}
+        first = {tier: name for name, tier in reversed(self._named.items())}
+        self.names = tuple(first.get(tier) or str(tier) for tier in self._tiers)
+
+    def level_of(self, name: str) -> int | None:
+        """By number or name of the tier."""
+        if name in self.names:
+            return self.names.index(name)
+        tier = self._named.get(name)
+        if tier is None and name.isascii() and name.isdigit() and len(name) < 10:
+            tier = int(name)
+        return self._tiers.index(tier) if tier in self._tiers else None
+
+    def path(self, node: Node) -> Path:
+        held_by = set(self._exact.get(node.name, ()))
+        held_by.update(name for matches, name in self._patterns if matches(node.name, node.labels))
+        containing = (
+            set().union(*(self._with_above(name) for name in held_by)) if held_by else set()
+        )
+        by_tier: dict[int, str] = {}
+        for name in sorted(containing, reverse=True):
+            by_tier[self._by_name[name].spec.tier] = name
+        found: list[str] = []
+        for tier in self._tiers:
+            if tier not in by_tier:
+                break
+            found.append(by_tier[tier])
+        return tuple(found)
+
+    def _read(self, name: str) -> None:
+        spec = self._by_name[name].spec
+        if spec.tier_name:
+            self._named.setdefault(spec.tier_name, spec.tier)
+        for member in spec.members or ():
+            selector = member.selector
+            exact = selector.exact_match.name if selector.exact_match is not None else ""
+            if member.type == "Node":
+                if exact:
+                    self._exact.setdefault(exact, set()).add(name)
+                for matches in _matchers(selector):
+                    self._patterns.append((matches, name))
+            elif member.type == "HyperNode":
+                if exact in self._by_name:
+                    self._parents.setdefault(exact, set()).add(name)
+                if selector.regex_match is not None:
+                    matches_name = _pattern(selector.regex_match.pattern)
+                    for other in filter(matches_name, self._by_name):
+                        self._parents.setdefault(other, set()).add(name)
+
+    def _with_above(self, name: str) -> frozenset[str]:
+        """A HyperNode and all that contain it, cycles included once."""
+        known = self._above.get(name)
+        if known is None:
+            found, new = {name}, {name}
+            for _ in range(DEPTH_MAX):
+                new = {up for child in new for up in self._parents.get(child, ())} - found
+                if not new:
+                    break
+                found |= new
+            known = self._above[name] = frozenset(found)
+        return known
+
+
+def _matchers(selector: MemberSelector) -> Iterable[Matcher]:
+    if selector.regex_match is not None:
+        matches_name = _pattern(selector.regex_match.pattern)
+        yield lambda name, _: matches_name(name)
+    if selector.label_match is not None:
+        try:
+            chosen = compile_selector(selector.label_match)
+        except ValueError:
+            return
+        if chosen is not None:
+            yield lambda _, labels: chosen.matches(labels)
+
+
+def _pattern(text: str) -> Callable[[str], bool]:
+    """Like Go's MatchString: anywhere in the name, in linear time."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Any = re2.compile(text, options).search
+    except re2.error:
+        return lambda _: False
+    return lambda name: found(name) is not None
+
+
+I32 = npt.NDArray[np.int32]
+
+ASPECTS: Final = Aspect.LABELS | Aspect.LIVE
+NOWHERE: Final = -1
+
+
+class Tree(ByNode):
+    """`domains` int32[L, N], from the top level down; NOWHERE in no domain of the level."""
+
+    def __init__(
+        self, cluster: Cluster, kind: Kind | None, topology: str, keys: tuple[str, ...]
+    ) -> None:
+        """`kind` is the source of the levels, from the object `topology` (all HyperNodes are read);
+        None: the label keys given.
+        """
+        super().__init__(cluster, ASPECTS)
+        self._kind = kind
+        self._topology = topology
+        self.source: Levels | Tiers = Levels(keys)
+        self._read_at = -1
+        self.domains: I32 = np.full((0, 0), NOWHERE, dtype=np.int32)
+        #: by level, the path to each domain; its index is the domain's number
+        self.paths: list[list[Path]] = []
+        self._numbers: list[dict[Path, int]] = []
+        #: changes whenever a row may be in another domain, or belong to another node
+        self.version = 0
+
+    def refresh(self) -> None:
+        epoch = self._cluster.epoch_of(self._kind) if self._kind is not None else 0
+        if self._kind is not None and epoch != self._read_at:
+            self._read_at = epoch
+            if self._kind is HYPER_NODE:
+                self.source = Tiers(self._cluster.all(HYPER_NODE).values())
+            else:
+                topology: Topology | None = self._cluster.get(self._kind, self._topology)
+                levels = topology.spec.levels if topology is not None else ()
+                self.source = Levels([level.node_label for level in levels or ()])
+        self.update(None, epoch)
+
+    @property
+    def height(self) -> int:
+        """Number of levels."""
+        return len(self.source.names)
+
+    def _reset(self, height: int) -> None:
+        self.domains = np.full((self.height, height), NOWHERE, dtype=np.int32)
+        self.paths = [[] for _ in self.source.names]
+        self._numbers = [{} for _ in self.source.names]
+        self.version += 1
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        """Empty domains are dropped with the next full pass."""
+        self.version += 1
+        super()._make_rows(None, rows)
+        return sum(map(len, self.paths)) <= 2 * (self.domains.size + 1)
+
+    def _read(self, row: int) -> None:
+        self.domains[:, row] = NOWHERE
+        node = self._nodes.node_at[row]
+        if node is None:
+            return
+        path = self.source.path(node)
+        for level in range(len(path)):
+            upto, numbers = path[: level + 1], self._numbers[level]
+            number = numbers.get(upto)
+            if number is None:
+                number = numbers[upto] = len(self.paths[level])
+                self.paths[level].append(upto)
+            self.domains[level, row] = number
+
+
+class DomainShares(ByRow[None]):
+    """Requested share of each domain's CPU; `version` changes with its points."""
+
+    def __init__(self, cluster: Cluster, tree: Tree) -> None:
+        super().__init__(cluster.nodes, int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | ASPECTS))
+        self._tree = tree
+        self._of_row: I64 = np.zeros((2, 0), dtype=np.int64)
+        self._domains: I32 = tree.domains
+        self._sums: list[I64] = []
+        #: by level, 0..100 for each domain
+        self.points: list[I64] = []
+        self.version = 0
+
+    def refresh(self) -> None:
+        self._tree.refresh()
+        self.update(None, self._tree.full_version)
+
+    def _row(self, row: int) -> tuple[int, int]:
+        """Milli-CPU requested, and allocatable."""
+        read = self._nodes.columns.read
+        return int(read("requested")[0, row]), int(read("allocatable")[0, row])
+
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        read = self._nodes.columns.read
+        self._of_row = np.stack((read("requested")[0, :height], read("allocatable")[0, :height]))
+        self._domains = self._tree.domains.copy()
+        self._sums = []
+        for level, paths in enumerate(self._tree.paths):
+            sums = np.zeros((2, len(paths)), dtype=np.int64)
+            inside = self._domains[level] != NOWHERE
+            for part in range(2):
+                np.add.at(sums[part], self._domains[level, inside], self._of_row[part, inside])
+            self._sums.append(sums)
+        self._judge()
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        for row in rows:
+            now = np.array(self._row(row), dtype=np.int64)
+            for level, paths in enumerate(self._tree.paths):
+                sums, before = self._sums[level], self._domains[level, row]
+                if len(paths) > sums.shape[1]:
+                    more = len(paths) - sums.shape[1]
+                    sums = self._sums[level] = np.pad(sums, ((0, 0), (0, more)))
+                if before != NOWHERE:
+                    sums[:, before] -= self._of_row[:, row]
+                after = self._tree.domains[level, row]
+                self._domains[level, row] = after
+                if after != NOWHERE:
+                    sums[:, after] += now
+            self._of_row[:, row] = now
+        self._judge()
+        return True
+
+    def _judge(self) -> None:
+        points = [
+            np.clip(asked * 100 // np.maximum(offered, 1), 0, 100) for asked, offered in self._sums
+        ]
+        same = len(points) == len(self.points) and all(map(np.array_equal, points, self.points))
+        if not same:
+            self.version += 1
+        self.points = points
+
+
+# Number of placed pods of a group in each domain of each level.
+#
+# A gang is placed one pod after the other, and each pod needs the domains of those before it. New
+# pods are counted incrementally; all are counted again only if a pod left, or nodes moved in the
+# tree.
+#
+# Bounds  a table for each group that was requested, as long as it has pods: a number for each
+#         domain with pods of the group.
+
+
+class Mates:
+    """The pods of one group whose node is known."""
+
+    def __init__(self, cluster: Cluster, tree: Tree, versions: Iterator[int]) -> None:
+        self._cluster = cluster
+        self._tree = tree
+        self._versions = versions
+        self._seen = self._moves = 0
+        self._made_with = -1
+        #: by level, domain -> number of pods
+        self.counts: list[dict[int, int]] = []
+        self.total = 0
+        #: Changes when the share of a domain does; never equal to that of another group.
+        self.version = 0
+
+    def refresh(self, pods: GroupPods) -> None:
+        """Count new pods."""
+        came, tree_version = len(pods.placed) - self._seen, self._tree.version
+        if self._made_with != tree_version or pods.moves - self._moves != came:
+            self.counts, self.total = [{} for _ in range(self._tree.height)], 0
+            self._count(pods.placed)
+            self.version = next(self._versions)
+        elif came:
+            self._count(islice(reversed(pods.placed), came))
+        self._seen, self._moves, self._made_with = len(pods.placed), pods.moves, tree_version
+
+    def _count(self, uids: Iterable[str]) -> None:
+        before = self._alone()
+        for uid in uids:
+            known = self._cluster.placed.get(uid)
+            if known is None or known.row < 0:
+                continue
+            self.total += 1
+            for counts, number in zip(self.counts, self._tree.domains[:, known.row], strict=True):
+                if number != NOWHERE:
+                    counts[int(number)] = counts.get(int(number), 0) + 1
+        after = self._alone()
+        if after is None or after != before:
+            self.version = next(self._versions)
+
+    def _alone(self) -> list[list[int]] | None:
+        """By level the only domain with pods, or none; None if they are in several."""
+        if all(len(level) < 2 and sum(level.values()) in (0, self.total) for level in self.counts):
+            return [list(counts) for counts in self.counts]
+        return None
+
+
+class MatesByGroup:
+    """The counts of every group that was requested."""
+
+    def __init__(self, cluster: Cluster, tree: Tree) -> None:
+        self._cluster = cluster
+        self._tree = tree
+        self._known: WeakKeyDictionary[GroupPods, Mates] = WeakKeyDictionary()
+        self._versions = count(1)
+
+    def of(self, group: str) -> Mates:
+        """Current counts. The tree must be up to date."""
+        pods = self._cluster.pod_groups.get(group)
+        mates = self._known.get(pods)
+        if mates is None:
+            mates = self._known[pods] = Mates(self._cluster, self._tree, self._versions)
+        mates.refresh(pods)
+        return mates
+
 
 LABELS: Final = "Labels"
 SOURCES: Final[Mapping[str, Kind | None]] = {

@@ -21,29 +21,27 @@ import numpy as np
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from asched.core.model.kinds import NODE, POD
-from asched.hardware.numa.topology import (
+from asched.hardware.numa.zones import (
     EXCLUSIVE_METHOD,
     FINGERPRINT,
     FINGERPRINT_ANNOTATION,
     FINGERPRINT_METHOD,
+    LEAST_ALLOCATED,
+    LEAST_NUMA_NODES,
     NODE_RESOURCE_TOPOLOGY,
+    ZONE_SCORES,
     NodeResourceTopology,
     NumaDemand,
     QoS,
-    demand_of,
-    manager_of,
-    owns_exclusively,
-    zones_of,
-)
-from asched.hardware.numa.zones import (
-    LEAST_ALLOCATED,
-    LEAST_NUMA_NODES,
-    ZONE_SCORES,
     Zones,
     aligned_containers,
     aligned_pod,
+    demand_of,
     least_numa_nodes,
+    manager_of,
+    owns_exclusively,
     zone_scores,
+    zones_of,
 )
 from asched.hardware.rows import Mask, UpstreamArgs, right_to_watch
 from asched.plugin import (

@@ -6,7 +6,7 @@ Source  the simulator published with Weng et al., USENIX ATC 2023 (pkg/simulator
 
 from typing import Final, NamedTuple
 
-from asched.hardware.gpu.shares import WHOLE
+from asched.hardware.gpu.ledger import WHOLE
 from asched_lab.trace.go_random import GoRandom
 from asched_lab.trace.openb import Trace, TraceNode, TracePod
 

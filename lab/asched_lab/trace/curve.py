@@ -7,7 +7,7 @@ Source  experiments/analysis/merge_alloc_discrete.py of the simulator published 
 from collections.abc import Sequence
 from typing import Final
 
-from asched.hardware.gpu.shares import WHOLE
+from asched.hardware.gpu.ledger import WHOLE
 
 #: Percent of all devices requested, at which figures are published.
 LAST_PERCENT: Final = 130

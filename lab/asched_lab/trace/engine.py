@@ -15,8 +15,8 @@ from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.hardware.gpu import ledger as words
+from asched.hardware.gpu.ledger import WHOLE
 from asched.hardware.gpu.plugin import GpuSharing
-from asched.hardware.gpu.shares import WHOLE
 from asched.host.assemble import Parts, build_runners
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares, Mask, fits
+from asched.hardware.gpu.ledger import I64, WHOLE, GpuDemand, GpuShares, Mask, fits
 from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from asched.core.config.problem import did_you_mean
-from asched.hardware.gpu.shares import WHOLE, GpuDemand
+from asched.hardware.gpu.ledger import WHOLE, GpuDemand
 
 FAMILY: Final = "openb"
 #: Pods a node takes.

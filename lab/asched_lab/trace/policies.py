@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.hardware.gpu.shares import (
+from asched.hardware.gpu.ledger import (
     F64,
     I64,
     WHOLE,

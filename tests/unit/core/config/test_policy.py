@@ -8,7 +8,7 @@ from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import translate_policy
-from asched.core.config.replaced import (
+from asched.core.config.translation import (
     PREDICATES,
     PRIORITIES,
     STRATEGIES,

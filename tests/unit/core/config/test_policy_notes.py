@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.policy import translate_policy
-from asched.core.config.replaced import WEIGHT_LIMIT
-from asched.core.config.translation import Translation
+from asched.core.config.translation import WEIGHT_LIMIT, Translation
 from asched.core.plugins import IN_TREE_POINTS
 
 

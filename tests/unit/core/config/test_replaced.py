@@ -9,7 +9,7 @@ from asched.core.config.defaults import configuration
 from asched.core.config.legacy import translate
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.policy import translate_policy
-from asched.core.config.replaced import ADVICE, SUCCESSORS
+from asched.core.config.translation import ADVICE, SUCCESSORS
 from asched.core.plugins import IN_TREE_POINTS
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -5,9 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu import shares
-from asched.hardware.gpu.ledger import held_by
-from asched.hardware.gpu.shares import (
+from asched.hardware.gpu import ledger
+from asched.hardware.gpu.ledger import (
     Fragmentation,
     GpuDemand,
     GpuShares,
@@ -15,6 +14,7 @@ from asched.hardware.gpu.shares import (
     descent_points,
     expected,
     fits,
+    held_by,
 )
 from tests.conformance.twins import gpu_shares as twin
 from tests.conformance.twins.gpu_shares import Node
@@ -86,7 +86,7 @@ def test_descent_and_its_device_are_the_same(seed: int) -> None:
 def test_simple_points_are_the_same(name: str, seed: int) -> None:
     _, nodes, demand = a_case(seed)
     nodes = [node for node in nodes if twin.fits(node, demand)]
-    found = getattr(shares, name)(columns(nodes), demand).tolist()
+    found = getattr(ledger, name)(columns(nodes), demand).tolist()
     assert found == [getattr(twin, name)(node, demand) for node in nodes]
 
 
@@ -96,7 +96,7 @@ def test_clustering_is_the_same(seed: int) -> None:
     kinds = [set(draw.sample((0, 1, 2, 4), draw.randrange(4))) for _ in nodes]
     held = np.array([demand.kind in there for there in kinds])
     numbers = np.array([len(there) for there in kinds])
-    found = shares.clustering(columns(nodes), demand, held, numbers).tolist()
+    found = ledger.clustering(columns(nodes), demand, held, numbers).tolist()
     pairs = zip(nodes, kinds, strict=True)
     assert found == [twin.clustering(node, demand, there) for node, there in pairs]
 

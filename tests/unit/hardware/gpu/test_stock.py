@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, Stock, placements, worth
+from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, Stock, placements, worth
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:

@@ -10,7 +10,7 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.hardware.network.tree import (
+from asched.hardware.network.plugin import (
     HYPER_NODE,
     KAI_TOPOLOGY,
     KUEUE_TOPOLOGY,

@@ -11,7 +11,7 @@ from asched.hardware.numa.match import (
     NumaScoringStrategy,
     ResourceWeight,
 )
-from asched.hardware.numa.topology import CONTAINERS_MAX, QoS, qos_of
+from asched.hardware.numa.zones import CONTAINERS_MAX, QoS, qos_of
 from tests.builders import all_rows
 from tests.conformance.twins import numa as twin
 from tests.unit.hardware.numa.worlds import (

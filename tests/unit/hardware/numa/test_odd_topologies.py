@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.model.decode import decode
-from asched.hardware.numa.topology import NodeResourceTopology, zones_of
+from asched.hardware.numa.zones import NodeResourceTopology, zones_of
 from tests.unit.hardware.numa.worlds import a_topology, a_zone
 
 
