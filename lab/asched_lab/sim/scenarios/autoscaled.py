@@ -107,6 +107,10 @@ class GangBurst(Autoscaled):
     count = 64
 
     def start(self, world: World) -> Iterator[Step]:
+        self.create(world)
+        yield Wait(wait_s=300.0)
+
+    def create(self, world: World, first_cpu: str = "1") -> None:
         group = {
             "apiVersion": "scheduling.x-k8s.io/v1alpha1",
             "kind": "PodGroup",
@@ -115,13 +119,9 @@ class GangBurst(Autoscaled):
         }
         world.server.create("podgroups.scheduling.x-k8s.io", group)
         for number in range(self.count):
-            pod = pod_manifest(f"gang-{number}", "1")
+            pod = pod_manifest(f"gang-{number}", "1" if number else first_cpu)
             pod["metadata"]["labels"][COSCHEDULED] = "gang"
             world.server.create("pods", pod)
-        yield Wait(wait_s=self.wait_s(world))
-
-    def wait_s(self, world: World) -> float:  # noqa: ARG002 - for subclasses
-        return 300.0
 
     def needed(self, world: World) -> int:
         assert not world.waiting(), "the gang waits, and no node is bought for it"
@@ -130,7 +130,8 @@ class GangBurst(Autoscaled):
 
 class GangAsksOnce(GangBurst):
     """The same with GroupScaleUp: one scale-up for the whole gang, by processes that die now and
-    then. In some worlds the gang is deleted meanwhile; Karpenter serves no requests.
+    then. In some worlds the gang is deleted meanwhile, and in every fifth one of its pods fits on
+    no node; Karpenter serves no requests.
     """
 
     faults = (*Autoscaled.faults, Restarts(every_s=60.0))
@@ -147,7 +148,9 @@ class GangAsksOnce(GangBurst):
     )
 
     def start(self, world: World) -> Iterator[Step]:
-        yield from super().start(world)
+        self.is_too_large = world.seed % 5 == 4
+        self.create(world, str(NODE_CPU + 1) if self.is_too_large else "1")
+        yield Wait(wait_s=world.rng.uniform(0.0, 60.0))
         self.is_deleted = world.rng.random() > 1.0 - DELETED_SHARE
         if self.is_deleted:
             group = COSCHEDULING_GROUP.object_path("default", "gang")
@@ -156,16 +159,15 @@ class GangAsksOnce(GangBurst):
                 remove(world, "pods", f"gang-{number}", "default")
         yield Wait(wait_s=300.0)
 
-    def wait_s(self, world: World) -> float:
-        return world.rng.uniform(0.0, 60.0)
-
     def check(self, world: World) -> None:
         left = world.server.list(REQUESTS)
         assert not left, f"{left[0]['metadata']['name']} is not withdrawn"
-        if self.is_deleted:
+        assert not world.server.list("podtemplates"), "templates are left"
+        if self.is_too_large:
+            assert not self.scaler.bought, "nodes are bought that do not help"
+        if self.is_deleted or self.is_too_large:
             return
         super().check(world)
-        assert not world.server.list("podtemplates"), "templates are left"
         if self.scaler.kind == CLUSTER_AUTOSCALER:
             assert len(self.scaler.scale_ups) == 1, self.scaler.scale_ups
 
