@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from asched.core.cluster.facts import Bound, Done, Gone, Refused, Seen
+from asched.core.cluster.facts import Bound, Done, Gone, Refused, Seen, Unknown
 from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, PROVISIONING_REQUEST
@@ -30,6 +30,8 @@ class Nodes:
             self.stored[name] = made
         self.code = 0
         self.writes = 0
+        #: of the next writes without an answer: whether the server carries them out
+        self.unanswered: list[bool] = []
         self.begin(keeps=keeps)
 
     def begin(self, *, keeps: bool = True) -> None:
@@ -63,9 +65,12 @@ class Nodes:
         if self.code or given["resourceVersion"] != metadata["resourceVersion"]:
             self.play.turn(Refused(patch.id, self.code or 409, "refused"))
             return
+        is_lost = bool(self.unanswered)
+        self.play.turn(Unknown(patch.id, "lost") if is_lost else Done(patch.id))
+        if is_lost and not self.unanswered.pop():
+            return
         merged = metadata["annotations"] | given["annotations"]
         metadata["annotations"] = {k: v for k, v in merged.items() if v is not None}
-        self.play.turn(Done(patch.id))
         self._changed(patch.name)
 
     def of(self, name: str) -> dict[str, str]:
@@ -129,6 +134,17 @@ def test_a_refused_write_is_made_again(code: int) -> None:
     nodes.code = 0
     nodes.settle(70)
     assert nodes.of("n1") == BOTH | {MARK: f"{CA},{KARPENTER}"}
+
+
+@pytest.mark.parametrize("is_carried_out", [False, True])
+def test_a_write_without_an_answer_is_made_again_within_seconds(*, is_carried_out: bool) -> None:
+    nodes = Nodes("n1")
+    nodes.unanswered = [is_carried_out]
+    nodes.ask()
+    assert nodes.of("n1") == BOTH | {MARK: f"{CA},{KARPENTER}"}
+    nodes.unanswered = [is_carried_out]
+    nodes.drop_request()
+    assert nodes.of("n1") == {}
 
 
 def test_by_default_no_node_is_written() -> None:

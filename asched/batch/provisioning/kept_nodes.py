@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from asched.batch.provisioning.book import OWNERS
-from asched.core.cluster.facts import Answer, Refused
+from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Work
 from asched.core.framework.effects import Effect, Patch
@@ -82,19 +82,19 @@ class KeptNodes:
                 yield Work(self._write(node, annotations), decides=False)
 
     def _write(self, node: Node, annotations: dict[str, Any]) -> Generator[Effect, Answer, None]:
-        """Send one write; a refused one is made again with the node as it is then."""
+        """Send one write; without success it is made again with the node as it is then."""
         metadata = node.metadata
         version = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         body = {"metadata": {**version, "annotations": annotations}}
         answer = yield Patch(kind=NODE, namespace="", name=node.name, body=body)
         self._writing.discard(node.name)
-        if not isinstance(answer, Refused):
+        if isinstance(answer, Done):
             return
         if annotations[MARK] is None:
             self._marked.add(node.name)
         else:
             self._marked.discard(node.name)
-        if answer.code == FORBIDDEN:
+        if isinstance(answer, Refused) and answer.code == FORBIDDEN:
             self._blocked_until_s = self._context.now_s + SEARCH_S
             if not self._was_forbidden:
                 self._was_forbidden = True
