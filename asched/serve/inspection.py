@@ -21,12 +21,13 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import Line, read
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
+from asched.core.model import taint
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
-from asched.insight.explain import against, changes, groups, shortfalls, ways, words
-from asched.serve.view import holds, starts
+from asched.insight.explain import changes, deciding, shortfalls, ways
+from asched.serve.view import promised
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, nearest misses first.
@@ -135,7 +136,7 @@ class Inspection:
         if runner is not None and against_node:
             lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
-            page["against"] = against.against(runner, nominator, pod, against_node, chosen)
+            page["against"] = deciding.against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
         return page
@@ -145,16 +146,16 @@ class Inspection:
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
-        company = groups.company_of(cluster, pod, self._equals(pod))
+        company = deciding.company_of(cluster, pod, self._equals(pod))
         needed = 1 if company is None else company.needed
         if found["now"].get("feasible") and needed == 1:
             return found
         if not found["now"].get("feasible"):
             found["missing"] = shortfalls.missing_everywhere(cluster, info)
             found["taints"] = shortfalls.taints_in_the_way(cluster, info)
-            found["holds"] = holds.holds_for(self._context, pod)
-            found["start"] = starts.start_of_pod(self._context, pod)
-            found["promised"] = starts.starts_of_others(self._context, pod)
+            found["holds"] = promised.holds_for(self._context, pod)
+            found["start"] = promised.start_of_pod(self._context, pod)
+            found["promised"] = promised.starts_of_others(self._context, pod)
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:
@@ -285,5 +286,5 @@ def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Map
         "node": node.metadata.name,
         "objections": said,
         "missing": shortfalls.missing_on(runner.cluster, info, row),
-        "taints": list(map(words.spelt, shortfalls.untolerated(node, info.pod))),
+        "taints": list(map(taint.spelt, shortfalls.untolerated(node, info.pod))),
     }

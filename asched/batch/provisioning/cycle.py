@@ -62,7 +62,7 @@ from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo
-from asched.core.config.args import HOLD_S_MAX, PERCENT_MAX, CheckAndHoldArgs
+from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, Work
@@ -630,21 +630,6 @@ class HeldPlaces(Extension):
     def _stored(self, key: str) -> ProvisioningRequest | None:
         found: ProvisioningRequest | None = self._cluster.stored(PROVISIONING_REQUEST, key)
         return found
-
-
-#: The limits for a promise of another process that is only read.
-ANY_TERMS: Final = CheckAndHoldArgs(hold_s=HOLD_S_MAX, max_namespace_percentage=PERCENT_MAX)
-
-
-def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
-    """As `holding_promised`, in one step and without limits."""
-    steps = holding_promised(cluster, request, ANY_TERMS)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            over: tuple[str, str] | None = end.value
-            return over
 
 
 def holding_promised(

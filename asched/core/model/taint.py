@@ -1,6 +1,8 @@
 """Taints, tolerations, and which tolerates which.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/api/core/v1/toleration.go
+
+Taints as kubectl writes them.
 """
 
 import re
@@ -137,3 +139,8 @@ def _keep_the_loosest(same: dict[Toleration, None], toleration: Toleration) -> N
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     """Whether any of the tolerations tolerates the taint: for a single call."""
     return any(toleration.tolerates(taint) for toleration in tolerations)
+
+
+def spelt(taint: Taint) -> str:
+    """A taint as kubectl writes it."""
+    return f"{taint.key}{taint.value and '=' + taint.value}:{taint.effect}"

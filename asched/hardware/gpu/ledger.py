@@ -141,12 +141,6 @@ def best_of(ways: Placements, points: npt.NDArray[np.generic], size: int) -> tup
     return index, device
 
 
-def tightest(left: I64, milli: int) -> I64:
-    """int64[M]: the device with least left that gives such a fraction, the first of equals."""
-    found: I64 = np.where(left >= milli, left, np.iinfo(np.int64).max).argmin(axis=1)
-    return found
-
-
 # Points of the simple GPU policies, 0..100 by node; CPU and devices count together.
 #
 # Edges   nodes where the pod does not fit have undefined points.
@@ -355,10 +349,6 @@ class RestValues(NamedTuple):
     def price(self, milli: int) -> float:
         return float(self.rest[_cells(milli)])
 
-    def waste(self, milli: int) -> float:
-        """Share of a device that stays unused in the best plan for such a piece."""
-        return self.price(milli) - milli / WHOLE
-
 
 def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
     """Values of rests from the frequency of each length."""
@@ -438,14 +428,6 @@ class Stock:
             left = shares.left[ways.position, ways.device]
             cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
         return cost
-
-    def opens(self, shares: GpuShares, demand: GpuDemand, ways: Placements) -> Mask:
-        """bool[X]: whether a fraction would open a device that a whole pod could still use."""
-        if not 0 < demand.milli < WHOLE:
-            return np.zeros(len(ways.position), dtype=np.bool_)
-        untouched = shares.left[ways.position, ways.device] == WHOLE
-        closed: Mask = untouched & (shares.cpu[ways.position] >= self.whole_cpu)
-        return closed
 
 
 def _quarter(counts: Sequence[tuple[GpuDemand, float]]) -> int:

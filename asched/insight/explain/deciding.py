@@ -5,22 +5,28 @@ nothing else, and changes of the cluster are undone (`Cluster.supposing`). Exten
 
 Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget within one block of
         `within_budget`; then OutOfTurn.
+
+Why a placed pod is on its node and not on another one.
+
+Find the pods that wait for the same as a pod: its gang, or equal pods.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.gang import count_missing
 from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.runner import Runner
-from asched.core.framework.status import Status
+from asched.core.framework.status import PointError, Status
 from asched.core.model.pod import Pod
 
 Mask = npt.NDArray[np.bool_]
@@ -146,3 +152,64 @@ def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
         else:
             low = middle + 1
     return high
+
+
+def against(
+    runner: Runner, nominator: Nominator, pod: Pod, node: str, chosen: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The case against a node: whether it would take the pod now if the pod were not placed, and
+    its score, if it was among the best nodes at their last record. `chosen`: the decision as JSON
+    (`RecordedChoice`).
+    """
+    found: dict[str, Any] = {"node": node}
+    cluster = runner.cluster
+    row = cluster.nodes.row_of.get(node)
+    if row is None:
+        return {**found, "refused": "there is no such node now"}
+    deciding = Deciding(runner, nominator, pod.on(""))
+    placed = cluster.placed.get(pod.uid)
+    try:
+        with deciding.within_budget(), cluster.supposing() as suppose:
+            suppose.without(() if placed is None else (placed,))
+            status = deciding.status_on(row)
+    except (OutOfTurn, PointError) as error:
+        return {**found, "refused": str(error)}
+    if status is not None:
+        found["refused"] = f"{status.plugin}: {', '.join(status.reasons)}"
+    best = (chosen or {}).get("best", ())
+    found["scored"] = next((scored for scored in best if scored["node"] == node), None)
+    if found["scored"] is None and best:
+        found["below"] = best[-1]["score"]
+    return found
+
+
+#: Larger gangs are not tried as a whole, since each change would cost seconds.
+GANG_MAX: Final = 64
+
+
+class WaitingMembers(NamedTuple):
+    """`others`: further waiting pods. `needed` pods, itself included, must find places at once."""
+
+    others: list[Pod]
+    needed: int = 1
+
+
+def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMembers | None:
+    """The waiting pods of the pod's gang, or its equals. None for a gang that is too large, or that
+    lacks pods, so that no change of pods or nodes helps it.
+    """
+    key = group_key(pod)
+    if not key:
+        return WaitingMembers([other for other in equals if other.uid != pod.uid])
+    group = cluster.pod_groups.get(key)
+    needed = count_missing(cluster, key)
+    waiting = [
+        other
+        for other in group.unplaced.values()
+        if other.uid != pod.uid and other.uid not in group.gated
+    ]
+    if needed <= 1:
+        return WaitingMembers(waiting)
+    if needed > GANG_MAX or needed > len(waiting) + 1:
+        return None
+    return WaitingMembers(waiting, needed)

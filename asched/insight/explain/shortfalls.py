@@ -11,9 +11,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS, written
-from asched.core.model.taint import Taint, tolerated
+from asched.core.model.taint import Taint, spelt, tolerated
 from asched.insight.explain.of_pod import UNSCHEDULABLE
-from asched.insight.explain.words import spelt
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

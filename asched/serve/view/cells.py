@@ -18,7 +18,7 @@ import numpy.typing as npt
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import NodeTable
 from asched.core.model.requests import PODS, written
-from asched.insight.explain.words import spelt
+from asched.core.model.taint import spelt
 from asched.serve.view.slices import in_slices
 
 NODES_MAX: Final = 20_000

@@ -16,8 +16,8 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
+from asched.serve.view.promised import start_of
 from asched.serve.view.slices import in_slices
-from asched.serve.view.starts import start_of
 
 GANGS_MAX: Final = 50
 MEMBERS_MAX: Final = 500

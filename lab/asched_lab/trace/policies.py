@@ -15,7 +15,6 @@ from asched.hardware.gpu.ledger import (
     Fragmentation,
     GpuDemand,
     GpuShares,
-    Mask,
     Placements,
     Stock,
     best_fit,
@@ -26,7 +25,6 @@ from asched.hardware.gpu.ledger import (
     expected,
     packing,
     placements,
-    tightest,
 )
 from asched_lab.trace.fleet import Fleet
 
@@ -69,7 +67,9 @@ class Simple(Policy):
     def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, is_scarce: bool) -> Scored:  # noqa: ARG002
         shares = fleet.shares.take(rows)
         found = self._kernel(fleet, rows, shares, demand)
-        return Scored(found.astype(np.float64), tightest(shares.left, demand.milli))
+        left = shares.left
+        device: I64 = np.where(left >= demand.milli, left, np.iinfo(np.int64).max).argmin(axis=1)
+        return Scored(found.astype(np.float64), device)
 
 
 class Random(Policy):
@@ -138,7 +138,7 @@ class CuttingStock(_ByWays):
         """Whether the last devices are closed to such a pod."""
         if not 0 < demand.milli < WHOLE or fleet.free >= self._share * fleet.devices:
             return False
-        return self._stock.worth.waste(demand.milli) > RESERVED_WASTE
+        return self._stock.worth.price(demand.milli) - demand.milli / WHOLE > RESERVED_WASTE
 
     def _points(
         self,
@@ -149,9 +149,10 @@ class CuttingStock(_ByWays):
     ) -> tuple[Placements, F64]:
         ways = placements(shares, demand)
         found = -self._stock.costs(shares, demand, ways)
-        if is_scarce:
-            closed: Mask = self._stock.opens(shares, demand, ways)
-            found[closed] = -np.inf
+        if is_scarce:  # a device that a whole pod could still use is not opened
+            untouched = shares.left[ways.position, ways.device] == WHOLE
+            usable = shares.cpu[ways.position] >= self._stock.whole_cpu
+            found[untouched & usable] = -np.inf
         return ways, found
 
 

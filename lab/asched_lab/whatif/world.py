@@ -15,8 +15,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from asched.batch.provisioning.cycle import hold_promised
+from asched.batch.provisioning.cycle import holding_promised
 from asched.core.cluster.facts import Answer, Fact, Refused, WallClock
+from asched.core.config.args import HOLD_S_MAX, PERCENT_MAX, CheckAndHoldArgs
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import (
@@ -39,6 +40,8 @@ from asched_lab.whatif.store import Store
 TURNS_MAX: Final = 1_000_000
 JUMPS_MAX: Final = 100
 CALL_S: Final = 10.0
+#: The limits for a promise of another process that is only read.
+ANY_TERMS: Final = CheckAndHoldArgs(hold_s=HOLD_S_MAX, max_namespace_percentage=PERCENT_MAX)
 #: Start of the simulated clock, in seconds.
 START_S: Final = 1_000_000.0
 
@@ -117,7 +120,12 @@ class World:
         for request in requests:
             if request.stage is not RequestStage.HELD:
                 continue
-            over = hold_promised(cluster, request)
+            steps = holding_promised(cluster, request, ANY_TERMS)
+            try:
+                while True:
+                    next(steps)
+            except StopIteration as end:
+                over: tuple[str, str] | None = end.value
             if over is None:
                 self.held.append(request.metadata.key)
             else:

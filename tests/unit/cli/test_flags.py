@@ -9,12 +9,7 @@ import pytest
 import asched
 from asched.cli.flag_checks import check
 from asched.cli.flag_table import ALL, BY_NAME
-from asched.cli.flags import (
-    HelpRequested,
-    UsageError,
-    VersionRequested,
-    parse,
-)
+from asched.cli.flags import HelpRequested, UsageError, VersionRequested, parse
 from asched.cli.go_values import READERS, UPSTREAM_VERSION
 from tests.shared import shared_path
 

@@ -7,12 +7,14 @@ Prefers   nodes on which earlier alternatives of a request are available.
 Retry     a claim loses its allocation; the pod's own claims change; nodes, slices, classes appear.
 Cost      one search per distinct view of the pools; after an allocation only the nodes concerned.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
+
+What Reserve allocates to a pod: devices for those of its claims that have none yet.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import allocator, answer_codes, answers, demand, plan
+from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
 from asched.core.dra.demand import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
@@ -46,12 +48,46 @@ from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresol
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim
 from asched.core.model.kinds import DEVICE_TAINT_RULE
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.devices import allocation, claims
+from asched.core.plugins.devices import claims
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
 from asched.core.plugins.devices.hints import ClaimHints
 from asched.core.plugins.devices.places import DevicePlaces
+
+
+class ClaimDemand(NamedTuple):
+    """Result of PreFilter: all claims of the pod, the one for extended resources last."""
+
+    claims: tuple[ResourceClaim, ...]
+    demand: "demand.DeviceDemand"
+
+
+def allocated(
+    ledger: DeviceLedger, book: "answers.AnswerBook", prepared: ClaimDemand, node: Node
+) -> Reserved | Status:
+    """Devices for the claims, or why there are none."""
+    wanted = prepared.demand
+    try:
+        plans, solution = book.solve(wanted, node)
+    except (plan.AllocationError, allocator.NodeRejected) as error:
+        return failure(str(error))
+    except allocator.OutOfSteps:
+        return failure(f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}")
+    if solution is None:
+        return failure("claim allocation not found for node")
+    results = result.allocation_results(plans, solution, node.name, ledger.rules)
+    served = wanted.served(node) or frozenset()
+    requests = wanted.variant(served)[1] if wanted.extended is not None and served else None
+    allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
+    allocations += tuple(
+        (claim, claim.status.allocation)
+        for claim in prepared.claims
+        if claim.status.allocation is not None and ledger.is_in_flight(claim.uid)
+    )
+    return Reserved(prepared.claims, allocations, wanted.extended, requests)
+
 
 #: Devices a search may visit, for each second of `filterTimeout`: the core reads no clock. A
 #: device takes about 2 us; this stays well below the configured time.
@@ -109,7 +145,7 @@ class DynamicResources(
         if heeds_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         #: pod uid -> of its last attempt
-        self._prepared: OrderedDict[str, allocation.ClaimDemand] = OrderedDict()
+        self._prepared: OrderedDict[str, ClaimDemand] = OrderedDict()
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
 
     @cached_property
@@ -162,7 +198,7 @@ class DynamicResources(
         unallocated = tuple(c for c in claims if c.status.allocation is None)
         asked = demand.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
-        prepared = self._prepared[pod.pod.uid] = allocation.ClaimDemand(everything, asked)
+        prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)
         return PreFilterResult(data=prepared)
@@ -223,7 +259,7 @@ class DynamicResources(
     # --- Filter ----------------------------------------------------------------------------------
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        if not isinstance(data, allocation.ClaimDemand):  # only where PreFilter is switched off
+        if not isinstance(data, ClaimDemand):  # only where PreFilter is switched off
             code = answer_codes.FAILED if self._has_claims(pod.pod) else answer_codes.FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
@@ -304,7 +340,7 @@ class DynamicResources(
         return PostFilterResult(unschedulable("still not schedulable"))
 
     def _unavailable(
-        self, prepared: "allocation.ClaimDemand", rejection: Rejection
+        self, prepared: "ClaimDemand", rejection: Rejection
     ) -> Iterable[ResourceClaim]:
         """Allocated claims that ruled out a node which no other plugin rejected."""
         if rejection.pre_filter is not None:
@@ -347,7 +383,7 @@ class DynamicResources(
         target = self._cluster.node_of(node)
         if target is None:
             return failure(f"node {node} is gone")
-        reserved = allocation.allocated(self._ledger, self._book, prepared, target)
+        reserved = allocated(self._ledger, self._book, prepared, target)
         if isinstance(reserved, Status):
             return reserved
         for claim, given in reserved.allocations:

@@ -8,7 +8,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import changes
-from asched.insight.explain.groups import company_of
+from asched.insight.explain.deciding import company_of
 from tests.builders import a_node, a_pod
 from tests.plays.gang_plays import GANGS, a_member, seen_group
 from tests.plays.playbook import Play

@@ -1,6 +1,7 @@
 """How much is missing, on which node, and which taints are in the way."""
 
 from asched.core.model.requests import written
+from asched.core.model.taint import spelt
 from asched.insight.explain.shortfalls import (
     missing_everywhere,
     missing_on,
@@ -8,7 +9,6 @@ from asched.insight.explain.shortfalls import (
     taints_in_the_way,
     untolerated,
 )
-from asched.insight.explain.words import spelt
 from tests.builders import a_cluster, a_node, a_pod, pending
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"

@@ -66,12 +66,3 @@ def test_devices_without_their_cpu_count_as_stranded() -> None:
     plain = GpuDemand(5_000)
     node = shares(20_000, 1000, 1000)
     assert stock.costs(node, plain, placements(node, plain)).tolist() == [0.5]
-
-
-def test_only_a_device_that_a_whole_pod_could_use_is_opened() -> None:
-    stock = Stock([(GpuDemand(10_000, 1000, 1), 1.0), (GpuDemand(3_000, 810, 1), 1.0)])
-    fraction = GpuDemand(3_000, 810, 1)
-    for node, opens in ((shares(20_000, 1000), True), (shares(4_000, 1000), False)):
-        assert stock.opens(node, fraction, placements(node, fraction)).tolist() == [opens]
-    half = shares(20_000, 900)
-    assert stock.opens(half, fraction, placements(half, fraction)).tolist() == [False]
