@@ -19,8 +19,7 @@ from asched.core.cycle.intake import room_is_free
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination
-from asched.core.model.condition import difference
-from asched.core.model.pod import Pod, PodCondition
+from asched.core.model.pod import Pod, PodCondition, difference
 
 #: The API's limit of an event's note in bytes; longer notes end in an ellipsis.
 NOTE_BYTES_MAX: Final = 1024

@@ -1,6 +1,6 @@
-"""Pods: the fields that a scheduler reads, in the API's shape."""
+"""Pods: the fields that a scheduler reads, in the API's shape; patches of their conditions."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -8,6 +8,7 @@ from asched.core.model.meta import ApiObject, LabelSelector, Record
 from asched.core.model.quantity import Quantity
 from asched.core.model.selector import NodeSelector, PreferredSchedulingTerm
 from asched.core.model.taint import Toleration
+from asched.core.model.timestamp import rfc3339
 
 ResourceList = dict[str, Quantity]
 
@@ -320,3 +321,26 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
             identity,
         )
     )
+
+
+def difference(old: PodCondition | None, new: PodCondition, now_s: float) -> dict[str, Any] | None:
+    """The changed fields, with the type; a changed status has the time. None if equal."""
+    before = old if old is not None else PodCondition(type=new.type)
+    changed: dict[str, Any] = {}
+    for field, wire in (
+        ("status", "status"),
+        ("reason", "reason"),
+        ("message", "message"),
+        ("observed_generation", "observedGeneration"),
+    ):
+        value = getattr(new, field)
+        if value != getattr(before, field):
+            changed[wire] = value
+    if not changed:
+        return None
+    if before.status != new.status:
+        changed["lastTransitionTime"] = rfc3339(now_s)
+        if old is None:
+            changed["lastProbeTime"] = None
+    changed["type"] = new.type
+    return changed

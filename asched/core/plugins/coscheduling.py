@@ -31,7 +31,7 @@ from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.plugins.gang_rule import GangRule
+from asched.core.plugins.gang_scheduling import GangRule
 
 POD_JOINS: Final = (
     Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED

@@ -48,10 +48,9 @@ from asched.core.framework.effects import (
 from asched.core.framework.points import Expecting, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
-from asched.core.model.condition import difference
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
-from asched.core.model.pod import Pod, PodCondition
+from asched.core.model.pod import Pod, PodCondition, difference
 from asched.core.model.workload import CompositePodGroup, PodGroup
 
 #: Preemptions under way before a sweep for those whose last victim has gone unnoticed.

@@ -5,10 +5,6 @@ nothing else, and changes of the cluster are undone (`Cluster.supposing`). Exten
 
 Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget within one block of
         `within_budget`; then OutOfTurn.
-
-Why a placed pod is on its node and not on another one.
-
-Find the pods that wait for the same as a pod: its gang, or equal pods.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
-"""Reservations for pods to come, as they affect a waiting pod.
+"""What is promised to a waiting pod, and to others before it: held places, and starts.
 
 Bounds  OWNERS_MAX requests are shown, those with the most slots. Linear in the bookings.
-
-The promised start of a gang or a pod.
 """
 
 from heapq import nlargest

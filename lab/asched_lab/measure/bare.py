@@ -22,8 +22,7 @@ from collections import defaultdict, deque
 import orjson
 
 from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
-from asched.core.model.condition import difference
-from asched.core.model.pod import PodCondition
+from asched.core.model.pod import PodCondition, difference
 from asched.host.process import run_on_loop
 from asched.kube.courtesy import SHARE_S
 from asched.kube.session import ConnectionOptions, Session, connect, read_json

@@ -6,10 +6,10 @@ import random
 import pytest
 
 from asched.core.model.kinds import POD
-from asched.kube import list_parser
+from asched.kube import lists
 from asched.kube.codec import KindCodec
 from asched.kube.errors import ProtocolBroken
-from asched.kube.list_parser import ListParser
+from asched.kube.lists import ListParser
 
 #: What lies between two objects, where it does not separate any: in strings and inner arrays.
 SNARE = '"},{"metadata":{"name":"'
@@ -44,7 +44,7 @@ def parsed(body, rng, kind=POD, codec=None, pieces=7):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(list_parser, "PART_BYTES", 300)
+    monkeypatch.setattr(lists, "PART_BYTES", 300)
 
 
 @pytest.mark.parametrize("seed", range(30))

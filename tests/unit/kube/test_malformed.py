@@ -27,7 +27,7 @@ from asched.kube.errors import ClientError, ConnectError, api_error
 from asched.kube.exec_plugin import ExecPlugin, run
 from asched.kube.extenders import Extenders
 from asched.kube.heads import Heads
-from asched.kube.list_parser import ListParser
+from asched.kube.lists import ListParser
 from asched.kube.originals import Originals
 from asched.kube.session import read_json
 from asched.kube.transport import JSON, Reply

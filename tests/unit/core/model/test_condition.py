@@ -1,7 +1,6 @@
 """Only what differs of a condition is written."""
 
-from asched.core.model.condition import difference
-from asched.core.model.pod import PodCondition
+from asched.core.model.pod import PodCondition, difference
 
 OLD = PodCondition(
     type="Ready", status="False", reason="Busy", message="one", observed_generation=1
