@@ -287,8 +287,8 @@ def _policies_accept_and_refuse(cluster: Cluster) -> None:
         (own, "pod other", {"metadata": {"annotations": {"a": "c"}}}, status, "no annotation"),
         (own, "pod other", image, (), "no spec, owner or finalizer"),
         (own, "node guarded", lock, (), ""),
-        (own, "node guarded", {"metadata": {"labels": {"a": "c"}}}, (), "but the annotation"),
-        (own, "node guarded", taint, (), "but the annotation"),
+        (own, "node guarded", {"metadata": {"labels": {"a": "c"}}}, (), "but annotations"),
+        (own, "node guarded", taint, (), "but annotations"),
         ("tenant", "pod other", {"metadata": devices}, (), ""),  # unchanged
     ):
         told = patch(user, what, change, *words)
