@@ -373,7 +373,7 @@ class Chain:
 
     def finds_victims(self, pod: PodInfo) -> bool:
         """Whether any of them may name victims for the pod."""
-        return any(e.config.preempt_verb and e.is_interested(pod.pod) for e in self._all)
+        return bool(self._asked(pod, "preempt_verb"))
 
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
