@@ -5,9 +5,10 @@
       └─> time is up; the request failed, was refused or deleted ─> withdrawn, and not made again
                                                                     before a backoff
 
-While a request is open, or if no shape helps the gang, its pods have the reason
-`NewNodesDoNotHelp`: autoscalers would add nodes for single pods otherwise. After a request the gang
-is tried again, which writes the reason anew.
+While a request is open, after it failed or expired until the next one, or if no shape helps the
+gang, its pods have the reason `NewNodesDoNotHelp`: autoscalers would add nodes for single pods
+otherwise. After a request the gang is tried again, which writes the reason anew. A request that no
+autoscaler answers leaves the gang as without the plugin.
 
 A new process finds open requests by their label, and follows those whose gang still waits; all
 others of its profiles are deleted. Requests of other clients have no such label.
@@ -171,7 +172,8 @@ def _consider(context: SchedulerContext, key: str) -> None:
     if known is not None:
         known.is_seen |= request is not None
         is_deleted = request is None and known.is_seen
-        known.is_over |= is_deleted or (request is not None and request.stage is RequestStage.ENDED)
+        known.is_unfulfilled |= request is not None and request.stage is RequestStage.ENDED
+        known.is_over |= is_deleted or known.is_unfulfilled
         return
     profile = "" if request is None else objects.profile_of(request)
     if request is None or profile not in _args(context):
@@ -192,7 +194,7 @@ def _consider(context: SchedulerContext, key: str) -> None:
 def _adopted(context: SchedulerContext, request: ProvisioningRequest, profile: str) -> ScaleUp:
     """A request of an earlier process."""
     key, uid = objects.group_of(request)
-    metadata = request.metadata
+    metadata, is_ended = request.metadata, request.stage is RequestStage.ENDED
     try:
         made_s = microseconds(metadata.creation_timestamp or "") / 1e6
     except ValueError:
@@ -207,7 +209,8 @@ def _adopted(context: SchedulerContext, request: ProvisioningRequest, profile: s
         until_s=made_s + _args(context)[profile].time_limit_s,
         templates=len(request.spec.pod_sets),
         is_seen=True,
-        is_over=request.stage is RequestStage.ENDED,
+        is_over=is_ended,
+        is_unfulfilled=is_ended,
     )
 
 
@@ -218,7 +221,8 @@ def _end_if_due(context: SchedulerContext, scale_up: ScaleUp) -> None:
     if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
         return
     if not is_withdrawn and args is not None:
-        scale_ups.pauses.note(key, scale_up.uid, context.now_s + args.backoff_s)
+        until_s = context.now_s + args.backoff_s
+        scale_ups.pauses.note(key, scale_up.uid, until_s, scale_up.end_text)
     scale_ups.remove(scale_up)
     waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
     if waiting is not None and context.owns(waiting):

@@ -29,6 +29,8 @@ class ScaleUp(msgspec.Struct, eq=False):
     #: whether the watch has shown it; whether its end was seen, or it was refused
     is_seen: bool = False
     is_over: bool = False
+    #: whether the autoscaler ended it: it failed, or its nodes were not used in time
+    is_unfulfilled: bool = False
 
     @property
     def object_key(self) -> str:
@@ -39,6 +41,14 @@ class ScaleUp(msgspec.Struct, eq=False):
         """What the conditions of the gang say about it."""
         what = f"{self.new_nodes} (ProvisioningRequest {self.name})"
         return f"; new nodes are requested for the gang: {what}"
+
+    @property
+    def end_text(self) -> str:
+        """What the conditions of the gang say until the next request. Empty: autoscalers may add
+        nodes for single pods, since none has handled the request.
+        """
+        what = f"{self.new_nodes} were requested without success"
+        return f"; {what}; the next request follows a pause" if self.is_unfulfilled else ""
 
 
 class ScaleUps:
@@ -51,7 +61,7 @@ class ScaleUps:
         #: to be deleted, by object
         self.unwanted: dict[str, ScaleUp] = {}
         self.by_namespace = Counter[str]()
-        #: gangs for which no request is made, with the text why no shape helps, if that is why
+        #: gangs for which no request is made, with the text why new nodes do not help it now
         self.pauses = GroupPauses()
         self.next_check_s = -math.inf
         self.was_refused = False
@@ -74,7 +84,9 @@ class ScaleUps:
         self.next_check_s = -math.inf
 
     def decides(self, key: str, now_s: float) -> bool:
-        """Whether a request is open for the gang, or no shape helps it."""
+        """Whether nodes for single pods would not help the gang: a request is open or has failed,
+        or no shape helps.
+        """
         group = object_of(self._cluster, key)
         text = group and self.pauses.text(key, group.metadata.uid, now_s)
         return bool(text) or key in self.by_group
