@@ -23,7 +23,7 @@ class Broken(Extension):
         type(self).turns += 1
         raise ValueError("no turn")
 
-    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Any, Any, str]:
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Any, Any, Never]:
         yield from ()
         raise ValueError(f"no words for {attempts[0].pod.key}")
 

@@ -9,7 +9,6 @@ import pytest
 
 from asched.core import plugins
 from asched.core.cluster.cluster import Cluster
-from asched.core.cycle.extension import Extension
 from asched.core.framework.profile import points_of
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
@@ -58,7 +57,7 @@ def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.Monk
 
 
 def test_the_extension_of_the_page_adds_to_the_condition() -> None:
-    namespace: dict[str, Any] = {"__name__": "in_tree_page", "Extension": Extension}
+    namespace: dict[str, Any] = {"__name__": "in_tree_page"}
     exec(SOURCES[1], namespace)
     play = Play(a_node("n").allocatable(cpu="1"), extensions=(namespace["LongWaits"],))
 

@@ -53,7 +53,7 @@ from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension
+from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError
 from asched.core.model.pod import Pod
@@ -99,16 +99,16 @@ class PromisedStarts(Extension):
 
     # --- units without a place -------------------------------------------------------------------
 
-    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
         """Find a start for pods of one owner that found no places now; returns the end of their
         message. Empty if an exception ended the search.
         """
         try:
-            return (yield from self._promise(attempts))
+            return Addition((yield from self._promise(attempts)))
         except MISTAKES as raised:
             self.context.contain(raised, "starts", attempts[0].pod.key)
             self._drop(self._owner_of(attempts[0].pod), "dropped")
-            return ""
+            return NOTHING_TO_ADD
 
     def _promise(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
         cluster, ledger, kept, first = self._cluster, self._ledger, self._kept, attempts[0]

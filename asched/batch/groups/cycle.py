@@ -42,22 +42,21 @@ from asched.batch.groups.trial import (
     seen,
     try_group,
 )
-from asched.batch.scale_up.ledger import ScaleUps
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_of
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension, SchedulingUnit
+from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension, SchedulingUnit
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.intake import room_is_free
 from asched.core.cycle.scheduling import (
     Background,
     GivingBack,
+    additions,
     failure_of,
     is_obsolete,
     skip,
-    words_of_extensions,
 )
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination, PostFilterResult
@@ -281,16 +280,15 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     outcome.minimum = minimum
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
-    blamed, pause_s, start, reason = NO_NAMES, 0.0, "", ""
+    blamed, pause_s, added, reason = NO_NAMES, 0.0, NOTHING_TO_ADD, ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
         follows += yield from _let_go(context, group, outcome)
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
-        start = yield from _start_text(context, group, outcome)
+        added = yield from _additions(context, group, outcome)
         reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
-        is_decided = context.cluster.singleton(ScaleUps).decides(group.key, context.now_s)
         # One pod keeps out the whole group; or autoscalers would add nodes for single pods, too.
-        if is_decided or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
+        if added.new_nodes_do_not_help or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
             reason = names.REASON_NEW_NODES_DO_NOT_HELP
     else:
         if outcome.infeasible:
@@ -306,7 +304,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         if is_scheduled and tried.failure is None:
             follows.append(_cached(context, tried))
             continue
-        failure = _with(blamed, _failure(context, outcome, tried), pause_s, start, reason)
+        failure = _with(blamed, _failure(context, outcome, tried), pause_s, added.text, reason)
         room = _room(context, outcome, tried)
         if room is not None and room.first:
             follows.append(GivingBack(context, tried.attempt, room, failure))
@@ -319,11 +317,11 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if is_scheduled:
         yield from _put_back(context, untried)
     elif untried:
-        failure = _with(blamed, outcome.failure, pause_s, start, reason)
+        failure = _with(blamed, outcome.failure, pause_s, added.text, reason)
         yield from _fail_all(context, untried, failure)
     if group.freed:
         yield from announce_freed(context, group)
-    outcome.start = start
+    outcome.start = added.text
     yield from condition_patches(context, group, outcome)
     profile = group.runner.profile.scheduler_name
     duration_s = context.counter_s() - started_s
@@ -415,14 +413,14 @@ def _blamed(
     return blamed | {plugin.name for plugin in gates if plugin.awaits_pods}
 
 
-def _start_text(
+def _additions(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
-) -> Generator[Effect, Answer, str]:
-    """The texts of extensions, as a promised start; none if minResources are not free."""
+) -> Generator[Effect, Answer, Addition]:
+    """What extensions add, as a promised start; nothing if minResources are not free."""
     is_wanted = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
     if not is_wanted or group.tree is not None:
-        return ""
-    return (yield from words_of_extensions(context, group.attempts))
+        return NOTHING_TO_ADD
+    return (yield from additions(context, group.attempts))
 
 
 def _with(

@@ -32,7 +32,7 @@ from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of
 from asched.core.config.args import GroupScaleUpArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Work
+from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension, Work
 from asched.core.framework.effects import Create, Delete, Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
@@ -56,41 +56,206 @@ REPEATED: Final = (CONFLICT, 429, *range(500, 600))
 Steps = Generator[Effect, Answer, None]
 
 
-def next_s(cluster: Cluster) -> float | None:
-    """The time at which `due` has work next; None if a change has to come first."""
-    scale_ups = cluster.singleton(ScaleUps)
-    is_busy = bool(scale_ups.by_group or scale_ups.unwanted)
-    return scale_ups.next_check_s if is_busy else None
+class NewNodes(Extension):
+    """GroupScaleUp: nodes are requested for gangs that do not fit."""
 
+    name = "scale-ups"
 
-def request_nodes(
-    context: SchedulerContext, attempts: Sequence[Attempt]
-) -> Generator[Effect, Answer, str]:
-    """Request the nodes that a gang without places lacks; returns the text for its condition."""
-    key, cluster = attempts[0].queued.gang, context.cluster
-    args = _args(context).get(attempts[0].profile) if key else None
-    group = object_of(cluster, key) if args is not None else None
-    if args is None or group is None:
-        return ""
-    scale_ups, uid = cluster.singleton(ScaleUps), group.metadata.uid
-    known = scale_ups.by_group.get(key)
-    if known is not None:
-        return known.text
-    text = scale_ups.pauses.text(key, uid, context.now_s)
-    if text is not None:
-        return text
-    if scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace:
-        return ""
-    made = yield from _new(context, attempts, args)
-    if isinstance(made, str):
-        scale_ups.pauses.note(key, uid, context.now_s + SEARCH_S, made)
-        return made
-    now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
-    if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
-        return ""
-    scale_ups.unwanted.pop(made.object_key, None)
-    scale_ups.add(made)
-    return made.text
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._scale_ups = ScaleUps(context.cluster)
+
+    def is_used(self) -> bool:
+        return bool(self._args)
+
+    @property
+    def _args(self) -> Mapping[str, GroupScaleUpArgs]:
+        """The plugin's args by profile."""
+        return self.context.args_by_profile(GroupScaleUpArgs)
+
+    def next_deadline_s(self) -> float | None:
+        scale_ups = self._scale_ups
+        is_busy = bool(scale_ups.by_group or scale_ups.unwanted)
+        return scale_ups.next_check_s if is_busy else None
+
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
+        """Request the nodes that a gang without places lacks."""
+        text = yield from self._request_nodes(attempts)
+        return Addition(text, new_nodes_do_not_help=True) if text else NOTHING_TO_ADD
+
+    def _request_nodes(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+        """The text for the gang's condition; empty if autoscalers may add nodes for single pods."""
+        context, scale_ups = self.context, self._scale_ups
+        key, cluster = attempts[0].queued.gang, context.cluster
+        args = self._args.get(attempts[0].profile) if key else None
+        group = object_of(cluster, key) if args is not None else None
+        if args is None or group is None:
+            return ""
+        uid = group.metadata.uid
+        known = scale_ups.by_group.get(key)
+        if known is not None:
+            return known.text
+        text = scale_ups.pauses.text(key, uid, context.now_s)
+        if text is not None:
+            return text
+        if scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace:
+            return ""
+        made = yield from _new(context, attempts, args)
+        if isinstance(made, str):
+            scale_ups.pauses.note(key, uid, context.now_s + SEARCH_S, made)
+            return made
+        now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
+        if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
+            return ""
+        scale_ups.unwanted.pop(made.object_key, None)
+        scale_ups.add(made)
+        return made.text
+
+    def begin_turn(self) -> Iterator[Work]:
+        """Yield the writes to begin now. Called by the leader once all objects are known."""
+        context, scale_ups = self.context, self._scale_ups
+        if not (self._args or scale_ups.by_group or scale_ups.unwanted):
+            return
+        if changed := scale_ups.changed():
+            context.queue.sliced.do(self._considering(changed))
+        if context.queue.sliced or context.now_s < scale_ups.next_check_s:
+            return
+        scale_ups.next_check_s = context.now_s + CHECK_S
+        for scale_up in tuple(scale_ups.by_group.values()):
+            self._end_if_due(scale_up)
+        writes = [(self._create, s) for s in scale_ups.by_group.values() if s.bodies]
+        writes += [(self._delete, scale_up) for scale_up in scale_ups.unwanted.values()]
+        begun = sum(scale_up.is_writing for _, scale_up in writes)
+        for write, scale_up in writes:
+            if begun < WRITES_MAX and not scale_up.is_writing and context.now_s >= scale_up.write_s:
+                begun += 1
+                scale_up.is_writing, scale_up.write_s = True, context.now_s + RETRY_S
+                yield Work(write(scale_up), decides=False)
+
+    # --- the state of requests -------------------------------------------------------------------
+
+    def _considering(self, keys: Sequence[str]) -> Iterator[None]:
+        for key in keys:
+            self.context.queue.sliced.budget.note(CONSIDER_STEPS)
+            yield
+            try:
+                self._consider(key)
+            except MISTAKES as raised:  # it is skipped until it changes again
+                self.context.contain(raised, "scale-ups", key)
+
+    def _consider(self, key: str) -> None:
+        """Handle a request that was added, changed or deleted."""
+        scale_ups = self._scale_ups
+        request: ProvisioningRequest | None = self.context.cluster.stored(PROVISIONING_REQUEST, key)
+        known = scale_ups.by_object.get(key)
+        if known is not None:
+            known.is_seen |= request is not None
+            is_deleted = request is None and known.is_seen
+            known.is_unfulfilled |= request is not None and request.stage is RequestStage.ENDED
+            known.is_over |= is_deleted or known.is_unfulfilled
+            return
+        profile = "" if request is None else objects.profile_of(request)
+        if request is None or profile not in self._args:
+            return
+        adopted = self._adopted(request, profile)
+        is_wanted = not (
+            _is_withdrawn(self.context.cluster, adopted)
+            or key in scale_ups.unwanted
+            or adopted.key in scale_ups.by_group
+            or scale_ups.pauses.text(adopted.key, adopted.uid, self.context.now_s) is not None
+        )
+        if is_wanted:
+            scale_ups.add(adopted)
+        else:
+            scale_ups.delete(adopted)
+
+    def _adopted(self, request: ProvisioningRequest, profile: str) -> ScaleUp:
+        """A request of an earlier process."""
+        key, uid = objects.group_of(request)
+        metadata, is_ended = request.metadata, request.stage is RequestStage.ENDED
+        try:
+            made_s = microseconds(metadata.creation_timestamp or "") / 1e6
+        except ValueError:
+            made_s = self.context.cluster.wall_clock_s
+        return ScaleUp(
+            key=key,
+            uid=uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            profile=profile,
+            new_nodes=(metadata.annotations or {}).get(objects.NEW_NODES, "")[:TEXT_MAX],
+            until_s=made_s + self._args[profile].time_limit_s,
+            templates=len(request.spec.pod_sets),
+            is_seen=True,
+            is_over=is_ended,
+            is_unfulfilled=is_ended,
+        )
+
+    def _end_if_due(self, scale_up: ScaleUp) -> None:
+        cluster, key = self.context.cluster, scale_up.key
+        scale_ups, args = self._scale_ups, self._args.get(scale_up.profile)
+        is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
+        if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
+            return
+        if not is_withdrawn and args is not None:
+            until_s = self.context.now_s + args.backoff_s
+            scale_ups.pauses.note(key, scale_up.uid, until_s, scale_up.end_text)
+        scale_ups.remove(scale_up)
+        waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
+        if waiting is not None and self.context.owns(waiting):
+            self.context.queue.activate((waiting,), self.context.now_s)  # it brings the others
+
+    # --- writes ----------------------------------------------------------------------------------
+
+    def _create(self, scale_up: ScaleUp) -> Steps:
+        """Create the templates, then the request; again after RETRY_S without a clear answer."""
+        try:
+            for number, body in enumerate(scale_up.bodies):
+                kind = self._kind(scale_up, number)
+                answer = yield Create(kind=kind, namespace=scale_up.namespace, body=body)
+                if isinstance(answer, Refused) and answer.code not in REPEATED:
+                    scale_up.is_over = True
+                    self._complain(answer)
+                    break
+                is_there = isinstance(answer, Refused) and answer.code == CONFLICT
+                if not (isinstance(answer, Done) or is_there):
+                    return
+            scale_up.bodies, scale_up.write_s = (), -math.inf
+        finally:
+            scale_up.is_writing = False
+
+    def _delete(self, scale_up: ScaleUp) -> Steps:
+        """Delete the request, then its templates; again after RETRY_S without a clear answer."""
+        try:
+            for number in reversed(range(scale_up.templates + 1)):
+                kind = self._kind(scale_up, number)
+                name = scale_up.name
+                if kind is POD_TEMPLATE:
+                    name = objects.template_name(name, number)
+                answer = yield Delete(kind=kind, namespace=scale_up.namespace, name=name)
+                code = answer.code if isinstance(answer, Refused) else 0
+                if isinstance(answer, Refused) and code == FORBIDDEN:
+                    self._complain(answer)
+                elif not (isinstance(answer, Done) or code == NOT_FOUND):
+                    return
+            self._scale_ups.unwanted.pop(scale_up.object_key, None)
+        finally:
+            scale_up.is_writing = False
+
+    def _kind(self, scale_up: ScaleUp, number: int) -> Kind:
+        """The kind of one of its objects, of which the last one is the request."""
+        is_request = number == scale_up.templates
+        return self.context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
+
+    def _complain(self, answer: Refused) -> None:
+        scale_ups = self._scale_ups
+        if not scale_ups.was_refused:
+            scale_ups.was_refused = True
+            self.context.observer.complaint(
+                f"cannot request nodes for gangs: {answer.message}; add"
+                " deploy/components/group-scale-up and the CRD of cluster-autoscaler, or remove"
+                " GroupScaleUp from the profile"
+            )
 
 
 def _new(
@@ -124,111 +289,6 @@ def _new(
     )
 
 
-def due(context: SchedulerContext) -> Iterator[Work]:
-    """Yield the writes to begin now. Called by the leader once all objects are known."""
-    scale_ups = context.cluster.singleton(ScaleUps)
-    if not (_args(context) or scale_ups.by_group or scale_ups.unwanted):
-        return
-    if changed := scale_ups.changed():
-        context.queue.sliced.do(_considering(context, changed))
-    if context.queue.sliced or context.now_s < scale_ups.next_check_s:
-        return
-    scale_ups.next_check_s = context.now_s + CHECK_S
-    for scale_up in tuple(scale_ups.by_group.values()):
-        _end_if_due(context, scale_up)
-    writes = [(_create, s) for s in scale_ups.by_group.values() if s.bodies]
-    writes += [(_delete, scale_up) for scale_up in scale_ups.unwanted.values()]
-    begun = sum(scale_up.is_writing for _, scale_up in writes)
-    for write, scale_up in writes:
-        if begun < WRITES_MAX and not scale_up.is_writing and context.now_s >= scale_up.write_s:
-            begun += 1
-            scale_up.is_writing, scale_up.write_s = True, context.now_s + RETRY_S
-            yield Work(write(context, scale_up), decides=False)
-
-
-def _args(context: SchedulerContext) -> Mapping[str, GroupScaleUpArgs]:
-    """The plugin's args by profile."""
-    return context.args_by_profile(GroupScaleUpArgs)
-
-
-# --- the state of requests -----------------------------------------------------------------------
-
-
-def _considering(context: SchedulerContext, keys: Sequence[str]) -> Iterator[None]:
-    for key in keys:
-        context.queue.sliced.budget.note(CONSIDER_STEPS)
-        yield
-        try:
-            _consider(context, key)
-        except MISTAKES as raised:  # it is skipped until it changes again
-            context.contain(raised, "scale-ups", key)
-
-
-def _consider(context: SchedulerContext, key: str) -> None:
-    """Handle a request that was added, changed or deleted."""
-    scale_ups = context.cluster.singleton(ScaleUps)
-    request: ProvisioningRequest | None = context.cluster.stored(PROVISIONING_REQUEST, key)
-    known = scale_ups.by_object.get(key)
-    if known is not None:
-        known.is_seen |= request is not None
-        is_deleted = request is None and known.is_seen
-        known.is_unfulfilled |= request is not None and request.stage is RequestStage.ENDED
-        known.is_over |= is_deleted or known.is_unfulfilled
-        return
-    profile = "" if request is None else objects.profile_of(request)
-    if request is None or profile not in _args(context):
-        return
-    adopted = _adopted(context, request, profile)
-    is_wanted = not (
-        _is_withdrawn(context.cluster, adopted)
-        or key in scale_ups.unwanted
-        or adopted.key in scale_ups.by_group
-        or scale_ups.pauses.text(adopted.key, adopted.uid, context.now_s) is not None
-    )
-    if is_wanted:
-        scale_ups.add(adopted)
-    else:
-        scale_ups.delete(adopted)
-
-
-def _adopted(context: SchedulerContext, request: ProvisioningRequest, profile: str) -> ScaleUp:
-    """A request of an earlier process."""
-    key, uid = objects.group_of(request)
-    metadata, is_ended = request.metadata, request.stage is RequestStage.ENDED
-    try:
-        made_s = microseconds(metadata.creation_timestamp or "") / 1e6
-    except ValueError:
-        made_s = context.cluster.wall_clock_s
-    return ScaleUp(
-        key=key,
-        uid=uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        profile=profile,
-        new_nodes=(metadata.annotations or {}).get(objects.NEW_NODES, "")[:TEXT_MAX],
-        until_s=made_s + _args(context)[profile].time_limit_s,
-        templates=len(request.spec.pod_sets),
-        is_seen=True,
-        is_over=is_ended,
-        is_unfulfilled=is_ended,
-    )
-
-
-def _end_if_due(context: SchedulerContext, scale_up: ScaleUp) -> None:
-    cluster, key = context.cluster, scale_up.key
-    scale_ups, args = cluster.singleton(ScaleUps), _args(context).get(scale_up.profile)
-    is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
-    if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
-        return
-    if not is_withdrawn and args is not None:
-        until_s = context.now_s + args.backoff_s
-        scale_ups.pauses.note(key, scale_up.uid, until_s, scale_up.end_text)
-    scale_ups.remove(scale_up)
-    waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
-    if waiting is not None and context.owns(waiting):
-        context.queue.activate((waiting,), context.now_s)  # it brings the others
-
-
 def _is_withdrawn(cluster: Cluster, scale_up: ScaleUp) -> bool:
     """Whether the gang has started, was deleted, or is reported as incomplete."""
     key, group = scale_up.key, object_of(cluster, scale_up.key)
@@ -238,60 +298,3 @@ def _is_withdrawn(cluster: Cluster, scale_up: ScaleUp) -> bool:
     if count_missing(cluster, key) <= 0:  # nodes that seem free until then would be removed
         return not any(map(cluster.is_assumed, pods.placed))
     return not pods.count or key in cluster.singleton(Incomplete).reports
-
-
-# --- writes --------------------------------------------------------------------------------------
-
-
-def _create(context: SchedulerContext, scale_up: ScaleUp) -> Steps:
-    """Create the templates, then the request; again after RETRY_S without a clear answer."""
-    try:
-        for number, body in enumerate(scale_up.bodies):
-            kind = _kind(context, scale_up, number)
-            answer = yield Create(kind=kind, namespace=scale_up.namespace, body=body)
-            if isinstance(answer, Refused) and answer.code not in REPEATED:
-                scale_up.is_over = True
-                _complain(context, answer)
-                break
-            is_there = isinstance(answer, Refused) and answer.code == CONFLICT
-            if not (isinstance(answer, Done) or is_there):
-                return
-        scale_up.bodies, scale_up.write_s = (), -math.inf
-    finally:
-        scale_up.is_writing = False
-
-
-def _delete(context: SchedulerContext, scale_up: ScaleUp) -> Steps:
-    """Delete the request, then its templates; again after RETRY_S without a clear answer."""
-    try:
-        for number in reversed(range(scale_up.templates + 1)):
-            kind = _kind(context, scale_up, number)
-            name = scale_up.name
-            if kind is POD_TEMPLATE:
-                name = objects.template_name(name, number)
-            answer = yield Delete(kind=kind, namespace=scale_up.namespace, name=name)
-            code = answer.code if isinstance(answer, Refused) else 0
-            if isinstance(answer, Refused) and code == FORBIDDEN:
-                _complain(context, answer)
-            elif not (isinstance(answer, Done) or code == NOT_FOUND):
-                return
-        context.cluster.singleton(ScaleUps).unwanted.pop(scale_up.object_key, None)
-    finally:
-        scale_up.is_writing = False
-
-
-def _kind(context: SchedulerContext, scale_up: ScaleUp, number: int) -> Kind:
-    """The kind of one of its objects, of which the last one is the request."""
-    is_request = number == scale_up.templates
-    return context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
-
-
-def _complain(context: SchedulerContext, answer: Refused) -> None:
-    scale_ups = context.cluster.singleton(ScaleUps)
-    if not scale_ups.was_refused:
-        scale_ups.was_refused = True
-        context.observer.complaint(
-            f"cannot request nodes for gangs: {answer.message}; add"
-            " deploy/components/group-scale-up and the CRD of cluster-autoscaler, or remove"
-            " GroupScaleUp from the profile"
-        )

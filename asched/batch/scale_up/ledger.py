@@ -8,7 +8,6 @@ import msgspec
 
 from asched.batch.groups.pauses import GroupPauses
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.gang import object_of
 from asched.core.model.kinds import PROVISIONING_REQUEST
 
 
@@ -52,7 +51,7 @@ class ScaleUp(msgspec.Struct, eq=False):
 
 
 class ScaleUps:
-    """Made by `Cluster.singleton`. Times of turns, if not stated otherwise."""
+    """Times of turns, if not stated otherwise."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -82,14 +81,6 @@ class ScaleUps:
         """Delete its objects, once no write of theirs is under way."""
         self.unwanted.setdefault(scale_up.object_key, scale_up)
         self.next_check_s = -math.inf
-
-    def decides(self, key: str, now_s: float) -> bool:
-        """Whether nodes for single pods would not help the gang: a request is open or has failed,
-        or no shape helps.
-        """
-        group = object_of(self._cluster, key)
-        text = group and self.pauses.text(key, group.metadata.uid, now_s)
-        return bool(text) or key in self.by_group
 
     def changed(self) -> list[str]:
         """Keys of requests that changed since the last call; all of them in the first."""

@@ -48,6 +48,17 @@ class Work(NamedTuple):
     decides: bool
 
 
+class Addition(NamedTuple):
+    """What an extension adds to the condition of pods without a place."""
+
+    text: str
+    #: nodes that an autoscaler adds for single pods would not help
+    new_nodes_do_not_help: bool = False
+
+
+NOTHING_TO_ADD: Final = Addition("")
+
+
 class SchedulingUnit(Protocol):
     """Pods that are tried together. `pod`, `id` and `started_s` are those of the popped pod."""
 
@@ -102,7 +113,7 @@ class Extension(Protocol):
     def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
         """Whether a rejected pod fits, by amounts, on a reserved place that it may get."""
 
-    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
         """What to add to the condition of pods whose unit found neither place nor nomination."""
 
     def placed(self, pod: Pod) -> None:

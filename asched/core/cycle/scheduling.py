@@ -22,7 +22,7 @@ from asched.core.cluster.facts import Answer
 from asched.core.config.new_nodes import node_helps
 from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
-from asched.core.cycle.extension import Finding
+from asched.core.cycle.extension import Addition, Finding
 from asched.core.cycle.failure import CLEARED, KEPT, Failure, error, fail, unschedulable
 from asched.core.cycle.history import DecisionStep, chosen
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
@@ -150,14 +150,16 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
     return attempt.runner.schedule(attempt.info, context.seed + attempt.id, within)
 
 
-def words_of_extensions(
+def additions(
     context: SchedulerContext, attempts: Sequence[Attempt]
-) -> Generator[Effect, Answer, str]:
-    """The text that extensions add to the condition of a unit that found no place."""
-    words = ""
+) -> Generator[Effect, Answer, Addition]:
+    """What extensions add to the condition of a unit that found no place."""
+    words, do_not_help = "", False
     for rejected in context.extensions.rejected:
-        words += yield from rejected(attempts)
-    return words
+        added = yield from rejected(attempts)
+        words += added.text
+        do_not_help |= added.new_nodes_do_not_help
+    return Addition(words, do_not_help)
 
 
 def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:
@@ -209,8 +211,10 @@ def _rejected(
             context.observer.preempting(count, result.violations, result.disruptions)
         why = rejected(rejection, result)
         if context.extensions.rejected and not why.nomination.node:
-            added = yield from words_of_extensions(context, (attempt,))
-            why = replace(why, message=why.message + added)
+            added = yield from additions(context, (attempt,))
+            why = replace(why, message=why.message + added.text)
+            if added.new_nodes_do_not_help:
+                why = replace(why, reason=names.REASON_NEW_NODES_DO_NOT_HELP)
         if result is not None and result.first:
             return GivingBack(context, attempt, result, why)
         yield from fail(context, attempt, why)
