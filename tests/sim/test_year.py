@@ -7,10 +7,9 @@ from collections import Counter
 
 import pytest
 
+from asched_lab.measure.retained import growth, make_small
+from asched_lab.measure.year import Year
 from tests.garbage import uncollected
-from tests.small_bounds import make_small
-from tests.weigh import growth
-from tests.year import Year
 
 #: Once all that ages has been full once, and as often again.
 DAYS = 40
@@ -32,12 +31,12 @@ LOOKED_AT = 6
 
 def test_a_year_of_names_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch.setattr)
-    with Year(collects=True) as year:
-        year.live(12)
+    with Year() as year:
+        year.run(12)
         before, names = _least(year), year.names
 
         with uncollected() as left:
-            year.live(DAYS)
+            year.run(DAYS)
             more = growth(before, _least(year))
 
         assert year.names > names + 20 * DAYS
@@ -57,6 +56,6 @@ def _least(year: Year) -> Counter[str]:
     """What each of several days holds: without what is there for a moment only."""
     least = year.held()
     for _ in range(LOOKED_AT - 1):
-        year.live(1)
+        year.run(1)
         least &= year.held()
     return least

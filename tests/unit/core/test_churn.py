@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.churn import NODES, Churn
-from tests.small_bounds import make_small
-from tests.weigh import growth
+from asched_lab.measure.churn import NODES, Churn
+from asched_lab.measure.retained import growth, make_small
 
 ROUNDS = 6 * NODES
 #: Logs, idle terms and the like are a little more or less full each time: not by one a round.

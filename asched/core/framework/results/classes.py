@@ -63,7 +63,7 @@ from asched.core.framework.results.weighted import WeightedPoints
 T = TypeVar("T")
 
 #: Size of a result besides its rows: objects, prepared data, key. Some 1.7 kB in
-#: `tests/bench/churn.py`; in a small cluster nearly the whole size.
+#: `python -m asched_lab.measure.churn`; in a small cluster nearly the whole size.
 RESULT_BYTES: Final = 2 << 10
 
 

@@ -1,31 +1,52 @@
-"""A year of names in a simulated cluster: production's process, and everything it knows by a name.
+"""What remains of a year: the process of production in a simulated cluster in which names change.
+
+    python -m asched_lab.measure.year [--days N]
 
 Each day nodes, namespaces, pods, priority, storage and device classes, claims, volumes, slices,
-budgets, pod groups with held room, a configuration and a user's plugin come with names of their
-own; the next day they go. Days are short, since time itself leaves nothing: two minutes each.
+budgets, pod groups with reserved room, the configuration and a user's plugin come with names of
+their own, and go the next day; watches break, and an audit compares everything. A day takes two
+virtual minutes, since time itself leaves nothing. Caches and logs have small bounds here, so that
+they are full at once and growth shows what has no bound. Counted with all pods gone: entries of
+containers, bytes of arrays and texts, tasks, timers and streams.
+
+Garbage is collected by the collector of production alone, in virtual time. `all` counts all
+containers of the process that Python knows of, those of the simulated world among them. At the end
+the containers that nothing refers to are counted, which the collector left.
+
+Exit status: 0 if the last day has at most a twentieth more entries than the first, 1 otherwise.
 """
 
+# ruff: noqa: T201 - a command prints
+
+import argparse
 import asyncio
 import gc
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Any, Final, Self
 
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver.resources import find
+from asched_lab.bench.report import commit, machine_line
+from asched_lab.measure.retained import entries_of, make_small, weigh
 from asched_lab.sim.reloading import reload
 from asched_lab.sim.steps import end_pods, pod_manifest, priority_class, remove
 from asched_lab.sim.world import SCHEDULER, World
-from tests.weigh import weigh
 
 Json = dict[str, Any]
 
 DAY_S: Final = 120.0
 NODES: Final = 4
+STEPS = 12
+#: By then logs and objects that are made on first use exist.
+FIRST_DAYS = 8
+GROWTH_MAX = 0.05
+COLUMNS = ("bytes", "bytes of text", "tasks", "timers", "streams")
 
 
 def config(day: int) -> Json:
-    """Another one each day, with a plugin that has another name."""
+    """A configuration for the day, with a plugin of another name."""
     plugins = [{"name": "Coscheduling"}, {"name": f"Daily{day}"}]
     sort = {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]}
     enabled = {"multiPoint": {"enabled": plugins}, "queueSort": sort}
@@ -35,27 +56,27 @@ def config(day: int) -> Json:
 
 
 def a_plugin(day: int) -> type[Any]:
-    """A class of its own, as a file that was read again makes one."""
+    """A class of its own, as reading a changed plugin file makes one."""
 
-    def filter_(self: Any, pod: Any, node: Any) -> None:
+    def filter_(self: Any, pod: Any, node: Any) -> None:  # noqa: ARG001 - the point's signature
         self.seen = node.name
 
     return type(f"Daily{day}", (), {"filter": filter_})
 
 
 class Collecting(World):
+    """Garbage is collected as in production."""
+
     collects = True
 
 
 class Year:
-    """`collects`: garbage is collected as in production, and by nobody else.
+    """`run(days)` lets days pass; `held` counts what the process keeps at the end of one. Python's
+    own collector has to be off.
+    """
 
-    `live(days)` lets days pass; `held` tells what the process holds at the end of one."""
-
-    def __init__(self, *, collects: bool = False) -> None:
-        self._collects = collects
-        world = Collecting if collects else World
-        self.world = world(0, config=config(0), plugins=[a_plugin(0)], audit_period_s=60.0)
+    def __init__(self) -> None:
+        self.world = Collecting(0, config=config(0), plugins=[a_plugin(0)], audit_period_s=60.0)
         self.day = 0
         self.names = 0
         self._gone: list[tuple[str, str, str]] = []
@@ -66,23 +87,21 @@ class Year:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *told: object) -> None:
-        self.world.__exit__(*told)
+    def __exit__(self, *raised: object) -> None:
+        self.world.__exit__(*raised)
 
-    def live(self, days: int) -> None:
+    def run(self, days: int) -> None:
         for _ in range(days):
             self.day += 1
-            self._live()
+            self._run_day()
 
     def held(self) -> Counter[str]:
-        """Entries, bytes and objects of the process, its tasks and its timers; nothing of the world
-        around it, and no pod is left.
+        """Count entries, bytes and objects of the process, its tasks and its timers, without the
+        world around it, after all pods have gone.
         """
         self._clean()
         self.world.run_for(60.0)
         process, world = self.world.acting, self.world
-        if not self._collects:
-            gc.collect()
         server = (world.server, world.server.ctx, world.server.store)
         tables = server[-1]._tables.values()
         around = (world, *server, *tables, process, process.wire, world.clock, process.loop)
@@ -94,7 +113,7 @@ class Year:
 
     # --- a day -----------------------------------------------------------------------------------
 
-    def _live(self) -> None:
+    def _run_day(self) -> None:
         world, day = self.world, self.day
         self._clean()
         team = f"team-{day}"
@@ -105,7 +124,7 @@ class Year:
         self._make("nodes", self._node(f"node-{day}"), lasts=True)
         self._claims(team)
         self._group(team)
-        for number, extra in enumerate(self._wishes(team)):
+        for number, extra in enumerate(self._requests(team)):
             pod = pod_manifest(f"pod-{day}-{number}", "100m")
             pod["metadata"]["namespace"] = team
             pod["metadata"]["labels"] = {"app": f"app-{day}", f"label-{day}": "x"}
@@ -135,7 +154,7 @@ class Year:
         return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
 
     def _claims(self, team: str) -> None:
-        """Storage and devices, one of each, that can be had."""
+        """Create a volume and a device, with claims that they satisfy."""
         day, node = self.day, self._nodes[-1]
         name, driver = f"day-{day}", f"driver-{day}.example.com"
         expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
@@ -168,7 +187,7 @@ class Year:
         self._make("resourceclaims", {"metadata": meta, "spec": {"devices": asked}})
 
     def _group(self, team: str) -> None:
-        """Room is held for what the group promises beyond its pods."""
+        """Create a group whose minResources exceed its pods, so that room is reserved."""
         self._make(
             "podgroups.scheduling.x-k8s.io",
             {
@@ -179,8 +198,8 @@ class Year:
             },
         )
 
-    def _wishes(self, team: str) -> list[Json]:
-        """What each pod of the day has of its own."""
+    def _requests(self, team: str) -> list[Json]:
+        """The spec of each pod of the day, beside its container."""
         day, world = self.day, self.world
         selector = {"matchLabels": {"app": f"app-{day}"}}
         spread = {"maxSkew": 1, "labelSelector": selector, "whenUnsatisfiable": "DoNotSchedule"}
@@ -200,7 +219,7 @@ class Year:
             {"tolerations": [{"key": f"seen-{day}", "operator": "Exists"}]},
         ]
 
-    # --- coming and going ------------------------------------------------------------------------
+    # --- objects ------------------------------------------------------------------------
 
     def _make(self, plural: str, made: Json, *, lasts: bool = False) -> None:
         self.world.server.create(plural, made)
@@ -210,7 +229,7 @@ class Year:
             self._gone.append((plural, metadata["name"], metadata.get("namespace", "")))
 
     def _clean(self) -> None:
-        """What the last day made goes, pods first."""
+        """Remove what the last day created, pods first."""
         world, gone = self.world, self._gone
         end_pods(world, world.pods())
         world.run_for(35.0)
@@ -227,7 +246,7 @@ class Year:
 
 
 def delete(world: World, plural: str, name: str, namespace: str) -> None:
-    """Take an object away, if it is there; its controllers have done their part."""
+    """Remove an object if it exists, as after its controllers have removed their finalizers."""
     resource = find(plural)
     record = world.server.ctx.get(resource, namespace, name)
     if record is not None:
@@ -238,3 +257,38 @@ def _budget(team: str, app: str) -> Json:
     selector = {"matchLabels": {"app": app}}
     spec = {"minAvailable": 1, "selector": selector}
     return {"metadata": {"name": app, "namespace": team}, "spec": spec}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m asched_lab.measure.year", description=__doc__)
+    parser.add_argument("--days", type=int, default=365, metavar="N")
+    wanted = parser.parse_args(argv).days
+    print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    titles = " ".join(f"{one:>13}" for one in COLUMNS)
+    print(f"{'day':>5} {'names':>7} {'entries':>8} {titles} {'all':>9}")
+    make_small()
+    gc.disable()
+    with Year() as year:
+        first = last = 0
+        for step in range(STEPS + 1):
+            year.run(FIRST_DAYS + (wanted - FIRST_DAYS) * step // STEPS - year.day)
+            held = year.held()
+            last = entries_of(held)
+            first = first or last
+            shown = " ".join(f"{held[one]:>13}" for one in COLUMNS)
+            known = gc.get_freeze_count() + len(gc.get_objects())
+            print(f"{year.day:>5} {year.names:>7} {last:>8} {shown} {known:>9}", flush=True)
+        found = year.world.acting.auditor.report.found
+        print(f"{year.world.ledger.bound_count} pods bound, {found} differences found by audits")
+        print(f"{left_by_collector()} containers are garbage that was not collected")
+    return 0 if last <= first * (1 + GROWTH_MAX) else 1
+
+
+def left_by_collector() -> int:
+    """Count containers that nothing refers to; those that a start leaves are frozen among them."""
+    gc.unfreeze()
+    return gc.collect()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,11 +1,30 @@
-"""A small cluster that lives for a long time: names come and go, and never come back.
+"""What remains of names that come and go: the machine in process, over weeks of churn.
+
+    python -m asched_lab.measure.churn [--names N] [--looking-back STEPS | --plain]
 
 Each round one node is replaced by another with other names in labels, taints, features, images and
-resources; a few pods with names of their own come, and those of some rounds ago go.
+resources; pods with names of their own come with a namespace, and go some rounds later. Ten times
+on the way all pods are removed and everything the machine keeps is counted: entries of containers,
+bytes of arrays, and the memory of the process. The last column shows the growth since the first
+count.
+
+The history of pods is kept on purpose. It is bounded in lines and bytes, which takes millions of
+names to reach. `--looking-back` bounds it to so many steps: any growth is then a leak. `--plain`
+leaves the bounds of production and creates a hundred plain pods per round, which reach them in a
+minute of processor time: the first count comes when the history drops its oldest line, and N names
+come after it.
+
+Exit status: 0 if the end has at most a tenth more than the first count, 1 otherwise.
 """
 
+# ruff: noqa: T201 - a command prints
+
+import argparse
 import gc
+import resource
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from asched.core.cluster.facts import Gone, Seen
@@ -14,25 +33,31 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
 from asched.testing import World, given, node, pod
-from tests.weigh import weigh
+from asched_lab.bench.report import commit, machine_line
+from asched_lab.measure.retained import entries_of, weigh
 
 Json = dict[str, Any]
 
 NODES = 12
-#: Rounds that pods, and their namespace, live.
+#: Rounds between the creation of pods, and of their namespace, and their end.
 LIFE = 4
-#: Pods of a round that are all plain: what fits on the nodes.
+#: Pods of a round with `plain`: as many as fit on the nodes.
 PLAIN = 100
 HOSTNAME = "kubernetes.io/hostname"
+STEPS = 10
+LABELS = 100
+#: The first count comes after this share of the names: what is bounded in bytes is full then.
+WARM = 0.5
+GROWTH_MAX = 0.1
 
 
 class Churn:
-    """`turn(count)` lets rounds pass; `names` counts the names that were used."""
+    """`turn(count)` runs rounds; `names` counts the names that were used."""
 
     def __init__(self, labels: int = 8, looking_back: int = 0, *, plain: bool = False) -> None:
-        """`labels`: how many each node has under keys of its own. `looking_back`: so many steps of
-        pods and objects are kept, 0 as many as in production. `plain`: the pods of a round ask for
-        nothing but have names of their own, so more of them come in the same time.
+        """`labels`: how many each node has under keys of its own. `looking_back`: steps of pods and
+        objects in the history, 0 for the bound of production. `plain`: the pods of a round request
+        nothing, so that more of them come in the same time.
         """
         self.world: World = given()
         if looking_back:
@@ -48,17 +73,17 @@ class Churn:
             self._pass()
 
     def weigh(self) -> Counter[str]:
-        """What the deciding half holds, once every pod has gone."""
+        """Count what the machine keeps after every pod has gone."""
         for number in sorted(self._pods):
             self._end(number)
         self.world.wait(60)
-        self._forget_asked()
+        self._forget_effects()
         gc.collect()
         return weigh(self.world._machine, self.world._parts)
 
     @property
     def is_full(self) -> bool:
-        """Whether what is kept for looking back has begun to drop its oldest."""
+        """Whether the history has begun to drop its oldest lines."""
         return self.world._machine.context.histories._start > 0
 
     def _pass(self) -> None:
@@ -76,7 +101,7 @@ class Churn:
         self._pods[number] = self._crowd(number)
         self.world.add(*self._pods[number])
         self.world.wait(1)
-        self._forget_asked()
+        self._forget_effects()
 
     def _end(self, number: int) -> None:
         for gone in self._pods.pop(number):
@@ -84,8 +109,8 @@ class Churn:
                 self.world.remove(gone)
         self.world._settle([Gone(NAMESPACE, _namespace(number))])
 
-    def _forget_asked(self) -> None:
-        """The world of tests remembers what was asked of it."""
+    def _forget_effects(self) -> None:
+        """Forget the effects and events that the world of tests records."""
         self.world.effects.clear()
         self.world.events.clear()
 
@@ -116,7 +141,7 @@ class Churn:
         return made
 
     def _crowd(self, number: int) -> list[Json]:
-        """A pod for each thing that can be asked."""
+        """A pod for each kind of request."""
         name, space = self._name, f"team-{number}"
         app = name(f"app-{number}")
 
@@ -184,3 +209,43 @@ def _asking(resource: str) -> Json:
 def _namespace(number: int) -> Namespace:
     name = f"team-{number}"
     return decode(Namespace, {"metadata": {"name": name, "uid": name, "labels": {"team": name}}})
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m asched_lab.measure.churn", description=__doc__)
+    parser.add_argument("--names", type=int, default=1_000_000, metavar="N")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--looking-back", type=int, default=0, metavar="STEPS")
+    how.add_argument("--plain", action="store_true")
+    args = parser.parse_args(argv)
+    wanted = args.names
+    print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    print(f"{'names':>10} {'entries':>10} {'array kB':>9} {'RSS MB':>8} {'growth':>8}")
+    churn = Churn(LABELS, args.looking_back, plain=args.plain)
+    while args.plain and not churn.is_full:
+        churn.turn(10)
+    begun, share = (churn.names, 0.0) if args.plain else (0, WARM)
+    first = last = 0
+    for step in range(STEPS + 1):
+        goal = begun + wanted * (share + (1 - share) * step / STEPS)
+        while churn.names < goal:
+            churn.turn(10)
+        held = churn.weigh()
+        last = entries_of(held)
+        first = first or last
+        print(
+            f"{churn.names:>10} {last:>10} {held['bytes'] // 1024:>9} {rss_mb():>8.1f}"
+            f" {last / first - 1:>8.1%}",
+            flush=True,
+        )
+    return 0 if last <= first * (1 + GROWTH_MAX) else 1
+
+
+def rss_mb() -> float:
+    """Resident memory now, in MB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())
