@@ -429,7 +429,7 @@ def _later_points(
     for point, rule in LATER_POINTS.items():
         if not gates.get(rule) and profile.plugin_set(point) != NO_PLUGINS:
             text = f"unknown field {quoted(path_text((*path, point)))}"
-            hint = f"delete the lines: Kubernetes {RULES[rule].since} and newer have this point"
+            hint = f"delete the lines: Kubernetes {RULES[rule]} and newer have this point"
             faults.append(Problem(StartStage.LOAD, text, (*path, point), hint))
     return faults
 
