@@ -6,7 +6,8 @@ Rules   code asks for a rule by name (`rules["distinct-attribute-per-device"]`) 
         mapping of feature gates that a configuration has, so that recordings and replays carry
         it; names of rules have hyphens and lower-case letters, which no gate has.
         Differences older than 1.36.3 are not listed: asched decides as the newer version.
-Source  release notes of Kubernetes 1.37, CHANGELOG-1.38.md; docs/results/versions.md has the pull requests
+Source  release notes of Kubernetes 1.37, CHANGELOG-1.38.md; pull requests as in
+        docs/results/versions.md
 """
 
 import re

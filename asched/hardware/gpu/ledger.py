@@ -17,18 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.requests import CPU
-from asched.hardware.rows import ByNode, UpstreamArgs
-from asched.plugin import Aspect, Cluster, NodeView, PerClass, PodClass, qualified_name_faults
+from asched.hardware.rows import F64, ByNode, Mask, UpstreamArgs
+from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, qualified_name_faults
 
 # Free parts of nodes' devices, in thousandths of one device, and the effect of a placement.
 #
 # A pod requests a number of devices and `milli` of each: a fraction of one, or whole ones. A
 # fraction never spans devices.
 
-I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
-F64 = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: One whole device.
 WHOLE: Final = 1000
@@ -411,7 +408,6 @@ class Stock:
         devices = sum(demand.total * count for demand, count in using)
         #: milli-CPU that pods use along with a thousandth of a device
         self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
-        self.whole_cpu = _quarter([entry for entry in using if entry[0].milli == WHOLE])
 
     def stranded(self, shares: GpuShares) -> F64:
         """float64[M] devices that stay idle for lack of CPU if pods come as expected."""
@@ -428,17 +424,6 @@ class Stock:
             left = shares.left[ways.position, ways.device]
             cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
         return cost
-
-
-def _quarter(counts: Sequence[tuple[GpuDemand, float]]) -> int:
-    """The CPU that suffices for a quarter of the pods."""
-    total = sum(count for _, count in counts)
-    seen = 0.0
-    for demand, count in sorted(counts):
-        seen += count
-        if seen > total / 4:
-            return demand.cpu
-    return 0
 
 
 # The args of GpuSharing: its strategies, names of resources and labels, and the expected pods.

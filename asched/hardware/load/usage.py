@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched.core.model.kinds import Kind
@@ -147,8 +146,8 @@ class NodeUsage(ByNode):
             found: F64 = np.sqrt(apart / self._counts())
         return found
 
-    def _counts(self) -> npt.NDArray[np.int64]:
-        found: npt.NDArray[np.int64] = np.count_nonzero(~np.isnan(self._samples), axis=0)
+    def _counts(self) -> I64:
+        found: I64 = np.count_nonzero(~np.isnan(self._samples), axis=0)
         return found
 
     def refresh(self) -> None:
@@ -298,25 +297,13 @@ class ExpectedUse(ByNode):
         self._expected = np.zeros(height)
 
     def _read(self, row: int) -> None:
-        self._note(row)
-        self._sum(row)
-
-    def _note(self, row: int) -> None:
-        """Record the pods of a row, and when they were scheduled."""
         pods, known = self._cluster.pods_on(row), self._since_s[row]
         for uid in known.keys() - pods.keys():
             del known[uid]
         for uid, info in pods.items():
             if uid not in known:
                 known[uid] = scheduled_s(info.pod, self._cluster.wall_clock_s)
-
-    def _sum(self, row: int) -> None:
-        known = self._since_s[row]
-        if not known:
-            self._expected[row] = 0.0
-            return
         after_s = self._usage.end_s[row] - WINDOW_S
-        pods = self._cluster.pods_on(row)
         late = (pods[uid] for uid, since_s in known.items() if since_s > after_s)
         self._expected[row] = sum(self._predict(info.cls) for info in late)
 

@@ -21,7 +21,7 @@ Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any, ClassVar, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -183,9 +183,7 @@ class Tiers:
     def path(self, node: Node) -> Path:
         held_by = set(self._exact.get(node.name, ()))
         held_by.update(name for matches, name in self._patterns if matches(node.name, node.labels))
-        containing = (
-            set().union(*(self._with_above(name) for name in held_by)) if held_by else set()
-        )
+        containing = set[str]().union(*map(self._with_above, held_by))
         by_tier: dict[int, str] = {}
         for name in sorted(containing, reverse=True):
             by_tier[self._by_name[name].spec.tier] = name
@@ -344,11 +342,6 @@ class DomainShares(ByRow[None]):
         self._tree.refresh()
         self.update(None, self._tree.full_version)
 
-    def _row(self, row: int) -> tuple[int, int]:
-        """Milli-CPU requested, and allocatable."""
-        read = self._nodes.columns.read
-        return int(read("requested")[0, row]), int(read("allocatable")[0, row])
-
     def _make_all(self, _: None) -> None:
         height = self._nodes.height
         read = self._nodes.columns.read
@@ -364,8 +357,9 @@ class DomainShares(ByRow[None]):
         self._judge()
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
+        read = self._nodes.columns.read
         for row in rows:
-            now = np.array(self._row(row), dtype=np.int64)
+            now = np.array((read("requested")[0, row], read("allocatable")[0, row]))
             for level, paths in enumerate(self._tree.paths):
                 sums, before = self._sums[level], self._domains[level, row]
                 if len(paths) > sums.shape[1]:
@@ -448,25 +442,6 @@ class Mates:
         return None
 
 
-class MatesByGroup:
-    """The counts of every group that was requested."""
-
-    def __init__(self, cluster: Cluster, tree: Tree) -> None:
-        self._cluster = cluster
-        self._tree = tree
-        self._known: WeakKeyDictionary[GroupPods, Mates] = WeakKeyDictionary()
-        self._versions = count(1)
-
-    def of(self, group: str) -> Mates:
-        """Current counts. The tree must be up to date."""
-        pods = self._cluster.pod_groups.get(group)
-        mates = self._known.get(pods)
-        if mates is None:
-            mates = self._known[pods] = Mates(self._cluster, self._tree, self._versions)
-        mates.refresh(pods)
-        return mates
-
-
 LABELS: Final = "Labels"
 SOURCES: Final[Mapping[str, Kind | None]] = {
     LABELS: None,
@@ -535,7 +510,8 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             self.kinds = (kind,)  # type: ignore[misc]
         self._tree = Tree(cluster, kind, args.topology, args.levels)
         self._shares = DomainShares(cluster, self._tree)
-        self._mates = MatesByGroup(cluster, self._tree)
+        self._mates: WeakKeyDictionary[GroupPods, Mates] = WeakKeyDictionary()
+        self._versions = count(1)
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -596,35 +572,28 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             name = group.rpartition("/")[2]
             return failure(f'podgroup "{name}" not found')
         pods = self._cluster.pod_groups.get(group)
-        annotations: dict[str, str] = {}
-        for pod in (*pods.unplaced.values(), *pods.placed.values()):
-            annotations = dict(pod.metadata.annotations or {})
-            break
-        annotations |= known.metadata.annotations or {}
+        first = next(chain(pods.unplaced.values(), pods.placed.values()), None)
+        of_pod = first.metadata.annotations if first is not None else None
+        annotations = {**(of_pod or {}), **(known.metadata.annotations or {})}
         other = annotations.get(KAI_NAME, self._topology)
         if other != self._topology:
             return failure(f'annotation {KAI_NAME} "{other}": this profile has no such topology')
         if SLICES in annotations:
             return failure(f"annotation {SLICES} is not implemented")
-        mode, tier = (
-            annotations.get(VOLCANO + "mode", ""),
-            annotations.get(VOLCANO + "highest-tier", ""),
-        )
+        mode = annotations.get(VOLCANO + "mode", "")
+        tier = annotations.get(VOLCANO + "highest-tier", "")
         if mode not in {"", HARD, SOFT}:
             return failure(f'annotation {VOLCANO}mode "{mode}" is neither {HARD} nor {SOFT}')
         names = self._tree.source.names
         hard = (tier or next(iter(names), "")) if mode == HARD else ""
         near = next(reversed(names), "") if mode else ""
-        required_names = (
-            annotations.get(KUEUE + "required-topology"),
-            annotations.get(KAI + "required-placement"),
+        required, preferred = (
+            annotations.get(f"{KUEUE}{word}-topology")
+            or annotations.get(f"{KAI}{word}-placement")
+            or ""
+            for word in ("required", "preferred")
         )
-        preferred = (
-            annotations.get(KUEUE + "preferred-topology"),
-            annotations.get(KAI + "preferred-placement"),
-        )
-        required = constraint or next(filter(None, required_names), "") or hard
-        return RequestedLevels(required, next(filter(None, preferred), "") or near)
+        return RequestedLevels(constraint or required or hard, preferred or near)
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
         """Unlike other placement scores: encodes the level, and the free amount of the scarcest
@@ -669,10 +638,18 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return False, self._shares.version, self._tree.full_version
 
     def _mates_of(self, pod: PodInfo) -> Mates | None:
-        """None for pods without a group, or without placed pods of it."""
+        """Current counts, with a tree that is up to date; None for pods without a group, or without
+        placed pods of it.
+        """
         group = group_key(pod.pod)
-        mates = self._mates.of(group) if group else None
-        return mates if mates is not None and mates.total else None
+        if not group:
+            return None
+        pods = self._cluster.pod_groups.get(group)
+        mates = self._mates.get(pods)
+        if mates is None:
+            mates = self._mates[pods] = Mates(self._cluster, self._tree, self._versions)
+        mates.refresh(pods)
+        return mates if mates.total else None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         self._tree.refresh()
@@ -682,9 +659,8 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         found = np.zeros(nodes.size, dtype=np.float64)
         domains = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
-        for level, weight in enumerate(
-            weights
-        ):  # the last entry of points is for rows in no domain
+        for level, weight in enumerate(weights):
+            # the last entry of points is for rows in no domain
             if mates is not None:
                 points = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
                 counts = mates.counts[level]

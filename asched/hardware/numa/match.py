@@ -12,7 +12,7 @@ Source    kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology. Difference
           at `TopologyCache`; `preemptionMode: Enabled` and `informerMode` are rejected by name.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final
@@ -30,12 +30,12 @@ from asched.hardware.numa.zones import (
     LEAST_NUMA_NODES,
     NODE_RESOURCE_TOPOLOGY,
     ZONE_SCORES,
+    Alignment,
     NodeResourceTopology,
     NumaDemand,
     QoS,
     Zones,
     aligned_containers,
-    aligned_pod,
     demand_of,
     least_numa_nodes,
     manager_of,
@@ -54,7 +54,6 @@ from asched.plugin import (
     FilterPlugin,
     NodeView,
     PerClass,
-    PodClass,
     PodInfo,
     PostBindPlugin,
     Reason,
@@ -104,15 +103,6 @@ def fingerprint(pods: Iterable[tuple[str, str]]) -> str:
     return PREFIX + xxh64_hexdigest(joined)
 
 
-def no_fingerprint(pods: Iterable[tuple[str, str]]) -> str:  # noqa: ARG001
-    """For modes that do not compare fingerprints."""
-    return ""
-
-
-#: Computes the fingerprint of pods, each (namespace, name).
-Sign = Callable[[Iterable[tuple[str, str]]], str]
-
-
 class Mode(Enum):
     PASS_THROUGH = "pass-through"  # noqa: S105
     DISCARD = "discard"
@@ -149,23 +139,14 @@ class TopologyCache:
     def __init__(
         self,
         cluster: Cluster,
-        mode: Mode,
+        args: "NodeResourceTopologyMatchArgs",
         demand: PerClass[NumaDemand],
-        sign: Sign,
-        *,
-        resync_s: float = 0.0,
-        foreign_pods: str = ALL,
-        resync_method: str = AUTODETECT,
-        resync_scope: str = ALL,
     ) -> None:
         self._cluster = cluster
-        self._mode = mode
+        self._mode = args.mode
         self._demand = demand
-        self._sign = sign
-        self._resync_s = resync_s
-        self._foreign_pods = foreign_pods
-        self._resync_method = resync_method
-        self._resync_scope = resync_scope
+        self._resync_s = args.cache_resync_period_seconds
+        self._args = args.cache
         self._rows_seen = -1
         self._objects_seen = -1
         self._next_s = 0.0
@@ -240,9 +221,10 @@ class TopologyCache:
             self._waiting.pop(name, None)
 
     def _is_foreign(self, info: PodInfo, topology: NodeResourceTopology) -> bool:
-        if self._mode is not Mode.OVER_RESERVE or self._foreign_pods == NONE:
+        if self._mode is not Mode.OVER_RESERVE or self._args.foreign_pods_detect == NONE:
             return False
-        return self._foreign_pods == ALL or owns_exclusively(info.pod, _listed(topology))
+        all_count = self._args.foreign_pods_detect == ALL
+        return all_count or owns_exclusively(info.pod, _listed(topology))
 
     def _process_report(self, name: str) -> None:
         """Process the last report of a node's agent: use it, or wait."""
@@ -254,7 +236,8 @@ class TopologyCache:
                 self.is_fresh[row], self.has_topology[row] = True, False
                 self.version += 1
             return
-        uid = self._uid_of(row)
+        holder = self._cluster.nodes.node_at[row]
+        uid = holder.metadata.uid if holder is not None else ""
         node = self._nodes.get(name)
         if node is not None and node.uid != uid:
             node = None  # created again: the reservations were on another node
@@ -269,7 +252,7 @@ class TopologyCache:
             self._settle(node, row)
         elif node.is_complete and not _fingerprint(report):
             node.valid_report = report
-        elif self._resync_scope == ALL and manager_of(report) != manager_of(node.valid_report):
+        elif self._args.resync_scope == ALL and manager_of(report) != manager_of(node.valid_report):
             node.valid_report = report  # the kubelet was restarted with other settings
         is_current = node.valid_report is report and node.is_complete
         if is_current or not _fingerprint(report):
@@ -291,18 +274,13 @@ class TopologyCache:
             for uid, info in to_come.items()
         )
 
-    def _uid_of(self, row: int) -> str:
-        node = self._cluster.nodes.node_at[row]
-        return node.metadata.uid if node is not None else ""
-
     def _names_our_pods(self, report: NodeResourceTopology, row: int) -> bool:
         expected = _fingerprint(report)
         if not expected:
             return False
         by_method = report.attribute(FINGERPRINT_METHOD) == EXCLUSIVE_METHOD
-        exclusive = self._resync_method == ONLY_EXCLUSIVE or (
-            self._resync_method == AUTODETECT and by_method
-        )
+        method = self._args.resync_method
+        exclusive = method == ONLY_EXCLUSIVE or (method == AUTODETECT and by_method)
         listed = _listed(report) if exclusive else frozenset()
         running = (info.pod for info in self._cluster.pods_on(row).values() if _runs(info))
         named = [
@@ -310,7 +288,7 @@ class TopologyCache:
             for pod in running
             if not exclusive or owns_exclusively(pod, listed)
         ]
-        return self._sign(named) == expected
+        return fingerprint(named) == expected
 
     def _write(self, name: str) -> None:
         row, node = self._cluster.nodes.row_of[name], self._nodes[name]
@@ -450,18 +428,9 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         strategy = args.scoring_strategy
         self._strategy = strategy.type
         self._weights = {entry.name: max(entry.weight, 1) for entry in strategy.resources}
-        self._demand = PerClass(_demand_of, NumaDemand(QoS.BEST_EFFORT, {}, (), (), False))
-        over_reserves = args.mode is Mode.OVER_RESERVE
-        self._cache = TopologyCache(
-            cluster,
-            args.mode,
-            self._demand,
-            fingerprint if over_reserves else no_fingerprint,
-            resync_s=float(args.cache_resync_period_seconds),
-            foreign_pods=args.cache.foreign_pods_detect,
-            resync_method=args.cache.resync_method,
-            resync_scope=args.cache.resync_scope,
-        )
+        indifferent = NumaDemand(QoS.BEST_EFFORT, {}, (), (), False)
+        self._demand = PerClass(lambda cls: demand_of(cls.example), indifferent)
+        self._cache = TopologyCache(cluster, args, self._demand)
 
     def registrations(self) -> Sequence[Registration]:
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
@@ -492,8 +461,9 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         judged = np.flatnonzero(fresh & cache.has_topology[rows] & cache.zones.is_single[rows])
         zones = cache.zones.take(rows[judged])
         some = NodeView(nodes.table, rows[judged])
-        together = aligned_pod(zones, some, demand)
-        inits, containers = aligned_containers(zones, some, demand)
+        alignment = Alignment(zones, some, demand)
+        together, _ = alignment.fits(demand.whole)
+        inits, containers = aligned_containers(alignment, demand)
         by_container = np.where(inits, np.where(containers, 0, 3), 4)
         found[judged] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
         found[~fresh] = 1
@@ -525,7 +495,3 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
 
     def post_bind(self, pod: PodInfo, node: str) -> None:
         self._cache.bound(pod.pod.uid, node)
-
-
-def _demand_of(cls: PodClass) -> NumaDemand:
-    return demand_of(cls.example)

@@ -384,7 +384,7 @@ class Zones:
         for name in {name for zone in zones for name in zone.available}:
             amounts = [zone.available.get(name) for zone in zones]
             listed = [NOT_LISTED if amount is None else max(amount, 0) for amount in amounts]
-            self._column(name)[:count, row] = listed
+            self.available.setdefault(name, self.of(name))[:count, row] = listed
         for asked in taken:
             for name, amount in asked.items():
                 if name in self.available:
@@ -399,18 +399,6 @@ class Zones:
             return np.full((self.width, self.size), NOT_LISTED, dtype=np.int64)
         return held
 
-    def existing(self) -> Mask:
-        """bool[Z, M]: whether a row has the zone."""
-        found: Mask = np.arange(self.width)[:, np.newaxis] < self.count
-        return found
-
-    def _column(self, name: str) -> I64:
-        held = self.available.get(name)
-        if held is None:
-            held = np.full((self.width, self.size), NOT_LISTED, dtype=np.int64)
-            self.available[name] = held
-        return held
-
 
 class Alignment:
     """One pod against zones; `offered(resource)` is bool[M]: nodes that offer it at all."""
@@ -419,12 +407,12 @@ class Alignment:
         self._zones = zones
         self._nodes = nodes
         self._guaranteed = demand.is_guaranteed
+        self.size = zones.size
 
     def fits(self, request: Request) -> tuple[Mask, I64]:
         """bool[M]: some zone has room for all of it; int64[M]: the lowest such zone."""
-        size = self._zones.size
-        places = np.ones((self._zones.width, size), dtype=np.bool_)
-        fine = np.ones(size, dtype=np.bool_)
+        places = np.ones((self._zones.width, self.size), dtype=np.bool_)
+        fine = np.ones(self.size, dtype=np.bool_)
         for name, amount in request.items():
             if not amount:
                 continue
@@ -458,23 +446,16 @@ class Alignment:
         return False if resource is None else self._nodes.allocatable(resource) > 0
 
 
-def aligned_pod(zones: Zones, nodes: NodeView, demand: NumaDemand) -> Mask:
-    """bool[M]: the pod as a whole fits into one zone."""
-    return Alignment(zones, nodes, demand).fits(demand.whole)[0]
-
-
-def aligned_containers(zones: Zones, nodes: NodeView, demand: NumaDemand) -> tuple[Mask, Mask]:
+def aligned_containers(alignment: Alignment, demand: NumaDemand) -> tuple[Mask, Mask]:
     """bool[M] twice: whether each init container alone fits into a zone; whether each other
-    container does, after those before it. False for a pod that `is_beyond`. `zones` is modified.
+    container does, after those before it. False for a pod that `is_beyond`. Its zones are modified.
     """
+    inits = np.ones(alignment.size, dtype=np.bool_)
     if demand.is_beyond:
-        none = np.zeros(zones.size, dtype=np.bool_)
-        return ~none, none
-    alignment = Alignment(zones, nodes, demand)
-    inits = np.ones(zones.size, dtype=np.bool_)
+        return inits, ~inits
     for request in demand.inits:
         inits &= alignment.fits(request)[0]
-    containers = np.ones(zones.size, dtype=np.bool_)
+    containers = np.ones(alignment.size, dtype=np.bool_)
     for request in demand.containers:
         fits, at = alignment.fits(request)
         containers &= fits
@@ -520,7 +501,8 @@ def zone_scores(score: ZoneScore, zones: Zones, demand: NumaDemand, weights: Wei
 
 def _smallest(scores: I64, zones: Zones) -> I64:
     """The smallest score of the existing zones except 0; 0 if there is no other."""
-    counted = np.where(zones.existing() & (scores != 0), scores, _NONE).min(axis=0)
+    exists = np.arange(zones.width)[:, np.newaxis] < zones.count
+    counted = np.where(exists & (scores != 0), scores, _NONE).min(axis=0)
     return np.where(counted == _NONE, 0, counted)
 
 
@@ -560,9 +542,8 @@ def _weighted(
 def balanced_allocation(zones: Zones, request: Request, weights: Weights) -> I64:  # noqa: ARG001
     """int64[Z, M]: the more evenly its resources are used the better; weights are ignored."""
     if len(request) < 2:
-        return np.zeros(
-            (zones.width, zones.size), dtype=np.int64
-        )  # a single resource has no variance
+        # a single resource has no variance
+        return np.zeros((zones.width, zones.size), dtype=np.int64)
     shares = []
     for name, amount in request.items():
         held = np.maximum(_whole(name, zones.of(name)), 0)

@@ -2,7 +2,7 @@
 NVIDIA, Volcano's for vGPUs, which is derived from it, and gpushare's.
 
 HAMi
-    node   hami.io/node-nvidia-register       its devices: JSON, or the text of older versions
+    node   hami.io/node-nvidia-register       its devices, as JSON
            hami.io/device-cordon              ids of devices without new pods
            hami.io/mutex.lock                 a pod is getting its devices (`ServingTurns`)
     pod    hami.io/vgpu-devices-to-allocate   input of the plugin, which removes what it has served
@@ -213,6 +213,11 @@ def decoded(text: str, places: int) -> Parts | None:
     return tuple(found) + ((),) * (places - len(found))
 
 
+def _check_policy(name: str, value: str) -> None:
+    if value not in POLICIES:
+        raise ValueError(f'{name} "{value}" is none of {", ".join(POLICIES)}')
+
+
 HAMI_LOCK: Final = "hami.io/mutex.lock"
 HAMI_REGISTER: Final = "hami.io/node-nvidia-register"
 HAMI_CORDON: Final = "hami.io/device-cordon"
@@ -258,13 +263,8 @@ class HamiVGPUArgs:
     node_scheduler_policy: str = BINPACK
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("gpu", self.gpu_scheduler_policy),
-            ("node", self.node_scheduler_policy),
-        ):
-            if value not in POLICIES:
-                known = ", ".join(POLICIES)
-                raise ValueError(f'{name}SchedulerPolicy "{value}" is none of {known}')
+        _check_policy("gpuSchedulerPolicy", self.gpu_scheduler_policy)
+        _check_policy("nodeSchedulerPolicy", self.node_scheduler_policy)
         if self.default_memory < 0 or not 0 <= self.default_cores <= WHOLE:
             raise ValueError("defaultMemory must not be negative, defaultCores is within 0..100")
 
@@ -309,14 +309,8 @@ class Hami(VirtualGpus):
             annotations.get(ONE_ZONE, "") in TRUE,
         )
         policy = next((p for p in policies if p in POLICIES), "")
-        return SharingRequest(
-            roles,
-            requests,
-            rules,
-            policy,
-            annotations.get(NODE_POLICY, ""),
-            _hami_problem(annotations),
-        )
+        node_policy, problem = annotations.get(NODE_POLICY, ""), _hami_problem(annotations)
+        return SharingRequest(roles, requests, rules, policy, node_policy, problem)
 
     def _request(self, container: Container) -> DeviceShareRequest | None:
         args = self._args
@@ -375,28 +369,10 @@ def modes_in(text: str) -> frozenset[str]:
 
 def registered(text: str) -> Sequence[Registered]:
     """Empty if it is invalid."""
-    if text.startswith("["):
-        try:
-            return parse(_registered.decode, text)
-        except MalformedError:
-            return ()
-    found = [_registered_before(word) for word in text.split(":") if word]
-    return [device for device in found if device is not None] if all(found) else ()
-
-
-def _registered_before(word: str) -> Registered | None:
-    """ID, count, memory, cores, type, NUMA zone, health; newer ones have index and mode."""
-    fields = word.split(",")
-    if len(fields) not in {7, 9}:
-        return None
-    amounts = [number(field) for field in fields[1:4]]
-    zone = number(fields[5])
-    if None in amounts or zone is None:
-        return None
-    count, memory, cores = (value or 0 for value in amounts)
-    mode = fields[8] if len(fields) == 9 else HAMI_CORE
-    health = fields[6] in TRUE
-    return Registered(fields[0], 0, count, memory, cores, fields[4], zone, mode, health)
+    try:
+        return parse(_registered.decode, text) if text else ()
+    except MalformedError:
+        return ()
 
 
 VOLCANO_LOCK: Final = "hamivgpu"
@@ -420,9 +396,7 @@ class VolcanoVGPUArgs:
     schedule_policy: str = BINPACK
 
     def __post_init__(self) -> None:
-        if self.schedule_policy not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise ValueError(f'schedulePolicy "{self.schedule_policy}" is none of {known}')
+        _check_policy("schedulePolicy", self.schedule_policy)
 
 
 class Volcano(VirtualGpus):
@@ -443,11 +417,7 @@ class Volcano(VirtualGpus):
             return None
         if len(requests) > CONTAINERS_MAX:
             return SharingRequest.of_too_many(len(requests))
-        modes = (
-            frozenset({annotations[VOLCANO_MODE]})
-            if annotations.get(VOLCANO_MODE)
-            else frozenset({HAMI_CORE})
-        )
+        modes = frozenset({annotations.get(VOLCANO_MODE) or HAMI_CORE})
         models = listed(annotations, USE_MODEL)
         other_models = () if models else listed(annotations, NO_MODEL)
         rules = DeviceRules(

@@ -15,6 +15,7 @@ Bounds  DEVICES_MAX of a node are considered; a pod of more than CONTAINERS_MAX 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple, Self
 
@@ -169,24 +170,17 @@ class FreeDevices:
 
     __slots__ = ("cores", "devices", "memory", "place", "slots")
 
-    def __init__(self, devices: Sequence[SharedDevice], like: "FreeDevices | None" = None) -> None:
-        """`like`: copy the amounts of another object with these devices."""
+    def __init__(self, devices: Sequence[SharedDevice]) -> None:
         self.devices = devices
-        self.place: dict[str, int] = (
-            {device.id: at for at, device in enumerate(devices)} if like is None else like.place
-        )
-        self.slots: list[int] = (
-            [device.slots for device in devices] if like is None else like.slots[:]
-        )
-        self.memory: list[int] = (
-            [device.memory for device in devices] if like is None else like.memory[:]
-        )
-        self.cores: list[int] = (
-            [device.cores for device in devices] if like is None else like.cores[:]
-        )
+        self.place = {device.id: at for at, device in enumerate(devices)}
+        self.slots = [device.slots for device in devices]
+        self.memory = [device.memory for device in devices]
+        self.cores = [device.cores for device in devices]
 
     def copy(self) -> "FreeDevices":
-        return FreeDevices(self.devices, self)
+        found = copy(self)
+        found.slots, found.memory, found.cores = self.slots[:], self.memory[:], self.cores[:]
+        return found
 
     def take(self, held: Mapping[str, HeldShare]) -> None:
         """Amounts are clipped at zero; removed devices are skipped."""

@@ -190,15 +190,11 @@ class ServingTurns(Turns, ABC):
 
 
 class Locks(ServingTurns):
-    """One annotation of the node for all device plugins of a kind."""
-
-    def __init__(self, cluster: Cluster, annotation: str) -> None:
-        super().__init__(cluster)
-        self._annotation = annotation
+    """One annotation of the node for all device plugins of HAMi's kind."""
 
     def _lock_of(self, node: str) -> str:
         known = self._cluster.node_of(node)
-        return (known.metadata.annotations or {}).get(self._annotation, "") if known else ""
+        return (known.metadata.annotations or {}).get(HAMI_LOCK, "") if known else ""
 
     def _in_the_way(self, pod: Pod, node: str) -> str:
         lock = self._lock_of(node)
@@ -207,7 +203,7 @@ class Locks(ServingTurns):
         _, *key = lock.split(",")
         if len(key) == 2 and "/".join(key) not in self._cluster.pods_seen:
             return ""  # the pod of the lock does not exist any more
-        return f"{self._annotation} is set"  # it names a pod of any namespace
+        return f"{HAMI_LOCK} is set"  # it names a pod of any namespace
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         return ((NODE.resource, node),)
@@ -255,26 +251,18 @@ class Locks(ServingTurns):
         return known.metadata.resource_version if known is not None else ""
 
     def _patch(self, node: str, version: str, lock: str | None) -> Patch:
-        metadata = {"resourceVersion": version, "annotations": {self._annotation: lock}}
+        metadata = {"resourceVersion": version, "annotations": {HAMI_LOCK: lock}}
         return Patch(kind=NODE, namespace="", name=node, body={"metadata": metadata})
 
 
 class Phases(ServingTurns):
-    """Each pod has an annotation of whether it has been served."""
+    """Each pod has an annotation of whether it has been served by Volcano's device plugin."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        keys: tuple[str, str, str],
-        allocating: str,
-        request_of: Callable[[Pod], SharingRequest | None],
+        self, cluster: Cluster, request_of: Callable[[Pod], SharingRequest | None]
     ) -> None:
-        """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes;
-        `request_of`: the request of a pod for these devices.
-        """
+        """`request_of`: the request of a pod for these devices."""
         super().__init__(cluster)
-        self._phase, self._since, self._lock = keys
-        self._allocating = allocating
         self._asks = PerClass(lambda cls: request_of(cls.example) is not None, False)
         #: uid -> when it was let through, or its turn began; SERVED once that is over
         self._began: dict[str, float] = {}
@@ -284,9 +272,9 @@ class Phases(ServingTurns):
         if row is None or known is None:
             return ""
         now_s = self._cluster.wall_clock_s
-        lock = (known.metadata.annotations or {}).get(self._lock, "")
+        lock = (known.metadata.annotations or {}).get(VOLCANO_LOCK, "")
         if lock and not is_over(lock, now_s):
-            return f"{self._lock} is set"
+            return f"{VOLCANO_LOCK} is set"
         for uid, info in self._cluster.pods_on(row).items():
             if uid != pod.uid and self._is_being_served(info, now_s):
                 is_own = info.pod.metadata.namespace == pod.metadata.namespace
@@ -299,11 +287,11 @@ class Phases(ServingTurns):
             return False
         seen = self._cluster.pods_seen.get(info.pod.key)
         annotations = annotations_of(seen) if seen is not None else {}
-        phase = annotations.get(self._phase, "")
-        if phase and phase != self._allocating:
+        phase = annotations.get(VOLCANO_KEYS.phase, "")
+        if phase and phase != ALLOCATING:
             self._began[uid] = SERVED
         elif phase and seen is not None and uid not in self._began:
-            at_s = float(number(annotations.get(self._since, "")) or 0)
+            at_s = float(number(annotations.get(VOLCANO_KEYS.bind_time, "")) or 0)
             is_likely = abs(now_s - at_s) < GIVEN_UP_S
             self._began[uid] = min(at_s, now_s, scheduled_s(seen, now_s)) if is_likely else SERVED
         return now_s - self._began.get(uid, SERVED) < GIVEN_UP_S
@@ -372,7 +360,7 @@ class SharingLedger(ByNode):
         self._rooms: list[FreeDevices] = []
         self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
-        self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
+        self.reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
         self._sweep_at = SWEEP_FROM
         self.request_of: PerClass[SharingRequest | None] = PerClass(
             lambda cls: convention.request_of(cls.example), None
@@ -381,18 +369,11 @@ class SharingLedger(ByNode):
     # --- from the plugin -------------------------------------------------------------------------
 
     def reserve(self, uid: str, parts: Parts) -> None:
-        if len(self._reserved) >= self._sweep_at:
+        if len(self.reserved) >= self._sweep_at:
             placed = self._cluster.placed
-            self._reserved = {uid: parts for uid, parts in self._reserved.items() if uid in placed}
-            self._sweep_at = max(SWEEP_FROM, 2 * len(self._reserved))
-        self._reserved[uid] = parts
-
-    def release(self, uid: str) -> Parts | None:
-        """The row is logged when the pod leaves it."""
-        return self._reserved.pop(uid, None)
-
-    def reserved(self, uid: str) -> Parts | None:
-        return self._reserved.get(uid)
+            self.reserved = {uid: parts for uid, parts in self.reserved.items() if uid in placed}
+            self._sweep_at = max(SWEEP_FROM, 2 * len(self.reserved))
+        self.reserved[uid] = parts
 
     def room(self, row: int, without: str = "") -> FreeDevices:
         """Free devices of a row; `without` a pod that is there."""
@@ -468,7 +449,7 @@ class SharingLedger(ByNode):
             request = self.request_of(info.cls) if uid != without else None
             if request is None:
                 continue
-            parts = self._reserved.get(uid)
+            parts = self.reserved.get(uid)
             if parts is None and not info.assumed:
                 annotated = self._convention.parts(info.pod, node.name, request)
                 parts = room.confirmed(request, annotated) if annotated is not None else None
@@ -616,13 +597,13 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         return SUCCESS
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:
-        self._ledger.release(pod.pod.uid)
+        self._ledger.reserved.pop(pod.pod.uid, None)  # its row is logged when it leaves
         if self._begun.pop(pod.pod.uid, None) is None:
             return None
         return self._take_back(pod.pod, node)
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
-        return SUCCESS if self._ledger.reserved(pod.pod.uid) is not None else SKIP
+        return SUCCESS if pod.pod.uid in self._ledger.reserved else SKIP
 
     def pre_bind(self, pod: PodInfo, node: str) -> Late:
         uid = pod.pod.uid
@@ -630,7 +611,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         status = yield from self._turns.take(pod.pod, node)
         if not status.is_success:
             return status
-        parts, known = self._ledger.reserved(uid), self._cluster.node_of(node)
+        parts, known = self._ledger.reserved.get(uid), self._cluster.node_of(node)
         if parts is None or known is None:
             return failure(f"node {node}, or what was reserved there for {pod.pod.key}, is gone")
         reported = {device.id for device in self._convention.devices(known)}
@@ -675,7 +656,7 @@ class HamiVGPU(SharedDevices):
 
     def __init__(self, args: HamiVGPUArgs, cluster: Cluster) -> None:
         policies = args.gpu_scheduler_policy, args.node_scheduler_policy
-        super().__init__(cluster, Hami(args), Locks(cluster, HAMI_LOCK), *policies)
+        super().__init__(cluster, Hami(args), Locks(cluster), *policies)
 
 
 class VolcanoVGPU(SharedDevices):
@@ -684,11 +665,9 @@ class VolcanoVGPU(SharedDevices):
     name = "VolcanoVGPU"
 
     def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
-        keys = VOLCANO_KEYS.phase, VOLCANO_KEYS.bind_time, VOLCANO_LOCK
-        convention = Volcano(args)
-        turns = Phases(cluster, keys, ALLOCATING, convention.request_of)
-        policies = args.schedule_policy, args.schedule_policy
-        super().__init__(cluster, convention, turns, *policies)
+        convention, policy = Volcano(args), args.schedule_policy
+        turns = Phases(cluster, convention.request_of)
+        super().__init__(cluster, convention, turns, policy, policy)
 
 
 class GpuShare(SharedDevices):

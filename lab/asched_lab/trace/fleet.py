@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asched.hardware.gpu.ledger import I64, WHOLE, GpuDemand, GpuShares, Mask, fits
+from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, fits
+from asched.hardware.rows import Mask
+from asched.plugin import I64
 from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.hardware.gpu.ledger import (
-    F64,
-    I64,
     WHOLE,
     Fragmentation,
     GpuDemand,
@@ -26,6 +24,8 @@ from asched.hardware.gpu.ledger import (
     packing,
     placements,
 )
+from asched.hardware.rows import F64
+from asched.plugin import I64
 from asched_lab.trace.fleet import Fleet
 
 #: With the policy of that name: a fraction that would waste more than this of a device does not
@@ -133,6 +133,9 @@ class CuttingStock(_ByWays):
     def __init__(self, counts: Counts, share: float = 0.0) -> None:
         self._stock = Stock(counts)
         self._share = share
+        self._whole_cpu = _quarter(
+            [entry for entry in counts if entry[0].number and entry[0].milli == WHOLE]
+        )
 
     def is_scarce(self, fleet: Fleet, demand: GpuDemand) -> bool:
         """Whether the last devices are closed to such a pod."""
@@ -151,9 +154,19 @@ class CuttingStock(_ByWays):
         found = -self._stock.costs(shares, demand, ways)
         if is_scarce:  # a device that a whole pod could still use is not opened
             untouched = shares.left[ways.position, ways.device] == WHOLE
-            usable = shares.cpu[ways.position] >= self._stock.whole_cpu
+            usable = shares.cpu[ways.position] >= self._whole_cpu
             found[untouched & usable] = -np.inf
         return ways, found
+
+
+def _quarter(counts: Counts) -> int:
+    """The CPU that suffices for a quarter of the pods."""
+    total, seen = sum(count for _, count in counts), 0.0
+    for demand, count in sorted(counts):
+        seen += count
+        if seen > total / 4:
+            return demand.cpu
+    return 0
 
 
 def _clustering(fleet: Fleet, rows: I64, shares: GpuShares, demand: GpuDemand) -> I64:
