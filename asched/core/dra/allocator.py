@@ -20,14 +20,39 @@ from fractions import Fraction
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from asched.core.cluster.nodes import Aspect
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import capacity
-from asched.core.dra.answer_codes import INVALID_POOLS
 from asched.core.dra.devices import Amounts, DeviceId, Pool, PoolId, ReadyDevice
 from asched.core.dra.inventory import Taken
 from asched.core.dra.plan import AllocationError, ClaimPlan, PlannedRequest
 from asched.core.model.claim import ALLOCATION_RESULTS_MAX, DeviceAttribute, DeviceConstraint
 from asched.core.model.quantity import parse
+
+#: Changes of a node that can change its verdict.
+NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE
+
+FITS: Final = 0
+CANNOT_ALLOCATE: Final = 1
+UNAVAILABLE: Final = 2
+STALE_EXTENDED: Final = 3
+CANNOT_FIT: Final = 4
+INVALID: Final = 5
+
+#: From this value on, a code stands for an error that ends the attempt.
+TIMED_OUT: Final = 100
+FAILED: Final = 101
+
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+TIMED_OUT_TEXT: Final = "timed out trying to allocate devices"
+TEXTS: Final = {
+    CANNOT_ALLOCATE: "cannot allocate all claims",
+    UNAVAILABLE: "resourceclaim not available on the node",
+    STALE_EXTENDED: "cannot schedule extended resource claim",
+    CANNOT_FIT: "cannot fit resource",
+    INVALID: INVALID_POOLS,
+}
+
 
 # Work done by a search, and when it should pause for other tasks.
 

@@ -18,7 +18,16 @@ import numpy.typing as npt
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.nodes import NodeTable
 from asched.core.dra.allocator import (
+    CANNOT_ALLOCATE,
+    CANNOT_FIT,
     CHUNK_STEPS,
+    FAILED,
+    FITS,
+    INVALID,
+    NODE_ASPECTS,
+    STALE_EXTENDED,
+    TIMED_OUT,
+    TIMED_OUT_TEXT,
     Effort,
     NodeRejected,
     OutOfSteps,
@@ -27,21 +36,9 @@ from asched.core.dra.allocator import (
     allocate,
     allocating,
 )
-from asched.core.dra.answer_codes import (
-    CANNOT_ALLOCATE,
-    CANNOT_FIT,
-    FAILED,
-    FITS,
-    INVALID,
-    NODE_ASPECTS,
-    STALE_EXTENDED,
-    TIMED_OUT,
-    TIMED_OUT_TEXT,
-)
-from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.devices import Pool
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.plan import AllocationError, ClaimPlan
+from asched.core.dra.plan import AllocationError, ClaimPlan, DeviceDemand
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
 

@@ -10,8 +10,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from asched.core.dra.cel.frame import Frame
-from asched.core.dra.cel.values import CelError
+from asched.core.dra.cel.values import CelError, Frame
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
@@ -185,7 +184,7 @@ class ReadyDevice:
         return answer, cost
 
     def _evaluate(self, expression: str) -> tuple[bool | CelError, int]:
-        from asched.core.dra.cel.program import compile_expression, device_variable  # 20 ms
+        from asched.core.dra.cel.evaluate import compile_expression, device_variable  # 20 ms
 
         frame = None
         try:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from asched.core.dra.cel.program import compile_expression, device_variable
+from asched.core.dra.cel.evaluate import compile_expression, device_variable
 from asched.core.dra.cel.values import CelError
 from asched.core.model.claim import Device
 from asched.core.model.decode import decode

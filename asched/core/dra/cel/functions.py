@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, Final
 
 from asched.core.config.scalars import short_float
-from asched.core.dra.cel.frame import compile_pattern
 from asched.core.dra.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -29,6 +28,7 @@ from asched.core.dra.cel.values import (
     Uint,
     checked_int,
     checked_uint,
+    compile_pattern,
     equals,
     is_number,
     no_overload,

@@ -12,7 +12,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesource
         resource_allocation.go; dynamicresources/dra_manager.go (GatherAllocatedState)
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,14 +24,41 @@ from asched.core.cluster.view import NodeView
 from asched.core.dra import devices as building
 from asched.core.dra.cel.values import CelError
 from asched.core.dra.devices import SelectorAnswers
-from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.ledger import IMPLICIT_PREFIX, DeviceLedger, classes_by_resource
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
-from asched.core.model.kinds import RESOURCE_SLICE
-from asched.core.plugins.resources.delegation import Delegation
+from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_SLICE
 
 if TYPE_CHECKING:
     from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice, ReadySlice
+
+
+def names_of(device_class: DeviceClass) -> set[str]:
+    """The extended resources a class stands for."""
+    implicit = IMPLICIT_PREFIX + device_class.metadata.name
+    return {implicit, device_class.spec.extended_resource_name or implicit}
+
+
+class Delegation:
+    """Resource name -> class, rebuilt when a class has changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._epoch = -1
+        self._classes: dict[str, DeviceClass] = {}
+
+    @property
+    def epoch(self) -> int:
+        """Changes whenever `classes` may have changed."""
+        return self._cluster.epoch_of(DEVICE_CLASS)
+
+    @property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        if self._epoch != self.epoch:
+            self._epoch = self.epoch
+            self._classes = classes_by_resource(self._cluster.all(DEVICE_CLASS).values())
+        return self._classes
+
 
 Rows = npt.NDArray[np.int64]
 

@@ -13,36 +13,164 @@ once there is a newer one it cannot be carried out any more.
 Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; while in doubt as many
          as it takes, because devices given back on a guess could be given out twice.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
-
 """
 
+from collections import OrderedDict
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
-from asched.core.dra import demand
-from asched.core.dra.demand import ExtendedRequests
+from asched.core.config.problem import quoted
+from asched.core.dra import plan
 from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.plan import ExtendedRequests
 from asched.core.framework.effects import LANDS_WITHIN_S, Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.meter import PluginReports
-from asched.core.framework.points import Late
+from asched.core.framework.points import Late, Mask
 from asched.core.framework.status import SUCCESS, Status, failure
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     FINALIZER,
+    AllocatedDeviceStatus,
     AllocationResult,
+    DeviceCondition,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.pod import Pod
+from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.plugins.devices import claims
-from asched.core.plugins.devices.places import BindingFailed, is_ready
+
+# On which nodes allocated claims are usable: those their allocation names. A claim whose binding
+# failed, or took longer than the binding timeout, is usable nowhere, so that PostFilter can
+# deallocate it.
+
+#: Memory for cached rows of the allocations' node selectors, a byte a row ...
+BYTES_MAX: Final = 16 << 20
+#: ... but never fewer selectors than this.
+SELECTORS_MIN: Final = 16
+TRUE: Final = "True"
+
+
+class BindingFailed(Exception):  # noqa: N818
+    """A driver says that a device cannot be bound; the message is upstream's."""
+
+
+class DevicePlaces:
+    def __init__(self, cluster: Cluster, binding_timeout_s: float) -> None:
+        self._cluster = cluster
+        self._binding_timeout_s = binding_timeout_s
+        self._generation = -1
+        self._outside: OrderedDict[NodeSelector, Mask] = OrderedDict()
+
+    def outside(self, claim: ResourceClaim) -> Mask:
+        """bool[N] over all rows: where an allocated claim cannot be used."""
+        allocation = claim.status.allocation
+        height = self._cluster.nodes.height
+        if allocation is None:
+            return np.zeros(height, dtype=np.bool_)
+        if self._is_lost(claim):
+            return np.ones(height, dtype=np.bool_)
+        if allocation.node_selector is None:
+            return np.zeros(height, dtype=np.bool_)
+        nodes = self._cluster.nodes
+        if self._generation != nodes.generation:
+            self._generation = nodes.generation
+            self._outside.clear()
+        selector = allocation.node_selector
+        found = self._outside.get(selector)
+        if found is None:
+            found = self._outside[selector] = self._rows_outside(selector)
+            if len(self._outside) > max(SELECTORS_MIN, BYTES_MAX // (height + 1)):
+                self._outside.popitem(last=False)
+        return found
+
+    def _rows_outside(self, selector: NodeSelector) -> Mask:
+        nodes = self._cluster.nodes
+        outside = np.ones(nodes.height, dtype=np.bool_)
+        if (name := only_name(selector)) is not None:
+            row = nodes.row_of.get(name)
+            if row is not None:
+                outside[row] = False
+            return outside
+        terms = compile_node_selector(selector) or ()
+        for row, node in nodes.nodes():
+            outside[row] = not any(term.matches(node.name, node.labels) for term in terms)
+        return outside
+
+    def _is_lost(self, claim: ResourceClaim) -> bool:
+        try:
+            return not is_ready(claim) and self._is_late(claim)
+        except BindingFailed:
+            return True
+
+    def _is_late(self, claim: ResourceClaim) -> bool:
+        """Whether the binding timeout has passed since the allocation of a claim that is
+        not ready.
+        """
+        allocation = claim.status.allocation
+        if allocation is None or allocation.allocation_timestamp is None:
+            return False
+        since = datetime.fromisoformat(allocation.allocation_timestamp)
+        return since.timestamp() + self._binding_timeout_s < self._cluster.wall_clock_s
+
+
+def only_name(selector: NodeSelector) -> str | None:
+    """The only node a selector names, if it has no other condition."""
+    terms = selector.node_selector_terms or ()
+    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields or ()) != 1:
+        return None
+    field = (terms[0].match_fields or ())[0]
+    values = field.values or ()
+    is_name = field.key == "metadata.name" and field.operator == "In" and len(values) == 1
+    return values[0] if is_name else None
+
+
+def is_ready(claim: ResourceClaim) -> bool:
+    """Whether every device that binds under conditions meets them. Raises BindingFailed."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    for result in allocation.devices.results or ():
+        if not result.binding_conditions:
+            continue
+        status = _status_of(claim, result)
+        if status is None:
+            return False
+        conditions = {condition.type: condition for condition in status.conditions or ()}
+        for name in result.binding_failure_conditions or ():
+            if (failed := conditions.get(name)) is not None and failed.status == TRUE:
+                raise BindingFailed(_failure(claim, failed))
+        if any(
+            n not in conditions or conditions[n].status != TRUE for n in result.binding_conditions
+        ):
+            return False
+    return True
+
+
+def _failure(claim: ResourceClaim, condition: DeviceCondition) -> str:
+    return (
+        f"device binding failed: claim={claim.metadata.name}, "
+        f"reason={condition.reason}, message={quoted(condition.message)}"
+    )
+
+
+def _status_of(
+    claim: ResourceClaim, result: DeviceRequestAllocationResult
+) -> AllocatedDeviceStatus | None:
+    for status in claim.status.devices or ():
+        same = (status.driver, status.pool, status.device)
+        if same == (result.driver, result.pool, result.device):
+            return status
+    return None
+
 
 #: A write takes milliseconds. A pod that has waited so long writes all the same, and gets a
 #: conflict.
@@ -277,7 +405,7 @@ class ClaimBinding:
     ) -> Writing:
         allocation = reserved.allocation_of(claim)
         requests = reserved.requests
-        if allocation is None or requests is None or claim.metadata.name != demand.IN_MEMORY:
+        if allocation is None or requests is None or claim.metadata.name != plan.IN_MEMORY:
             return Failed(f"extended resource claim not found for node {node}", claim)
         answer = yield Create(
             kind=RESOURCE_CLAIM,

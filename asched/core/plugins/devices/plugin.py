@@ -7,8 +7,6 @@ Prefers   nodes on which earlier alternatives of a request are available.
 Retry     a claim loses its allocation; the pod's own claims change; nodes, slices, classes appear.
 Cost      one search per distinct view of the pools; after an allocation only the nodes concerned.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
-
-What Reserve allocates to a pod: devices for those of its claims that have none yet.
 """
 
 from collections import OrderedDict
@@ -19,20 +17,23 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
-from asched.core.dra.demand import is_delegable
+from asched.core.dra import allocator, answers, plan, result
 from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.plan import is_delegable
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
+    Concerns,
     FilterPlugin,
+    Hint,
     Late,
     PostFilterPlugin,
     PostFilterResult,
@@ -47,21 +48,155 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim
-from asched.core.model.kinds import DEVICE_TAINT_RULE
+from asched.core.model.kinds import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices import claims
-from asched.core.plugins.devices.binding import ClaimBinding, Reserved
+from asched.core.plugins.devices.binding import ClaimBinding, DevicePlaces, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
-from asched.core.plugins.devices.hints import ClaimHints
-from asched.core.plugins.devices.places import DevicePlaces
+
+# When a rejected pod is worth another attempt. A claim that lost its allocation frees devices for
+# all pods; beyond that only the pod's own claims matter, and only once all of them can be used.
+# Events that upstream does not register for are `overlooked`: claims that are deleted without being
+# deallocated, deleted slices and classes, devices reserved for pods whose binding failed.
+
+
+def _names_devices(pod: Pod) -> bool:
+    """Whether the pod names claims, or requests a resource that a device class could stand for."""
+    spec = pod.spec
+    if spec.resource_claims:
+        return True
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        for name in container.resources.requests or ():  # called for each deleted pod
+            if is_delegable(name):
+                return True
+    return False
+
+
+_ANY: Final = ("any",)
+#: A deleted pod that requested no devices frees none.
+OF_DEVICES: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if _names_devices(old) else ())
+
+
+def _claims_sought(pod: Pod) -> list[tuple[str, str]]:
+    """Keys of the claims that the pod names, and its uid for a claim generated for it: the
+    controller sets the pod as owner, which is checked before the claim is used.
+    """
+    namespace = pod.metadata.namespace
+    return [
+        ("claim", f"{namespace}/{reference.resource_claim_name}")
+        if reference.resource_claim_name is not None
+        else ("owner", pod.uid)
+        for reference in pod.spec.resource_claims or ()
+    ]
+
+
+def _claims_offered(
+    old: ResourceClaim | None, new: ResourceClaim
+) -> tuple[tuple[str, str], ...] | None:
+    if _is_deallocated(old, new):  # any pod may use its devices
+        return None
+    owner = new.metadata.controller
+    own = (("owner", owner.uid),) if owner is not None else ()
+    return (("claim", new.metadata.key), *own)
+
+
+def _is_deallocated(old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    was_allocated = old is not None and old.status.allocation is not None
+    return was_allocated and new.status.allocation is None
+
+
+#: Thousands of pods may wait for their generated claims, which appear one by one.
+OF_CLAIMS: Final = Concerns(_claims_sought, _claims_offered)
+
+
+class ClaimHints:
+    """Hint functions; they read the cluster as it is after the change."""
+
+    def __init__(self, cluster: Cluster, *, heeds_rules: bool = False) -> None:
+        """`heeds_rules`: register for DRADeviceTaintRules, whose taints affect devices as slices
+        do.
+        """
+        self._cluster = cluster
+        self._heeds_rules = heeds_rules
+
+    def registrations(self) -> Sequence[Registration]:
+        appeared = Action.ADD | Action.UPDATE
+        node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        generated = Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            Registration(Trigger(NODE.resource, node)),
+            Registration(Trigger(RESOURCE_CLAIM.resource, appeared), self.claim_changed, OF_CLAIMS),
+            Registration(Trigger(POD.resource, generated), self.pod_changed),
+            Registration(Trigger(DEVICE_CLASS.resource, appeared)),
+            Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
+            *(
+                (Registration(Trigger(DEVICE_TAINT_RULE.resource, Action.ALL)),)
+                if self._heeds_rules
+                else ()
+            ),
+        )
+
+    def extra_events(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(RESOURCE_CLAIM.resource, Action.DELETE), self.claim_gone),
+            Registration(Trigger(RESOURCE_SLICE.resource, Action.DELETE)),
+            Registration(Trigger(DEVICE_CLASS.resource, Action.DELETE)),
+            Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone, OF_DEVICES),
+        )
+
+    def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
+        """Its devices are free, if it held any; the pod may get a new claim, if this one was left
+        from its earlier attempt.
+        """
+        owner = old.metadata.controller
+        is_own = owner is not None and owner.uid == pod.uid
+        return Hint.QUEUE if is_own or old.status.allocation is not None else Hint.SKIP
+
+    def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
+        """Devices reserved for a pod that was not bound; those of a pod that ran stay with its
+        claims, and a pod that requested none frees none.
+        """
+        known = self._cluster.pods_seen.get(old.key)
+        if known is None or known.uid != old.uid:
+            on_its_way = old.status.start_time is None
+        else:
+            on_its_way = not known.spec.node_name
+        return Hint.QUEUE if on_its_way and _names_devices(old) else Hint.SKIP
+
+    def claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+        try:
+            claims = claims_of(pod, self._cluster)
+        except ClaimError:
+            return Hint.SKIP
+        if _is_deallocated(old, new):
+            return Hint.QUEUE
+        if all(claim.uid != new.uid for claim in claims):
+            return Hint.SKIP
+        return Hint.SKIP if old is not None and old.status == new.status else Hint.QUEUE
+
+    def pod_changed(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:  # noqa: ARG002
+        if pod.uid != new.uid:
+            return Hint.SKIP
+        try:
+            claims_of(new, self._cluster)
+        except ClaimError:
+            return Hint.SKIP
+        return Hint.QUEUE
 
 
 class ClaimDemand(NamedTuple):
     """Result of PreFilter: all claims of the pod, the one for extended resources last."""
 
     claims: tuple[ResourceClaim, ...]
-    demand: "demand.DeviceDemand"
+    demand: plan.DeviceDemand
 
 
 def allocated(
@@ -74,7 +209,7 @@ def allocated(
     except (plan.AllocationError, allocator.NodeRejected) as error:
         return failure(str(error))
     except allocator.OutOfSteps:
-        return failure(f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}")
+        return failure(f"node {node.name}: {allocator.TIMED_OUT_TEXT}")
     if solution is None:
         return failure("claim allocation not found for node")
     results = result.allocation_results(plans, solution, node.name, ledger.rules)
@@ -121,8 +256,8 @@ class DynamicResources(
     name = names.DYNAMIC_RESOURCES
     spares_equals = True
     without_pre_filter = NOT_FOUND
-    depends_on = answer_codes.NODE_ASPECTS
-    errors_from = answer_codes.TIMED_OUT
+    depends_on = allocator.NODE_ASPECTS
+    errors_from = allocator.TIMED_OUT
 
     def __init__(
         self,
@@ -196,7 +331,7 @@ class DynamicResources(
             if status is not None:
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
-        asked = demand.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
+        asked = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
         prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
@@ -210,7 +345,7 @@ class DynamicResources(
         served = self._ledger.by_resource
         if not any(a and is_delegable(n) and n in served for n, a in pod.cls.requests.items()):
             return None
-        return self._ledger.extended_claim_of(pod.pod.uid) or demand.in_memory_claim(pod.pod)
+        return self._ledger.extended_claim_of(pod.pod.uid) or plan.in_memory_claim(pod.pod)
 
     def _check(self, pod: Pod, claim: ResourceClaim, *, is_extended: bool) -> Status | None:
         if claim.status.allocation is not None:
@@ -260,7 +395,7 @@ class DynamicResources(
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         if not isinstance(data, ClaimDemand):  # only where PreFilter is switched off
-            code = answer_codes.FAILED if self._has_claims(pod.pod) else answer_codes.FITS
+            code = allocator.FAILED if self._has_claims(pod.pod) else allocator.FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
         self._ledger.catch_up()
@@ -268,14 +403,12 @@ class DynamicResources(
         for claim in prepared.claims:
             if claim.status.allocation is not None:
                 outside = nodes.gather(self._places.outside(claim))
-                codes = np.where(
-                    outside & (codes == answer_codes.FITS), answer_codes.UNAVAILABLE, codes
-                )
+                codes = np.where(outside & (codes == allocator.FITS), allocator.UNAVAILABLE, codes)
         return codes.astype(np.int32)
 
     def explain(self, pod: PodInfo, code: int) -> Status:
-        if code < answer_codes.TIMED_OUT:
-            return unresolvable(answer_codes.TEXTS[code])
+        if code < allocator.TIMED_OUT:
+            return unresolvable(allocator.TEXTS[code])
         return failure(self._error_of(pod, code))
 
     def _error_of(self, pod: PodInfo, code: int) -> str:
@@ -288,8 +421,8 @@ class DynamicResources(
             node = self._cluster.nodes.node_at[row]
             if node is None:
                 continue
-            if code == answer_codes.TIMED_OUT:
-                return f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}"
+            if code == allocator.TIMED_OUT:
+                return f"node {node.name}: {allocator.TIMED_OUT_TEXT}"
             if known := self._book.text_of(prepared.demand, int(row)):
                 return known
             try:
@@ -349,7 +482,7 @@ class DynamicResources(
         if not positions:
             return
         is_outside = (rejection.judge == positions[0] + 1) & (
-            rejection.codes == answer_codes.UNAVAILABLE
+            rejection.codes == allocator.UNAVAILABLE
         )
         rows = np.flatnonzero(is_outside & rejection.live)
         for claim in prepared.claims:

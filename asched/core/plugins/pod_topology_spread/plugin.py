@@ -1,4 +1,12 @@
-"""The plugin itself: the constraints of a class of pods, and the extension points."""
+"""The plugin itself: the constraints of a class of pods, the extension points, and the changes that
+may make a rejected pod schedulable.
+
+Retry   of pods: one that is placed (or nominated) in the pod's namespace and comes or goes with
+        labels that a hard constraint counts, or whose labels change from counted to not counted or
+        back; the pod itself, when its tolerations change and a constraint honours taints.
+        Of nodes: one that has all topology keys comes or goes; an update that gains or loses them,
+        moves the node to another domain, or changes its taints.
+"""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Final
@@ -32,7 +40,8 @@ from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.pod_topology_spread import balance, hints
+from asched.core.plugins.label_keys import offered_labels, sought_labels
+from asched.core.plugins.pod_topology_spread import sides
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -44,7 +53,7 @@ from asched.core.plugins.pod_topology_spread.constraints import (
     own_constraints,
 )
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
-from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
+from asched.core.plugins.pod_topology_spread.sides import NO_LABEL, SKEWED, HardSide
 
 POD_ACTIONS: Final = (
     Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
@@ -63,7 +72,7 @@ class _SpreadClass:
     def __init__(self, *, has_defaults: bool) -> None:
         self.has_defaults = has_defaults
         self.hard: HardSide | str | None = None
-        self.soft: balance.SoftSide | str | None = None
+        self.soft: sides.SoftSide | str | None = None
         #: a new number whenever a side is replaced; never reused, since a class may go and come
         #: back
         self.number = 0
@@ -112,7 +121,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)
-        side = data.side if isinstance(data, balance.Weighted) else data
+        side = data.side if isinstance(data, sides.Weighted) else data
         return (spread.number, None if side is None else side.stamp())
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
@@ -145,21 +154,21 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return self._spread_of(pod.cls).soft is not None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        weighted: balance.Weighted = data
+        weighted: sides.Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
-        weighted: balance.Weighted = data
+        weighted: sides.Weighted = data
         return weighted.side.raw_of(row, weighted.weights)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
-        return balance.extremes(raw)
+        return sides.extremes(raw)
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        return balance.scaled(raw, *bounds)
+        return sides.scaled(raw, *bounds)
 
     def scaled_one(self, score: int, bounds: Any) -> int | None:
-        return balance.scaled_one(score, *bounds)
+        return sides.scaled_one(score, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).hard is None
@@ -167,20 +176,20 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     # --- waiting ---------------------------------------------------------------------------------
 
     def registrations(self) -> Sequence[Registration]:
-        of_pods = Concerns(self._sought, hints.offered_by_pods)
+        of_pods = Concerns(self._sought, offered_by_pods)
         return (
             Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        return hints.hint_of_pod(self._hard_constraints(pod), pod, old, new)
+        return hint_of_pod(self._hard_constraints(pod), pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        return hints.hint_of_node(self._hard_constraints(pod), old, new)
+        return hint_of_node(self._hard_constraints(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
-        of_pods = Concerns(self._sought, hints.offered_by_pods)
+        of_pods = Concerns(self._sought, offered_by_pods)
         found = [
             Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, of_pods),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
@@ -193,13 +202,11 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return found
 
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
-        helps = hints.pod_may_help(self._hard_constraints(pod), pod, old, new)
+        helps = pod_may_help(self._hard_constraints(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
-        return (
-            Hint.QUEUE if hints.node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
-        )
+        return Hint.QUEUE if node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
 
     def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A service or owner, from which default constraints take their selector, has changed."""
@@ -211,7 +218,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         """Default constraints depend on the namespace alone."""
         if not pod.spec.topology_spread_constraints:
             return (pod.metadata.namespace,)
-        return hints.sought_of_pods(self._own(pod), pod)
+        return sought_of_pods(self._own(pod), pod)
 
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:
@@ -268,7 +275,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return old
         return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
 
-    def _soft_side(self, cls: PodClass, spread: _SpreadClass) -> "balance.SoftSide | str | None":
+    def _soft_side(self, cls: PodClass, spread: _SpreadClass) -> sides.SoftSide | str | None:
         old = spread.soft
         try:
             constraints = self._compiled(cls, spread, SCHEDULE_ANYWAY)
@@ -277,13 +284,13 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
                 "calculating preScoreState: "
                 f"obtaining pod's soft topology spread constraints: {problem}"
             )
-        if isinstance(old, balance.SoftSide) and old.constraints == constraints:
+        if isinstance(old, sides.SoftSide) and old.constraints == constraints:
             return old
         if not constraints:
             return None
         has_own = bool(cls.example.spec.topology_spread_constraints)
         is_strict = has_own or not self._defaults_are_systems
-        return balance.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
+        return sides.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
 
 
 def _new_spread(cls: PodClass) -> _SpreadClass:
@@ -300,3 +307,96 @@ def _what_matters(cls: PodClass) -> Hashable:
     near = spec.affinity.node_affinity if spec.affinity is not None else None
     written = (spec.topology_spread_constraints, spec.node_selector, near, spec.tolerations)
     return cls.label_set, _encoder.encode(written)
+
+
+def hint_of_pod(constraints: Constraints, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+    """`constraints` are the hard ones of the waiting `pod`."""
+    if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
+        return Hint.SKIP
+    if old is not None and new is not None:
+        return _hint_of_update(constraints, pod, old, new)
+    changed = old or new
+    counts = changed is not None and any(c.matches(changed.labels) for c in constraints)
+    return Hint.QUEUE if counts else Hint.SKIP
+
+
+def hint_of_node(constraints: Constraints, old: Node | None, new: Node | None) -> Hint:
+    """`constraints` are the hard ones of the waiting pod."""
+    keys = [constraint.topology_key for constraint in constraints]
+    had = old is not None and all(key in old.labels for key in keys)
+    has = new is not None and all(key in new.labels for key in keys)
+    if old is None or new is None:
+        return Hint.QUEUE if had or has else Hint.SKIP
+    if had != has:
+        return Hint.QUEUE
+    moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
+    changed = moved or (old.spec.taints or ()) != (new.spec.taints or ())
+    return Hint.QUEUE if has and changed else Hint.SKIP
+
+
+def pod_may_help(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> bool:
+    """A change that the hint overlooks: a counted pod that starts to terminate no longer counts;
+    without the labels that services selected, the waiting pod has no constraints any more.
+    """
+    if new.uid == pod.uid:
+        return not constraints
+    if not _is_involved(new, pod) or old.is_terminating or not new.is_terminating:
+        return False
+    return any(c.matches(old.labels) for c in constraints)
+
+
+def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
+    """A change that the hint overlooks: a node with all keys that the pod's own node affinity
+    starts or stops selecting.
+    """
+    if not any(constraint.honors_affinity for constraint in constraints):
+        return False
+    keys = [constraint.topology_key for constraint in constraints]
+    return any(all(key in node.labels for key in keys) for node in (old, new))
+
+
+def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] | None:
+    """Keys of the pod changes that concern the waiting `pod` with these hard constraints: labels
+    that any of them counts.
+    """
+    near = (pod.metadata.namespace,)
+    keys: list[Hashable] = []
+    for constraint in constraints:
+        sought = sought_labels(near, constraint.selector)
+        if sought is None:
+            return near
+        keys += sought
+    return keys
+
+
+def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
+    """Keys that a new, deleted or changed pod offers to waiting pods: none for a new pod without a
+    node.
+    """
+    if old is None and new is not None and not _has_place(new):
+        return ()
+    keys: list[Hashable] = []
+    for other in (old, new):
+        if other is not None:
+            keys.append(other.metadata.namespace)
+            if other.metadata.labels:
+                keys += offered_labels(other)
+    return keys
+
+
+def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> Hint:
+    tolerates_anew = (old.spec.tolerations or ()) != (new.spec.tolerations or ())
+    if new.uid == pod.uid and tolerates_anew and any(c.honors_taints for c in constraints):
+        return Hint.QUEUE
+    flips = any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
+    return Hint.QUEUE if flips else Hint.SKIP
+
+
+def _is_involved(other: Pod, pod: Pod) -> bool:
+    if other.uid == pod.uid:
+        return True
+    return _has_place(other) and other.metadata.namespace == pod.metadata.namespace
+
+
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)

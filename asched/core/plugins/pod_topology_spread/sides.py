@@ -1,11 +1,37 @@
-"""Common part of the hard and the soft constraints of a class: their counters and domains."""
+"""The sides of spread constraints: the hard one filters, the soft one scores. Both count matching
+pods in domains.
 
-from collections.abc import Iterable
+Filter  in each constraint, skew = pods in the node's domain + 1 if the pod itself would count
+        - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
+        minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
+        unless counted nodes share it. Constraints are checked in order; the first that fails
+        decides. Each domain is judged once, then one gather over the rows; a single constraint with
+        few domains needs no gather.
+Score   raw = the rounded sum (halves away from zero), over the constraints whose key the node has,
+        of pods in its domain * ln(domains among the feasible nodes + 2) + maxSkew - 1.
+        For `kubernetes.io/hostname` the pods on the node itself count, whatever the policies say,
+        and every feasible node is a domain. Points are 100 * (max + min - raw) / max.
+        Where the constraints are not the system's defaults, a node that lacks any of the keys is
+        ignored: it counts nowhere and gets 0.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go,
+        scoring.go
+"""
 
+import math
+from collections.abc import Hashable, Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
 from asched.core.cluster.pods import PodClass
-from asched.core.plugins.moved_rows import CountsSeen, MovedRows
+from asched.core.cluster.view import NodeView
+from asched.core.framework.points import DOMAINS_MAX, I64, Codes, DomainCodes, Mask
+from asched.core.framework.status import Reason
+from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import (
     Domains,
@@ -98,3 +124,315 @@ class Side:
                 keep(counter)
                 kept.append(counter)
         return kept
+
+
+NO_LABEL: Final = Reason(
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+    resolvable=False,
+)
+SKEWED: Final = Reason("node(s) didn't match pod topology spread constraints", resolvable=True)
+
+CODE_NO_LABEL: Final = 1
+CODE_SKEWED: Final = 2
+
+
+class HardSide(Side):
+    """The hard constraints of a class of pods, with a verdict on each domain for the newest
+    counts.
+    """
+
+    def __init__(
+        self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
+    ) -> None:
+        required = frozenset(constraint.topology_key for constraint in constraints)
+        super().__init__(cluster, memory, cls, constraints, required)
+        self._labels = cls.label_set.labels
+        self._self_matches: dict[int, int] = {}
+        self._judged: list[Codes] = []
+        #: of each constraint: the smallest number of its last verdicts
+        self._least: list[int] = []
+        self._judged_at = -1  # a layout of the nodes
+        self._judged_version = -1  # of its only counter, where there are few domains
+        self.by_domain = DomainCodes()
+
+    def find_reach(self) -> int:
+        """Up to the first key that no node has: no node passes that constraint."""
+        is_carried = self._cluster.nodes.is_carried
+        for index, constraint in enumerate(self.constraints):
+            if not is_carried(constraint.topology_key):
+                return index + 1
+        return len(self.constraints)
+
+    def stamp(self) -> Hashable:
+        """None: `moved` has the rows in domains with changed verdicts."""
+        self.keep()
+        self._judge_anew()
+        return None
+
+    def codes(self, nodes: NodeView) -> Codes:
+        """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
+        self._judge_anew()
+        codes: Codes | None = None
+        reached = self.constraints[: self.reach]
+        for constraint, judged in zip(reached, self._judged, strict=True):
+            row_codes = judged.take(nodes.label(constraint.topology_key)[0])
+            codes = row_codes if codes is None else np.where(codes, codes, row_codes)
+        assert codes is not None, "a filter without hard constraints is skipped"
+        return codes
+
+    def code_of(self, row: int) -> int:
+        """The same for one row."""
+        self._judge_anew()
+        label = self._cluster.nodes.label_column
+        for constraint, judged in zip(self.constraints, self._judged, strict=False):
+            code: int = judged.item(label(constraint.topology_key).ids.item(row))
+            if code:
+                return code
+        return 0
+
+    def _judge_anew(self) -> None:
+        """Judge the domains again whose counts have changed; or all domains if these are unknown,
+        if the smallest number changed, or if other nodes count.
+        """
+        layout = self._memory.layout()
+        if layout == self._judged_at and self.by_domain.column is not None:
+            self._judge_few()
+            return
+        rows = self.moved_rows()
+        if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
+            return
+        for index in range(self.reach):
+            self.domains(index)  # may raise OutOfTurn
+        old, self._judged, self._least = self._judged, [], []
+        for index in range(self.reach):
+            self._judge(index)
+        self._judged_at = layout
+        if self._publish_domains():
+            return
+        if len(old) != len(self._judged):
+            self.moved.turn_all()
+            return
+        for constraint, before, after in zip(self.constraints, old, self._judged, strict=False):
+            turned = difference(before, after)
+            if len(turned):
+                column = self._cluster.nodes.label_column(constraint.topology_key)
+                self.moved.turn(column, turned.tolist())
+
+    def _judge_few(self) -> None:
+        """A single constraint with few domains: judge all of them, if any count changed."""
+        version = self._version()
+        if version == self._judged_version:
+            return
+        counts, least = self._counts(0)
+        allowed = self._allowed(0, least)
+        codes = [CODE_SKEWED if number > allowed else 0 for number in counts.tolist()]
+        codes[0] = CODE_NO_LABEL
+        self._judged_version, self._least[0] = version, least
+        if codes != self._judged[0].tolist():
+            self._judged[0] = np.array(codes, dtype=np.int32)
+            self.by_domain.tell(self.by_domain.column, self._judged[0])
+
+    def _version(self) -> int:
+        counter = self.counter(0)
+        return 0 if counter is None else counter.version
+
+    def _judge_row(self, row: int) -> bool:
+        """Judge the domains of a row again. False if all domains have to be."""
+        for index, judged in enumerate(self._judged):
+            column = self._cluster.nodes.label_column(self.constraints[index].topology_key)
+            id_ = column.ids.item(row)
+            counts, least = self._counts(index)
+            if least != self._least[index]:
+                return False
+            code = CODE_SKEWED if id_ and counts.item(id_) > self._allowed(index, least) else 0
+            if id_ and code != judged.item(id_):
+                judged[id_] = code
+                self.moved.turn_row(row, column, id_)
+        return True
+
+    def _publish_domains(self) -> bool:
+        """Publish the verdicts of a single constraint with few domains."""
+        by_domain = self.by_domain
+        if len(self._judged) == 1 and len(self._judged[0]) <= 1 + DOMAINS_MAX:
+            key, self._judged_version = self.constraints[0].topology_key, self._version()
+            by_domain.tell(self._cluster.nodes.label_column(key), self._judged[0])
+            return True
+        by_domain.column = None
+        return False
+
+    def _judge(self, index: int) -> None:
+        """int32[D]: the code of each domain."""
+        counts, least = self._counts(index)
+        codes = (counts > self._allowed(index, least)).astype(np.int32) * CODE_SKEWED
+        codes[0] = CODE_NO_LABEL
+        self._judged.append(codes)
+        self._least.append(least)
+
+    def _counts(self, index: int) -> tuple[I64, int]:
+        """int64[D] pods by domain, and the number they are compared with."""
+        domains: Domains = self.domains(index)
+        counts = domains.counts(self.counter(index))
+        is_enough = domains.count >= max(self.constraints[index].min_domains, 1)
+        return counts, domains.least(counts) if is_enough else 0
+
+    def _allowed(self, index: int, least: int) -> int:
+        constraint, own = self.constraints[index], self._self_matches.get(index)
+        if own is None:
+            own = self._self_matches[index] = int(constraint.matches(self._labels))
+        return constraint.max_skew + least - own
+
+
+F64 = npt.NDArray[np.float64]
+
+#: The raw score of an ignored node; all others are at least 0.
+IGNORED: Final = -1
+SCORE_MAX: Final = 100
+
+
+class Weighted(NamedTuple):
+    """Result of PreScore: the weight of each soft constraint for this set of nodes."""
+
+    side: "SoftSide"
+    weights: tuple[float, ...]
+
+
+class SoftSide(Side):
+    """The soft constraints of a class of pods."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        memory: DomainsMemory,
+        cls: PodClass,
+        constraints: Constraints,
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._keys = frozenset(constraint.topology_key for constraint in constraints)
+        super().__init__(
+            cluster, memory, cls, constraints, self._keys if is_strict else frozenset()
+        )
+        self.is_strict = is_strict
+        self._weighted = Weighted(self, ())
+
+    def stamp(self) -> Hashable:
+        """The set of nodes. `moved` has the rows in domains with changed counts."""
+        layout, rows = self._memory.layout(), self.moved_rows()
+        if rows is None:
+            self.moved.turn_all()
+            return layout
+        reached = self.constraints[: self.reach] if rows else ()
+        for row in rows:
+            for constraint in reached:
+                column = self._cluster.nodes.label_column(constraint.topology_key)
+                if constraint.topology_key == names.LABEL_HOSTNAME:
+                    self.moved.turn_alone(row)
+                else:
+                    self.moved.turn_row(row, column, column.ids.item(row))
+        return layout
+
+    def find_reach(self) -> int:
+        """0 if no node has all required keys: then every node is ignored."""
+        if self.is_strict and not self._memory.complete(self._keys).any():
+            return 0
+        return len(self.constraints)
+
+    def weigh(self, nodes: NodeView, feasible: Mask) -> Weighted:
+        """`nodes` is the view of all rows, `feasible` bool[H] those that will be scored."""
+        self._memory.layout()
+        scored = feasible & self._memory.complete(self._keys) if self.is_strict else feasible
+        weights = tuple(
+            math.log(self._size(nodes, constraint.topology_key, scored) + 2)
+            for constraint in self.constraints[: self.reach]
+        )
+        if weights != self._weighted.weights:
+            self._weighted = Weighted(self, weights)
+        return self._weighted  # the same object, while it is valid
+
+    def raw(self, nodes: NodeView, weights: tuple[float, ...]) -> I64:
+        """int64[M] raw scores, `IGNORED` for ignored rows."""
+        self._memory.layout()
+        total: F64 | None = None
+        for index, weight in enumerate(weights):
+            part = self._part(index, weight, nodes)
+            total = part if total is None else total + part
+        if total is None:
+            return np.full(nodes.size, IGNORED, dtype=np.int64)
+        raw = np.floor(total + 0.5).astype(np.int64)
+        if self.is_strict:
+            raw[~nodes.gather(self._memory.complete(self._keys))] = IGNORED
+        return raw
+
+    def raw_of(self, row: int, weights: tuple[float, ...]) -> int:
+        """The same for one row."""
+        self._memory.layout()
+        if not weights or (self.is_strict and not self._memory.complete(self._keys)[row]):
+            return IGNORED
+        total = 0.0
+        for index, weight in enumerate(weights):
+            constraint = self.constraints[index]
+            key, counter = constraint.topology_key, self.counter(index)
+            id_ = self._cluster.nodes.label_column(key).ids.item(row)
+            if not id_:
+                continue
+            if key == names.LABEL_HOSTNAME:
+                count = 0 if counter is None else counter.at(row)
+            else:
+                count = self.domains(index).counts(counter).item(id_)
+            total += float(count) * weight + float(constraint.max_skew - 1)
+        return math.floor(total + 0.5)
+
+    def _size(self, nodes: NodeView, key: str, scored: Mask) -> int:
+        """Number of domains among the nodes to be scored."""
+        if key == names.LABEL_HOSTNAME:
+            return int(np.count_nonzero(scored))
+        ids, column = nodes.label(key)
+        seen = np.bincount(ids[scored], minlength=len(column.values)) > 0
+        # Upstream reads the lack of a label as an empty value.
+        empty = column.values.find("")
+        return int(np.count_nonzero(seen)) - int(seen[0] and empty > 0 and bool(seen[empty]))
+
+    def _part(self, index: int, weight: float, nodes: NodeView) -> F64:
+        """float64[M]: what one constraint adds, 0 where the node lacks the key."""
+        constraint = self.constraints[index]
+        key, least = constraint.topology_key, float(constraint.max_skew - 1)
+        counter = self.counter(index)
+        ids = nodes.label(key)[0]
+        if key == names.LABEL_HOSTNAME:
+            if counter is None:
+                return np.where(ids > 0, least, 0.0)
+            part: F64 = nodes.gather(counter.rows()).astype(np.float64) * weight + least
+            return part if self._is_everywhere(key) else np.where(ids > 0, part, 0.0)
+        by_value: F64 = self.domains(index).counts(counter).astype(np.float64) * weight + least
+        by_value[0] = 0.0
+        return by_value.take(ids)
+
+    def _is_everywhere(self, key: str) -> bool:
+        """Whether rows that lack the key may be skipped: they are ignored anyway."""
+        return self.is_strict and key in self._keys
+
+
+def extremes(raw: I64) -> tuple[int, int]:
+    """(least, largest) of int64[F] raw scores that are not ignored; (0, `IGNORED`) if all are."""
+    least = int(raw.min())
+    largest = int(raw.max())
+    if least == IGNORED:
+        least = int(raw.min(initial=largest, where=raw != IGNORED))
+    return max(least, 0), largest
+
+
+def scaled(raw: I64, least: int, largest: int) -> I64:
+    """Scale raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
+    if largest > 0:
+        points = SCORE_MAX * (largest + least - raw) // largest
+    else:
+        points = np.full_like(raw, SCORE_MAX)
+    points[raw == IGNORED] = 0
+    return points
+
+
+def scaled_one(score: int, least: int, largest: int) -> int | None:
+    """The same for one raw score; None if it lies outside."""
+    if not least <= score <= largest:
+        return None
+    return SCORE_MAX * (largest + least - score) // largest if largest > 0 else SCORE_MAX

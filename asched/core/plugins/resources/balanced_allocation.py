@@ -28,8 +28,7 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 from asched.core.framework.status import SKIP
-from asched.core.plugins.devices.amounts import DeviceTally
-from asched.core.plugins.resources.delegation import Delegation
+from asched.core.plugins.devices.amounts import Delegation, DeviceTally
 from asched.core.plugins.resources.scores import (
     Evenness,
     Scored,

@@ -30,11 +30,16 @@ from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.quantity import parse
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volumes.candidates import NONE, Needs, VolumeCandidates, needs_of
+from asched.core.plugins.volumes.candidates import (
+    NONE,
+    Needs,
+    VolumeCandidates,
+    VolumeStore,
+    is_made_for,
+    needs_of,
+)
 from asched.core.plugins.volumes.claims import PodClaims, VolumeAffinity, accepts
-from asched.core.plugins.volumes.provisioning import Provision, provision, storage_request
-from asched.core.plugins.volumes.store import VolumeStore, is_made_for
-from asched.core.plugins.volumes.topology import reachable
+from asched.core.plugins.volumes.topology import Provision, provision, reachable, storage_request
 
 I32 = npt.NDArray[np.int32]
 

@@ -16,7 +16,7 @@ from asched.core.model.volume import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from asched.core.plugins.volumes.provisioning import volume_limit_bytes
+from asched.core.plugins.volumes.topology import volume_limit_bytes
 
 
 def after_class_changed(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:  # noqa: ARG001

@@ -30,9 +30,9 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
+from asched.core.plugins.volumes.candidates import is_made_for
 from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.claims import accepts, affinity_of
-from asched.core.plugins.volumes.store import is_made_for
 
 DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 

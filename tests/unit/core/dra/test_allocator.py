@@ -4,8 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asched.core.dra.allocator import NodeRejected, OutOfSteps, allocate
-from asched.core.dra.answer_codes import INVALID_POOLS
+from asched.core.dra.allocator import INVALID_POOLS, NodeRejected, OutOfSteps, allocate
 from asched.core.dra.plan import AllocationError
 from tests.plays.dra_worlds import (
     DRIVER,

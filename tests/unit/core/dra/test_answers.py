@@ -11,8 +11,8 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.dra import answers as kept
 from asched.core.dra.allocator import CHUNK_STEPS
 from asched.core.dra.answers import AnswerBook
-from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.plan import DeviceDemand
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE

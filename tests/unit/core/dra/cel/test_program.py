@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asched.core.dra.cel.program import compile_expression, device_variable
+from asched.core.dra.cel.evaluate import compile_expression, device_variable
 from asched.core.dra.cel.values import CelError, CelRuntimeError, CelSyntaxError
 from asched.core.model.claim import Device
 from asched.core.model.decode import decode

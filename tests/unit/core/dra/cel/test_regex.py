@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from asched.core.dra.cel.frame import compile_pattern
-from asched.core.dra.cel.values import CelRuntimeError
+from asched.core.dra.cel.values import CelRuntimeError, compile_pattern
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.values import (
-    NOTHING,
-    Optional,
-    Semver,
-    Uint,
-    equals,
-    parse_semver,
-)
+from asched.core.dra.cel.values import NOTHING, Optional, Semver, Uint, equals, parse_semver
 
 
 def test_versions_are_ordered_as_the_standard_has_it() -> None:

@@ -3,9 +3,8 @@
 from typing import Any
 
 from asched.core.dra.cel.evaluate import Compiler
-from asched.core.dra.cel.frame import COST_MAX, Frame
 from asched.core.dra.cel.parser import parse
-from asched.core.dra.cel.values import DefaultMap
+from asched.core.dra.cel.values import COST_MAX, DefaultMap, Frame
 
 DEVICE = {
     "driver": "gpu.example.com",

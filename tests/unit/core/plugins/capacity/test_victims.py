@@ -8,8 +8,7 @@ from asched.core.cluster.audit import recount
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate
 from asched.core.framework.waiting import WaitingPods
-from asched.core.plugins.capacity.plugin import CapacityScheduling
-from asched.core.plugins.capacity.victims import Victims
+from asched.core.plugins.capacity.plugin import CapacityScheduling, Victims
 from tests.builders import PodBuilder
 from tests.plays.playbook import Play
 from tests.unit.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room

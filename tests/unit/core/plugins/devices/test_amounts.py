@@ -9,8 +9,7 @@ from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim, ResourceSlice
 from asched.core.model.decode import decode
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.plugins.devices.amounts import DeviceTally
-from asched.core.plugins.resources.delegation import Delegation
+from asched.core.plugins.devices.amounts import Delegation, DeviceTally
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from tests.builders import Json, a_cluster, a_node, a_pod, all_rows, pending
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.cluster.facts import Seen
-from asched.core.dra import answer_codes
+from asched.core.dra import allocator
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import PostFilterResult, PreFilterResult
@@ -181,7 +181,7 @@ def test_a_claim_left_from_an_earlier_attempt_is_deleted() -> None:
     stale = "cannot schedule extended resource claim"
     assert world.attempt(pod) == dict.fromkeys(("n1", "n2", "plugin"), stale)
 
-    found = post_filter(world, pod, dict.fromkeys(("n1", "n2"), answer_codes.STALE_EXTENDED))
+    found = post_filter(world, pod, dict.fromkeys(("n1", "n2"), allocator.STALE_EXTENDED))
 
     assert found.status.message == "deletion of ResourceClaim completed"
     assert found.background is not None
@@ -200,7 +200,7 @@ def test_a_claim_of_our_own_on_the_wrong_node_is_deallocated() -> None:
     pod = a_pod("c")
     world.attempt(pod)
 
-    found = post_filter(world, pod, {"n2": answer_codes.UNAVAILABLE})
+    found = post_filter(world, pod, {"n2": allocator.UNAVAILABLE})
 
     assert found.status.code is Code.UNSCHEDULABLE
     assert found.status.message == "deallocation of ResourceClaim completed"
@@ -217,7 +217,7 @@ def test_a_claim_that_others_use_is_kept() -> None:
     world = DraWorld(a_claim_object("c", **allocated(reservedFor=other)))
     pod = a_pod("c")
     world.attempt(pod)
-    found = post_filter(world, pod, {"n2": answer_codes.UNAVAILABLE})
+    found = post_filter(world, pod, {"n2": allocator.UNAVAILABLE})
     assert found.status.message == "still not schedulable"
     assert found.background is None
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from asched.core.model.kinds import SERVICE
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.plugins.pod_topology_spread.balance import IGNORED
+from asched.core.plugins.pod_topology_spread.sides import IGNORED
 from tests.conformance.twins import pod_topology_spread as twin
 from tests.topology_world import World, a_node, a_pod, spread
 

@@ -6,8 +6,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.framework.points import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
-from asched.core.plugins.resources.delegation import Delegation
-from asched.core.plugins.resources.hints import FitHints
+from asched.core.plugins.devices.amounts import Delegation
+from asched.core.plugins.resources.fit import FitHints
 from tests.builders import Json, NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 
 GPU = "example.com/gpu"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.plugins.volumes.provisioning import provision
+from asched.core.plugins.volumes.topology import provision
 from tests.volume_builders import (
     ZONE,
     a_capacity,

@@ -4,9 +4,9 @@ from typing import Any
 
 from asched.core.config.args import UtilizationShapePoint
 from asched.core.plugins.resources.scores import curve
+from asched.core.plugins.volumes.binding import storage_scores
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
-from asched.core.plugins.volumes.scoring import storage_scores
 from tests.volume_builders import (
     ZONE,
     a_capacity,
