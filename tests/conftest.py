@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from asched.host.user_plugins import catalogue
-from asched.serve import turns
+from asched.serve import connections
 from tests.real_api_server import real_api_server
 
 # Hundreds of tests start a process, and each worker imports all test files: without cached bytecode
@@ -36,7 +36,7 @@ catalogue.entry_points = lambda group: [o for o in _offered(group=group) if o no
 
 # Tests ask the port of a scheduler in their own process more often than its share of the processor
 # allows; tests of the share start a process.
-turns.CREDIT_S = 3600.0
+connections.CREDIT_S = 3600.0
 
 
 def pytest_collection_finish():

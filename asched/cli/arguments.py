@@ -1,7 +1,11 @@
-"""Argument types that several commands share."""
+"""Arguments that several commands share: types, and output forms (`-o text|wide|json|yaml`)."""
 
 import argparse
+import json
 from collections.abc import Callable
+from typing import Any, Final
+
+import yaml
 
 PORT_MAX = (1 << 16) - 1
 #: Ten times the size that Kubernetes supports, and the pods of such a cluster.
@@ -50,3 +54,29 @@ def add_plugin_flags(parser: argparse.ArgumentParser) -> None:
         help="module:Class or file.py of a plugin, repeatable",
     )
     parser.add_argument("--plugin-dir", default="", metavar="DIR", help="directory of plugin files")
+
+
+#: For people, for people with wide terminals, and for programs.
+OUTPUTS: Final = ("text", "wide", "json", "yaml")
+
+
+def add_output_flag(parser: argparse.ArgumentParser, wide: str = "") -> None:
+    """`wide` says what that form adds."""
+    more = f"; wide: {wide}" if wide else ""
+    parser.add_argument(
+        "-o", "--output", choices=OUTPUTS, default="text", help=f"default %(default)s{more}"
+    )
+
+
+def plain(text: str) -> str:
+    """Text with control characters replaced: names and messages come from the cluster, and a
+    terminal would execute them.
+    """
+    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
+
+
+def written(value: Any, output: str) -> str:
+    """A value as JSON or YAML, with a final newline."""
+    if output == "json":
+        return json.dumps(value, indent=2) + "\n"
+    return str(yaml.safe_dump(value, sort_keys=False))

@@ -21,8 +21,8 @@ from typing import Final, NoReturn
 from msgspec.structs import asdict
 
 from asched.cli import cluster_version, flags
+from asched.cli.arguments import add_output_flag, plain, written
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
-from asched.cli.output import add_output_flag, plain, written
 from asched.cli.run import plan_of
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import run_on_loop

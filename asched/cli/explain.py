@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from asched.cli.output import add_output_flag, plain, written
+from asched.cli.arguments import add_output_flag, plain, written
 from asched.cli.pages import PageError, quoted
 from asched.cli.sources import HOW, add_source_flags, opened, read_page
 from asched.host.process import run_on_loop

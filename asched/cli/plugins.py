@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from asched.cli.arguments import add_plugin_flags
-from asched.cli.output import add_output_flag, written
+from asched.cli.arguments import add_output_flag, add_plugin_flags, written
 from asched.core.config.v1 import POINTS
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import (

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from asched.cli import cluster_version, flags, run_config
-from asched.cli.flag_text import flag_texts
+from asched.cli.flag_table import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
 from asched.host.assemble import BUILD_ERRORS
-from asched.host.configuration import policy_configmap
+from asched.host.configuration import source
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.configuration.reload import DesiredSetup
 from asched.host.loops import CannotStartError
@@ -156,9 +156,7 @@ def _policy_text(options: RunOptions) -> str | None:
         kubeconfig=options.given.get("kubeconfig", ""), master=options.master
     )
     return asyncio.run(
-        policy_configmap.fetch_policy(
-            connection, policy.policy_configmap_namespace, policy.policy_configmap
-        )
+        source.fetch_policy(connection, policy.policy_configmap_namespace, policy.policy_configmap)
     )
 
 

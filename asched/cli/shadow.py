@@ -11,12 +11,12 @@ import argparse
 import sys
 from typing import Any, Final
 
+from asched.cli.arguments import add_output_flag, written
 from asched.cli.commands import COMMANDS
-from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, add_source_flags, opened, read_page
 from asched.host.process import run_on_loop
-from asched.insight.shadow.words import text
+from asched.insight.shadow.finding import text
 
 PAGE: Final = "/debug/asched/shadow"
 

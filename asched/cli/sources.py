@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from asched.cli.output import plain
+from asched.cli.arguments import plain
 from asched.cli.pages import NamedServer, PageError, add_server_flags, add_token_flags
 from asched.cli.reach import Leader, add_cluster_flags
 from asched.kube.errors import api_error

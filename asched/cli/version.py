@@ -12,8 +12,8 @@ import sys
 from collections.abc import Awaitable
 from typing import Any
 
+from asched.cli.arguments import add_output_flag, plain, written
 from asched.cli.commands import COMMANDS, installed_version
-from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError
 from asched.cli.reach import REQUEST_S
 from asched.cli.sources import HOW, add_source_flags, opened, read_page

@@ -40,9 +40,8 @@ from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher
 from asched.kube.files import file_content
 from asched.kube.session import ConnectionOptions, Session, connect
-from asched.serve.connections import ConnectionServer, Limits, connections_max
+from asched.serve.connections import ConnectionServer, Limits, connections_max, listen
 from asched.serve.extender import NAMES_BYTES_MAX, ExtenderService, Opinion
-from asched.serve.listening import listen
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from asched.core.cluster.facts import Fact
+from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.config.gates import table_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, VersionChoice
@@ -27,30 +29,34 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.leader.election import LeaseTimes
+from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
-from asched.host.election import LostLeadershipError, Stand, identity
+from asched.host.election import LeaseThread, LostLeadershipError, Stand, identity
 from asched.host.ending import AskedToEndError, Ending
 from asched.host.extenders import Consultants
-from asched.host.lease_thread import LeaseThread
-from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
 from asched.host.server_version import ServerVersionWatch
-from asched.host.user_plugins import instances
+from asched.host.user_plugins import catalogue
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.kube.dispatch import CONCURRENCY, DispatchOptions
 from asched.kube.hearing import StartOverError
+from asched.kube.inbox import Listener
+from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.tasks import Unawaited, in_thread
 from asched.kube.typed import ApiAccess
 from asched.ops import shadowing
 from asched.ops.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.ops.audit.auditor import Auditor
+from asched.ops.clashes import Clashes
+from asched.ops.group_status import GroupStatus
+from asched.ops.quota_status import QuotaStatus
+from asched.serve.connections import listen
 from asched.serve.inspection import Inspection
-from asched.serve.listening import listen
 from asched.serve.options import ServingPlan
 from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.log import loop_failed
@@ -59,6 +65,63 @@ from asched.serve.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from asched.ops.recording.recorder import Recorder
+
+
+class _OfPods:
+    """Facts about pods go to two listeners."""
+
+    def __init__(self, clashes: Clashes, quotas: QuotaStatus) -> None:
+        self._clashes = clashes
+        self._quotas = quotas
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        return self._clashes.hearing(self._quotas.hearing_pods(put))
+
+    async def run(self) -> None:
+        """Run one listener; the other runs with its own kind."""
+        await self._clashes.run()
+
+
+def listeners_of(
+    session: Session,
+    machine: Machine,
+    metrics: Metrics,
+    *,
+    may_act: Callable[[], bool],
+    spawn: Callable[[str, Coroutine[Any, Any, None]], object],
+    writes_statuses: bool,
+    options: ReflectorOptions | None = None,
+) -> Mapping[Kind, Listener]:
+    """Listeners by kind; `options` are for streams of their own. `writes_statuses`: include the
+    status controllers of PodGroups and ElasticQuotas.
+    """
+    context = machine.context
+
+    def quota_args() -> Mapping[str, CapacitySchedulingArgs]:
+        return context.args_by_profile(CapacitySchedulingArgs)
+
+    clashes = Clashes(
+        session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refusals.add
+    )
+    if not writes_statuses:
+        return {POD: clashes}
+    quotas = QuotaStatus(
+        session,
+        context.cluster,
+        args=quota_args,
+        may_act=may_act,
+        wrote=metrics.own.quota_statuses.add,
+    )
+    groups = GroupStatus(
+        session,
+        coscheduled=lambda: context.gangs.coscheduled,
+        may_act=may_act,
+        spawn=spawn,
+        written=metrics.own.group_statuses.add,
+        options=options,
+    )
+    return {POD: _OfPods(clashes, quotas), COSCHEDULING_GROUP: groups, ELASTIC_QUOTA: quotas}
+
 
 log = logging.getLogger("asched.process")
 
@@ -340,7 +403,7 @@ async def measured_runners(
     made = build_runners(
         wanted.configuration,
         parts,
-        factories=await instances.factories(plugins, wanted.configuration, parts.cluster),
+        factories=await catalogue.factories(plugins, wanted.configuration, parts.cluster),
         known=plugins.known,
         extenders=chain,
     )

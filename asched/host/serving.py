@@ -12,12 +12,13 @@ from functools import partial
 from time import time
 from typing import Any, Final
 
-from asched.host.lease_thread import LeaseThread
+from asched.host.election import LeaseThread
 from asched.host.loops import Scheduler
 from asched.kube.errors import ConnectError
 from asched.kube.tasks import Unawaited, in_thread, tell_loop
 from asched.serve.access import Access
 from asched.serve.app import Server
+from asched.serve.connections import FairSelector
 from asched.serve.figures import Figures
 from asched.serve.health import PING, Check, Health
 from asched.serve.inspection import Inspection
@@ -26,7 +27,6 @@ from asched.serve.pages import Page, PageRequest
 from asched.serve.routes import Routes
 from asched.serve.telemetry.log import loop_failed
 from asched.serve.telemetry.metrics import Metrics
-from asched.serve.turns import FairSelector
 from asched.serve.view.live import LiveView
 
 Pages = Callable[[PageRequest], Coroutine[Any, Any, Page]]
@@ -65,7 +65,7 @@ class Serving:
     serve stops the process cleanly, and the lease is released.
 
     Work that unauthorized clients can cause is done in the thread, within its share of CPU time
-    (`turns.py`); pages for authorized clients, and probes, are made on the scheduling loop, the
+    (`FairSelector`); pages for authorized clients, and probes, are made on the scheduling loop, the
     only place where its state is read. A blocked loop therefore answers no probe.
 
     Bounds  pages open after OPEN_S at the latest.

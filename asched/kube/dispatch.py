@@ -3,7 +3,7 @@
 Each lane has its own queue and its own limit of requests in flight; connections are shared, since
 opening one costs as much as a write. Lanes are served in order of priority; a lane gets what the
 lanes above it leave of the client's rate (if one is set); events and statuses yield
-(`courtesy.py`). A 429 pauses its lane and the lanes below it for the time in Retry-After.
+(`limit_of`). A 429 pauses its lane and the lanes below it for the time in Retry-After.
 
 The outcome of an effect (`id` other than 0) goes to `on_answer`, once; `submit` never waits.
 
@@ -23,12 +23,21 @@ from msgspec.structs import replace
 
 from asched.core.cluster.facts import Answer, Refused, Unknown
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
-from asched.kube.courtesy import FIRST_LANES, limit_of, share_from_s
 from asched.kube.errors import TransportError, read_status
 from asched.kube.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.kube.extenders import Extenders
-from asched.kube.lanes import QUEUE_MAX, LaneState, QueuedWrite, StatusQueue, given_up, not_done
-from asched.kube.rate import Rates
+from asched.kube.lanes import (
+    FIRST_LANES,
+    QUEUE_MAX,
+    LaneState,
+    QueuedWrite,
+    StatusQueue,
+    given_up,
+    limit_of,
+    not_done,
+    share_from_s,
+)
+from asched.kube.pace import Rates
 from asched.kube.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.kube.session import Session
 from asched.kube.transport import Reply, Transport, no_fence

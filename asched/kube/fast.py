@@ -1,5 +1,5 @@
 """HTTP/1.1 to an API server: a pool of keep-alive connections, through a proxy if configured
-(`tunnel.py`).
+(`proxies.py`).
 
 A request is one write; its answer is read by `http1.py`, whole or streamed; requests are never
 pipelined. The kind of failure decides what happens to a binding, so two cases are distinguished:
@@ -21,12 +21,11 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Final
 
-from asched.kube.connection import Connection, LiveStream
+from asched.kube.connection import Connection, LiveStream, connect_problem
 from asched.kube.credentials import Credentials
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.kube.http1 import BODY_BYTES_MAX
-from asched.kube.proxies import Proxy
-from asched.kube.sockets import connect_problem
+from asched.kube.proxies import Proxy, open_tunnel, verification
 from asched.kube.transport import (
     CONNECT_TIMEOUT_S,
     HEADER_TIMEOUT_S,
@@ -39,7 +38,6 @@ from asched.kube.transport import (
     no_fence,
     observe_nothing,
 )
-from asched.kube.tunnel import open_tunnel, verification
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0

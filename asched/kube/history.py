@@ -21,14 +21,13 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from asched.core.model.kinds import NAMESPACE, Kind
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import NAMESPACE, VERSIONS, Kind
 from asched.kube.codec import HeadPage, head_page
-from asched.kube.errors import (
-    ApiError,
-    HistoryChanged,
-    TransportError,
-    api_error,
-)
+from asched.kube.errors import ApiError, HistoryChanged, TransportError, api_error
+from asched.kube.parsing import read
 from asched.kube.reading import runs_backwards
 from asched.kube.transport import Transport
 
@@ -152,3 +151,42 @@ class History:
         if reply.status != 200:
             raise api_error(reply.status, reply.body, reply.header("Retry-After"))
         return head_page(reply.body, kind)
+
+
+#: Timeout of a discovery request.
+DISCOVERY_S: Final = 10.0
+
+_resources: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+# Kinds that servers have in different versions. A version whose feature gate is off, or that an
+# upgrade removed, is not in its group's document. The versions of a kind share one record and one
+# store; they differ in where they are read and written, and in the spelling of their fields.
+def versions_of(kind: Kind) -> tuple[Kind, ...]:
+    """The versions of a kind, preferred first."""
+    return VERSIONS.get(kind.resource, (kind,))
+
+
+async def served_version(transport: Transport, kind: Kind) -> Kind | None:
+    """The preferred version that the server has; None if it has none. Raises ApiError,
+    TransportError.
+    """
+    for version in versions_of(kind):
+        if await _is_served(transport, version):
+            return version
+    return None
+
+
+async def _is_served(transport: Transport, kind: Kind) -> bool:
+    """Whether the server's discovery has the kind in this version."""
+    reply = await transport.request("GET", f"/apis/{kind.group_version}", timeout_s=DISCOVERY_S)
+    if reply.status == 404:
+        return False
+    if reply.status != 200:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    try:
+        found = read(_resources.decode, reply.body).get("resources")
+    except MalformedError:
+        return True
+    names = [r.get("name") for r in found or () if isinstance(r, dict)]
+    return kind.plural in names

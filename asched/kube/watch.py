@@ -13,7 +13,7 @@ The steps follow client-go's reflector:
    after a pause that grows with lists only and that all kinds share. The same applies when streams
    end as soon as they begin.
 5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that a stream
-   that delivers nothing and does not end is detected. `doubt.py` checks streams that end without a
+   that delivers nothing and does not end is detected. `Doubt` checks streams that end without a
    line, as those of idle kinds do where etcd sends no progress notifications. A stream that does
    not deliver a change of our own within OWED_S is replaced at once.
 6. Decreasing versions and broken streams lead to a check whether the server still has the same
@@ -27,9 +27,9 @@ Facts are handed over as they are parsed, all complete lines of a read at once, 
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen
@@ -37,7 +37,6 @@ from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
 from asched.kube import codec
 from asched.kube.codec import KindCodec, WatchLine
-from asched.kube.doubt import Doubt
 from asched.kube.errors import (
     ApiError,
     ApiStatus,
@@ -56,7 +55,7 @@ from asched.kube.errors import (
     Unauthorized,
     api_error,
 )
-from asched.kube.history import History
+from asched.kube.history import History, served_version, versions_of
 from asched.kube.lists import ANY_VERSION, Everything, Lister, parts_to
 from asched.kube.originals import Originals
 from asched.kube.pace import (
@@ -75,9 +74,73 @@ from asched.kube.reading import (
     runs_backwards,
 )
 from asched.kube.transport import StreamingTransport
-from asched.kube.versions import served_version, versions_of
 
 log = logging.getLogger(__name__)
+
+
+# A stream that ends in time without a line is compared with the server's cache: if that has nothing
+# newer, nothing was missed. Otherwise the next stream is a short probe, before whose end a server
+# sends a bookmark. If the probe delivers nothing either, everything is listed, and the list shows
+# whether changes were missed. `heard_s` stands still from then on until a stream delivers.
+class Doubt:
+    """Whether one reflector receives all changes. `clock` in seconds."""
+
+    def __init__(self, kind: Kind, history: History, clock: Callable[[], float]) -> None:
+        #: When the streams were last known to be complete.
+        self.heard_s: float | None = None
+        #: Streams that missed changes, or did not end in time.
+        self.silent_count = 0
+        #: The next stream must deliver something (a probe).
+        self.is_open = False
+        self._kind = kind
+        self._history = history
+        self._clock = clock
+        #: The next list decides whether changes after this version were missed.
+        self._suspected = ""
+
+    def spoke(self) -> None:
+        """A stream delivered a line."""
+        self.is_open = False
+        self.heard_s = self._clock()
+
+    def listening(self) -> None:
+        """A part of a list arrived."""
+        if not self._suspected:
+            self.heard_s = self._clock()
+
+    def listed(self, objects: Iterable[Any]) -> None:
+        """A list is complete."""
+        since, self._suspected = self._suspected, ""
+        if since and any(runs_backwards(o.metadata.resource_version, since) for o in objects):
+            self._suspected = since  # a list does not prove that streams work
+            self.fell_silent("kept back what is newer than " + since)
+        else:
+            self.spoke()
+
+    def fell_silent(self, what: str) -> None:
+        """A stream was found to miss changes."""
+        self.silent_count += 1
+        self.is_open = True
+        log.warning("%s: the watch %s, opening another", self._kind.plural, what)
+
+    async def compare(self, reached: str, *, was_probe: bool) -> None:
+        """Check a stream that ended without a line and had reached this version.
+
+        Raises Relist if the server has newer changes, and HistoryChanged, ApiError, TransportError.
+        """
+        newest = await self._history.cached(self._kind)
+        if runs_backwards(reached, newest):
+            await self._history.check()  # a lagging cache is not an error
+            self.spoke()
+        elif newest == reached:
+            self.spoke()
+        elif was_probe:
+            self._suspected = reached
+            why = f"its streams say nothing after {reached}, the server knows of {newest}"
+            raise Relist(reached, why)
+        else:
+            self.is_open = True
+
 
 #: A stream that ends sooner and without a line is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0

@@ -1,23 +1,37 @@
 """The status controller of PodGroups of scheduling.x-k8s.io, as in scheduler-plugins.
 
     PodGroups, from the watch ─────────────────┐
-    labelled pods, also finished ones ────────┴─> changed groups ─> phases.next_status ─> PATCH
+    labelled pods, also finished ones ────────┴─> changed groups ─> next_status ─> PATCH
 
 The scheduler's own watch excludes finished pods, so the labelled pods are watched here again. Runs
 with --status-controllers, where the controller of scheduler-plugins does not: two writers would
 undo each other's counts. `statusController: false` in the args of Coscheduling turns this one off.
 Only a leader writes.
 
+    ""          Pending
+    Pending     Scheduling, once minMember pods are there; occupiedBy names their owners
+    any other   counts of running, succeeded and failed pods, and of these the last that holds:
+                  Scheduling   running and succeeded ones are fewer than minMember
+                  Running      they are not
+                  Failed       one has failed, and as many as minMember have come so far
+                  Finished     minMember have succeeded
+                or Pending, if fewer than minMember pods are there
+    Failed, Finished             for good
+
+Phases of older releases (PreScheduling, Scheduled, Unknown) count as any other. One write makes one
+step and leads to the next. Unlike upstream's controller, it counts the pods of the group's own
+namespace alone.
+
 Bounds  one small entry per labelled pod; one request at a time; RETRY_S after failures.
+Source  kubernetes-sigs/scheduler-plugins pkg/controllers/podgroup_controller.go
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from asched.batch.placement import phases
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched.core.config.args import CoschedulingArgs
@@ -63,7 +77,7 @@ class GroupStatus:
         self._written = written
         self._options = replace(options or ReflectorOptions(), label_selector=COSCHEDULING_LABEL)
         self._groups: dict[str, CoschedulingGroup] = {}
-        self._members: dict[str, dict[str, phases.MemberPhase]] = {}  # group's key -> uid -> member
+        self._members: dict[str, dict[str, MemberPhase]] = {}  # group's key -> uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
         self._listed: set[str] = set()  # uids in the received parts of a list
         #: written statuses that the watch may not have delivered: group's uid -> status, version
@@ -125,7 +139,7 @@ class GroupStatus:
             self._drop(pod.uid)
         if not name:
             return
-        members, member = self._members.setdefault(key, {}), phases.MemberPhase.of(pod)
+        members, member = self._members.setdefault(key, {}), MemberPhase.of(pod)
         if members.get(pod.uid) != member:
             members[pod.uid] = member
             self._group_of[pod.uid] = key
@@ -184,7 +198,7 @@ class GroupStatus:
         group = self._as_written(key)
         if group is None:
             return
-        status = phases.next_status(group, tuple(self._members.get(key, {}).values()))
+        status = next_status(group, tuple(self._members.get(key, {}).values()))
         if status == group.status:
             return
         fields = _fields(group.status, status)
@@ -218,3 +232,48 @@ def _fields(old: CoschedulingStatus, new: CoschedulingStatus) -> dict[str, objec
         "failed": (old.failed, new.failed),
     }
     return {name: after for name, (before, after) in pairs.items() if before != after}
+
+
+PENDING: Final = "Pending"
+SCHEDULING: Final = "Scheduling"
+RUNNING: Final = "Running"
+FAILED: Final = "Failed"
+FINISHED: Final = "Finished"
+
+
+class MemberPhase(NamedTuple):
+    """What the status reads of a pod of the group, finished ones included."""
+
+    phase: str
+    owners: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pod: Pod) -> "MemberPhase":
+        owners = pod.metadata.owner_references or ()
+        return cls(pod.status.phase, tuple(owner.name for owner in owners))
+
+
+def next_status(group: CoschedulingGroup, members: Collection[MemberPhase]) -> CoschedulingStatus:
+    """The status after one step; the same object if nothing is to be written."""
+    status, minimum = group.status, group.spec.min_member
+    if status.phase in (FAILED, FINISHED):
+        return status
+    if not status.phase:
+        return replace(status, phase=PENDING)
+    if status.phase == PENDING:
+        if len(members) < minimum or not members:
+            return status
+        owners = sorted(f"{group.metadata.namespace}/{name}" for name in next(iter(members)).owners)
+        occupied = ",".join(owners) or status.occupied_by
+        return replace(status, phase=SCHEDULING, occupied_by=occupied)
+    phases = [member.phase for member in members]
+    running, succeeded, failed = map(phases.count, ("Running", "Succeeded", "Failed"))
+    phase = SCHEDULING if running + succeeded < minimum else RUNNING
+    if failed and failed + running + succeeded >= minimum:
+        phase = FAILED
+    if succeeded >= minimum:
+        phase = FINISHED
+    if len(members) < minimum:
+        phase = PENDING
+    found = replace(status, phase=phase, running=running, succeeded=succeeded, failed=failed)
+    return status if found == status else found

@@ -19,9 +19,8 @@ from typing import Final
 import msgspec
 
 from asched.core.cycle.machine import Machine
+from asched.insight.shadow.finding import FindingTally, text
 from asched.insight.shadow.following import Shadow
-from asched.insight.shadow.tally import FindingTally
-from asched.insight.shadow.words import text
 from asched.kube.clock import counter_s
 
 log = logging.getLogger("asched.shadow")

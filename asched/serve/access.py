@@ -31,8 +31,7 @@ from asched.kube.errors import (
 from asched.kube.files import file_text
 from asched.kube.parsing import read
 from asched.kube.session import ConfigData, ConnectionOptions, Session, connect
-from asched.serve.auth import Authenticator, Authorizer, Post, ReviewError
-from asched.serve.identity import RequestHeaders
+from asched.serve.auth import Authenticator, Authorizer, Post, RequestHeaders, ReviewError
 from asched.serve.options import AccessOptions, CannotServeError
 from asched.serve.telemetry.component_metrics import AccessMetrics
 from asched.serve.tls import Certificates

@@ -22,13 +22,12 @@ from msgspec.structs import replace
 
 from asched.serve.auth import Authenticator, Authorizer, RequestCredentials, ReviewError
 from asched.serve.auth import UnknownUserError as UnknownUser
-from asched.serve.connections import ConnectionServer, Limits
+from asched.serve.connections import ConnectionServer, FairSelector, Limits
 from asched.serve.health import ROOTS
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, PageRequest, forbidden, text, unauthorized
 from asched.serve.request import BadRequestError, HttpRequest
 from asched.serve.tls import Certificates
-from asched.serve.turns import FairSelector
 
 if TYPE_CHECKING:
     from cryptography import x509

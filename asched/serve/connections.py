@@ -15,23 +15,101 @@ Bounds  `Limits`: connections in all and by address, seconds for TLS and head to
 """
 
 import asyncio
+import errno
 import logging
 import resource
+import selectors
 import socket
 import ssl
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from time import monotonic
+from time import monotonic, process_time, sleep, thread_time
 from typing import Any, Final
 
 import msgspec
 
+from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
 from asched.serve.request import BadRequestError, HttpRequest, read_request
 from asched.serve.stream import ClientStream
-from asched.serve.turns import FairSelector
+
+#: The scheduling loop shares the interpreter lock with this thread, and makes the pages.
+SHARE: Final = 0.035
+#: If the process uses less CPU time, the scheduling loop is idle and can spare more.
+IDLE_SHARE: Final = 0.5
+CREDIT_S: Final = 0.05
+#: No event of an ordinary client costs as much; a page for an administrator may exceed it.
+DEBT_S: Final = 0.02
+ADDRESSES_MAX: Final = 1024
+
+Ready = tuple[selectors.SelectorKey, int]
+
+
+# Everything a loop does follows from the events of its selector: handshakes, reads, answers. This
+# one returns one client event at a time: of the least recently served address, its least recently
+# served connection. A probe is therefore next even when other clients send much. When the thread
+# has used more CPU time than its share, the selector sleeps before it returns; bytes of clients
+# wait in the kernel meanwhile. Events of other files (the listening socket, the API client, calls
+# of other threads) are returned at once.
+#
+# Bounds  SHARE of the CPU time that the process uses, or of half a CPU if it uses less; CREDIT_S
+#         ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses stored.
+class FairSelector(selectors.DefaultSelector):
+    """For one thread, which creates it."""
+
+    def __init__(self, share: float = SHARE) -> None:
+        super().__init__()
+        self._share = share
+        self._credit_s = CREDIT_S
+        self._now_s = monotonic(), process_time(), thread_time()
+        self._address_of: dict[int, str] = {}
+        self._turn = 0
+        #: Address or descriptor -> its last turn.
+        self._last_of: OrderedDict[str, int] = OrderedDict()
+        self._last: dict[int, int] = {}
+
+    def join(self, descriptor: int, address: str) -> None:
+        """Count a descriptor as a connection of the address."""
+        self._address_of[descriptor] = address
+
+    def leave(self, descriptor: int) -> None:
+        """Remove the descriptor, before it is closed."""
+        self._address_of.pop(descriptor, None)
+        self._last.pop(descriptor, None)
+
+    def select(self, timeout: float | None = None) -> list[Ready]:
+        self._keep_to_share()
+        ready = super().select(timeout)
+        clients = [event for event in ready if event[0].fd in self._address_of]
+        if not clients:
+            return ready
+        chosen = min(clients, key=self._last_turn)
+        descriptor = chosen[0].fd
+        address = self._address_of[descriptor]
+        self._turn += 1
+        self._last[descriptor] = self._last_of[address] = self._turn
+        self._last_of.move_to_end(address)
+        if len(self._last_of) > ADDRESSES_MAX:
+            self._last_of.popitem(last=False)
+        return [event for event in ready if event is chosen or event[0].fd not in self._address_of]
+
+    def _last_turn(self, event: Ready) -> tuple[int, int]:
+        descriptor = event[0].fd
+        address = self._address_of[descriptor]
+        return self._last_of.get(address, 0), self._last.get(descriptor, 0)
+
+    def _keep_to_share(self) -> None:
+        then_s, self._now_s = self._now_s, (monotonic(), process_time(), thread_time())
+        wall_s, process_s, own_s = (
+            now - then for now, then in zip(self._now_s, then_s, strict=True)
+        )
+        earned_s = max(process_s, wall_s * IDLE_SHARE) * self._share - own_s
+        self._credit_s = max(min(self._credit_s + earned_s, CREDIT_S), -DEBT_S)
+        if self._credit_s < 0:
+            sleep(-self._credit_s / self._share)
+
 
 log = logging.getLogger("asched.serve")
 
@@ -106,7 +184,7 @@ class ConnectionServer:
         self._is_closing = False
 
     def open(self, listening: Sequence[socket.socket]) -> int:
-        """Accept from these sockets (`listening.py`), which the server then owns; returns the port
+        """Accept from these sockets, which the server then owns; returns the port
         number.
         """
         self._listening = list(listening)
@@ -264,3 +342,45 @@ async def _send(stream: ClientStream, page: Page, *, closes: bool, has_body: boo
 
 def _quiet(message: str, peer: str, error: BaseException | None) -> None:
     log.info(message, extra={"v": 4, "peer": peer, "err": error})
+
+
+BACKLOG: Final = 128
+
+
+async def listen(
+    host: str, port: int, *, cure: str, reuse_port: bool = False
+) -> list[socket.socket]:
+    """Listening sockets. Raises CannotServeError, whose message ends with `cure`."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return _listen(found, reuse_port=reuse_port)
+    except OSError as error:
+        raise CannotServeError(
+            f"cannot listen on {host}:{port}: {error.strerror}; {cure}"
+        ) from error
+
+
+def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socket.socket]:
+    """A socket for each address that this machine has. Raises OSError."""
+    listening: list[socket.socket] = []
+    error_found = OSError(errno.EADDRNOTAVAIL, "no such address")
+    for family, _, _, _, address in found:
+        try:
+            sock = socket.create_server(
+                address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
+            )
+        except OSError as error:
+            error_found = error
+            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                continue  # for instance no IPv6
+            for other in listening:
+                other.close()
+            raise
+        sock.setblocking(False)
+        listening.append(sock)
+    if not listening:
+        raise error_found
+    return listening

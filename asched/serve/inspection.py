@@ -27,7 +27,7 @@ from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
 from asched.insight.explain import changes, deciding, shortfalls, ways
-from asched.serve.view import promised
+from asched.serve.view import waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, nearest misses first.
@@ -153,9 +153,9 @@ class Inspection:
         if not found["now"].get("feasible"):
             found["missing"] = shortfalls.missing_everywhere(cluster, info)
             found["taints"] = shortfalls.taints_in_the_way(cluster, info)
-            found["holds"] = promised.holds_for(self._context, pod)
-            found["start"] = promised.start_of_pod(self._context, pod)
-            found["promised"] = promised.starts_of_others(self._context, pod)
+            found["holds"] = waiting.holds_for(self._context, pod)
+            found["start"] = waiting.start_of_pod(self._context, pod)
+            found["promised"] = waiting.starts_of_others(self._context, pod)
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:

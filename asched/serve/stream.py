@@ -4,7 +4,8 @@ Nothing here refers to itself, so a connection's memory is freed with its last r
 transports are reference cycles, which only garbage collection frees; and the scheduling process
 collects no objects that have lived for long (`asched/host/memory.py`).
 
-Every read waits for an event of the selector first, which decides whose turn it is (`turns.py`).
+Every read waits for an event of the selector first, which decides whose turn it is
+(`FairSelector`).
 """
 
 import asyncio

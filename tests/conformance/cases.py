@@ -14,8 +14,7 @@ import numpy as np
 from asched import names
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
-from asched.core.config.gate_table import GATES
-from asched.core.config.gates import HONOURED, default_gates
+from asched.core.config.gates import GATES, HONOURED, default_gates
 from asched.core.config.versions import BASE, rules_of
 from asched.core.framework.attempt import NO_NODES, Rejection
 from asched.core.framework.results.classes import ClassState

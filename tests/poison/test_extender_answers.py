@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asched.core.cluster.facts import Answer, Bound, Done, Refused, Replied
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, Effect, PatchPodStatus
-from asched.kube.extender_http import first_value
+from asched.kube.extenders import first_value
 from asched.kube.writes import request_for
 from tests.builders import a_node, a_pod
 from tests.poison.made import ODD

@@ -29,8 +29,15 @@ from asched.batch.backfill.reservations import (
     vector,
 )
 from asched.batch.groups.attempt import GroupAttempt, Result
-from asched.batch.groups.trial import let_go, pause_if_due, released, seen, try_group
-from asched.batch.groups.without_pods import MOVE_STEPS, without
+from asched.batch.groups.trial import (
+    MOVE_STEPS,
+    let_go,
+    pause_if_due,
+    released,
+    seen,
+    try_group,
+    without,
+)
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of

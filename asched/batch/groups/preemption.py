@@ -19,12 +19,18 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
-from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.pauses import GroupPauses
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, GroupPauses, Result
 from asched.batch.groups.search import try_placements
 from asched.batch.groups.tree import try_tree
-from asched.batch.groups.trial import TELL_STEPS, TRY_STEPS, let_go, pause_if_due, try_group
-from asched.batch.groups.without_pods import MOVE_STEPS, without
+from asched.batch.groups.trial import (
+    MOVE_STEPS,
+    TELL_STEPS,
+    TRY_STEPS,
+    let_go,
+    pause_if_due,
+    try_group,
+    without,
+)
 from asched.core.cluster.budget import STEP_US, OutOfTurn
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from asched.batch.groups.pauses import GroupPauses
+from asched.batch.groups.attempt import GroupPauses
 from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import PROVISIONING_REQUEST
 

@@ -27,8 +27,8 @@ from asched.batch.groups.trial import (
     released,
     seen,
     try_pod,
+    without,
 )
-from asched.batch.groups.without_pods import without
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.supposition import Supposition

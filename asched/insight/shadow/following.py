@@ -36,6 +36,7 @@ from asched.insight.shadow.finding import (
     AGREES,
     UNJUDGED,
     Agreement,
+    FindingTally,
     OtherVerdict,
     ShadowFinding,
 )
@@ -46,7 +47,6 @@ from asched.insight.shadow.neighbours import (
     ObservedBinding,
     ReorderedBindings,
 )
-from asched.insight.shadow.tally import FindingTally
 
 AGAIN_S: Final = 1.0
 LATE_S: Final = 3.0

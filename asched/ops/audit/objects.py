@@ -5,7 +5,7 @@
 
 A list and a stream are never at the same version, so a difference is only a suspicion, dropped as
 soon as the stream delivers the change. A change beyond the stream's own version may still arrive:
-`kube/doubt.py` handles silent streams. Only if the stream has delivered everything up to the
+`kube/watch.py` handles silent streams. Only if the stream has delivered everything up to the
 version of the read object, all that arrived has been processed, and the cache still differs, a
 change was missed. Then the read object is handed on as if the stream had delivered it.
 
@@ -15,20 +15,92 @@ Bounds  the cached keys of the kind; SUSPECTS_MAX suspects, beyond which the kin
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import Kind
-from asched.kube.codec import ObjectHead
-from asched.kube.heads import Heads
-from asched.kube.lists import PAGE_SIZE
+from asched.core.model.meta import Record
+from asched.kube.codec import ObjectHead, head_page
+from asched.kube.errors import api_error
+from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
 from asched.kube.reading import runs_backwards
 from asched.kube.running import Running
+from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 from asched.ops.audit.findings import Difference, What
+
+#: A server that cannot make such lists sends whole objects.
+ACCEPT: Final = (
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
+)
+
+
+# Identities and versions of all objects of one kind. The version of an object suffices to tell
+# whether the cached one is current, so pages request metadata only (PartialObjectMetadata).
+#
+# Bounds  PAGE_SIZE objects at a time; the server expires the version of a list after five minutes
+#         or more, which ends the iteration with Expired.
+class FoundObject(NamedTuple):
+    """An object as it is now, or None, and the version of the answer. `is_odd`: the object exists
+    and cannot be decoded.
+    """
+
+    obj: Record | None
+    version: str
+    is_odd: bool
+
+
+class Heads:
+    """Reads the objects of a reflector, with its selectors. Raises ApiError or TransportError.
+
+    RBAC     the right to list is enough
+    """
+
+    def __init__(self, reflector: Reflector) -> None:
+        self._reflector = reflector
+
+    async def pages(self, pause_s: float) -> AsyncIterator[tuple[list[ObjectHead], str]]:
+        """All objects page by page with the list's version; pauses after each page."""
+        query = {"limit": str(PAGE_SIZE)}
+        while True:
+            page = head_page((await self._get(query, ACCEPT)).body, self._reflector.kind)
+            yield page.heads, page.metadata.resource_version
+            if not page.metadata.continue_token:
+                return
+            query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_token}
+            await asyncio.sleep(pause_s)
+
+    async def one(self, key: str) -> FoundObject:
+        """The object of this key ("namespace/name", or a bare name) as it is now."""
+        namespace, _, name = key.rpartition("/")
+        reply = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
+        page = self._reflector.codec.page(reply.body)
+        objects: list[Any] = page.objects
+        found = next((obj for obj in objects if obj.metadata.key == key), None)
+        return FoundObject(found, page.version, bool(page.malformed_count))
+
+    async def _get(self, query: dict[str, str], accept: str, namespace: str = "") -> Reply:
+        reflector, options = self._reflector, self._reflector.options
+        selectors = {
+            "fieldSelector": options.field_selector,
+            "labelSelector": options.label_selector,
+        }
+        for name, selector in selectors.items():
+            query[name] = ",".join(filter(None, (selector, query.get(name, ""))))
+        asked = urlencode({name: value for name, value in query.items() if value})
+        path = reflector.spoken.object_path(namespace, "").rstrip("/") if namespace else ""
+        path = f"{path or reflector.spoken.path}?{asked}"
+        transport = reflector.transport
+        reply = await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
+        if reply.status != 200:
+            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+        return reply
+
 
 log = logging.getLogger("asched.audit")
 

@@ -32,9 +32,9 @@ from asched.core.model.kinds import (
 )
 from asched.core.plugins import IN_TREE_POINTS
 from asched.kube.errors import ClientError, ConnectError, NotFound
+from asched.kube.history import versions_of
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
-from asched.kube.versions import versions_of
 from asched.ops.doctor.access import check_flow, check_permissions, who
 from asched.ops.doctor.autoscalers import check_autoscalers
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable

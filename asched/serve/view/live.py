@@ -4,7 +4,7 @@ Expensive parts (why pods wait, nodes, gangs) are computed in slices, once for a
 cached for AGE_S and for REST times the duration of the computation (AGE_S_MAX at most): they cost
 at most a tenth of the loop for any number of clients.
 
-Bounds  those of `pulse.py`, `waiting.py`, `cells.py` and `gangs.py`; RECENT_MAX steps of the last
+Bounds  those of `pulse.py`, `waiting.py` and `cells.py`; RECENT_MAX steps of the last
         LOOKED_AT lines.
 """
 
@@ -18,10 +18,9 @@ from asched.kube.clock import counter_s
 from asched.kube.running import Running
 from asched.serve.telemetry.metrics import Metrics
 from asched.serve.view.cells import cells, one_node
-from asched.serve.view.gangs import one_gang, waiting_gangs
 from asched.serve.view.pulse import Pulse
 from asched.serve.view.slices import linked
-from asched.serve.view.waiting import grouped
+from asched.serve.view.waiting import grouped, one_gang, waiting_gangs
 
 AGE_S: Final = 1.0
 REST: Final = 10.0

@@ -8,15 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from asched.core.config.gate_table import LOCKED
-from asched.core.config.gates import DEFAULT_GATES, REFUSED, GateError, resolve
+from asched.core.config.gates import DEFAULT_GATES, LOCKED, REFUSED, GateError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.host.configuration.file import (
-    ConfigError,
-    UnreadableFileError,
-    load_config,
-    read_text,
-)
+from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config, read_text
 from asched_lab.bench.workload import Workload
 from asched_lab.bench.world import CannotRunError
 

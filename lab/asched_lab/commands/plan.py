@@ -20,9 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from asched.cli.arguments import whole
+from asched.cli.arguments import add_output_flag, plain, whole, written
 from asched.cli.commands import LAB_COMMANDS
-from asched.cli.output import add_output_flag, plain, written
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
 from asched_lab.commands.simulate_text import result_lines

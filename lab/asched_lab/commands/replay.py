@@ -16,9 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from asched.cli.arguments import add_plugin_flags
+from asched.cli.arguments import add_plugin_flags, plain
 from asched.cli.commands import LAB_COMMANDS
-from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.host.memory import collected_seldom

@@ -18,9 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from asched.cli.arguments import NODES_MAX, whole
+from asched.cli.arguments import NODES_MAX, add_output_flag, plain, whole, written
 from asched.cli.commands import LAB_COMMANDS
-from asched.cli.output import add_output_flag, plain, written
 from asched_lab.commands.simulate_text import result_lines
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,

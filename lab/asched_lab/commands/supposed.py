@@ -8,8 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from asched.cli.arguments import PODS_MAX, add_plugin_flags, seed_number, whole
-from asched.cli.output import plain
+from asched.cli.arguments import PODS_MAX, add_plugin_flags, plain, seed_number, whole
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.host.assemble import BUILD_ERRORS

@@ -20,8 +20,7 @@ from asched.core.config.fields import (
     fields_of,
     type_name,
 )
-from asched.core.config.gate_table import GATES
-from asched.core.config.gates import HONOURED, table_of
+from asched.core.config.gates import GATES, HONOURED, table_of
 from asched.core.config.merge import DEFAULT_MULTI_POINT
 from asched.core.config.text import effective, printed
 from asched.core.config.v1 import Extender, KubeSchedulerProfile, SchedulerConfiguration

@@ -27,9 +27,9 @@ from asched.core.leader.election import LeaseTimes
 from asched.core.model.meta import ObjectMeta
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.election import LeaderCandidate, LostLeadershipError, Stand
-from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
 from asched.host.memory import Collector
+from asched.host.process import listeners_of
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import Clock
 from asched.kube.dispatch import DispatchOptions

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, fits
-from asched.hardware.rows import Mask
 from asched.plugin import I64
 from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
+
+Mask = npt.NDArray[np.bool_]
 
 
 class Fleet:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from asched.hardware.gpu.ledger import (
     WHOLE,
@@ -24,7 +25,6 @@ from asched.hardware.gpu.ledger import (
     packing,
     placements,
 )
-from asched.hardware.rows import F64
 from asched.plugin import I64
 from asched_lab.trace.fleet import Fleet
 
@@ -33,6 +33,7 @@ from asched_lab.trace.fleet import Fleet
 RESERVED_WASTE: Final = 0.1
 RESERVED_SHARE: Final = 0.05
 
+F64 = npt.NDArray[np.float64]
 Counts = Sequence[tuple[GpuDemand, int]]
 
 

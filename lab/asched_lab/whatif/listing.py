@@ -29,10 +29,10 @@ from asched.core.model.kinds import (
 )
 from asched.kube.codec import KindCodec, peek_continue
 from asched.kube.errors import ApiError, ClientError, Expired
+from asched.kube.history import versions_of
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
 from asched.kube.session import ConnectionOptions, Session, connect, read_json, successful
 from asched.kube.typed import client_over, lister
-from asched.kube.versions import versions_of
 from asched.kube.watch import POD_FIELD_SELECTOR
 from asched_lab.whatif.snapshot import (
     ADMISSION,

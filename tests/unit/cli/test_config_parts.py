@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
+from asched.cli.config import ConfigPart, NoConfigurationError, parts
 
 OURS = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

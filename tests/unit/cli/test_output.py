@@ -3,8 +3,8 @@
 import pytest
 
 from asched.cli import explain
-from asched.cli.output import plain
-from asched.cli.top_text import screen
+from asched.cli.arguments import plain
+from asched.cli.top import screen
 from asched_lab.commands.supposed import fail
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eback\r"

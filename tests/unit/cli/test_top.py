@@ -8,7 +8,7 @@ import yaml
 
 from asched.cli.pages import PageError
 from asched.cli.sources import read_page
-from asched.cli.top_text import screen
+from asched.cli.top import screen
 from asched.kube.transport import Reply
 from tests.unit.cli.programs import asched
 from tests.unit.serve.views import a_view

@@ -7,11 +7,7 @@ from asched.core.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
-from asched.kube.lanes import (
-    QueuedWrite,
-    StatusQueue,
-    fold,
-)
+from asched.kube.lanes import QueuedWrite, StatusQueue, fold
 
 
 def pod(uid):

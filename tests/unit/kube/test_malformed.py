@@ -26,16 +26,15 @@ from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ClientError, ConnectError, api_error
 from asched.kube.exec_plugin import ExecPlugin, run
 from asched.kube.extenders import Extenders
-from asched.kube.heads import Heads
 from asched.kube.lists import ListParser
 from asched.kube.originals import Originals
 from asched.kube.session import read_json
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 from asched.kube.writes import answer_for
-from asched.serve.connections import ConnectionServer
+from asched.ops.audit.objects import Heads
+from asched.serve.connections import ConnectionServer, listen
 from asched.serve.extender import ExtenderService, Opinion
-from asched.serve.listening import listen
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
 from tests.patience import HANG_S
 from tests.unit.ops.recording.recorded import record

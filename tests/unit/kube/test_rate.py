@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.kube.rate import Rates, TokenBucket
+from asched.kube.pace import Rates, TokenBucket
 from tests.unit.kube.clocks import StillClock
 
 

@@ -12,10 +12,10 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.kube import pace
+from asched.kube.history import served_version
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.transport import Reply
-from asched.kube.versions import served_version
 from asched.kube.watch import Reflector
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer

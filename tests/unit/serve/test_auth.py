@@ -6,12 +6,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from asched.serve import auth
 from asched.serve.auth import (
     ACCESS_REVIEWS,
+    ANONYMOUS,
     Authenticator,
     Authorizer,
     RequestCredentials,
+    RequestHeaders,
     UnknownUserError,
+    User,
 )
-from asched.serve.identity import ANONYMOUS, RequestHeaders, User
 from asched.serve.options import AccessOptions, AuthenticationOptions, AuthorizationOptions
 from asched.serve.telemetry.metrics import Metrics
 from tests.unit.serve.authority import Authority

@@ -2,10 +2,7 @@
 
 import pytest
 
-from asched.serve.auth import (
-    TOKEN_HEADER,
-    RequestCredentials,
-)
+from asched.serve.auth import TOKEN_HEADER, RequestCredentials
 
 
 def bearer(token):

@@ -3,9 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from asched.serve.connections import ConnectionServer
+from asched.serve.connections import ConnectionServer, listen
 from asched.serve.extender import ExtenderService, Opinion
-from asched.serve.listening import listen
 from tests.patience import HANG_S
 
 LIMIT = 100

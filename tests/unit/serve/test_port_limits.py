@@ -14,13 +14,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from asched.serve.connections import ConnectionServer, Limits
-from asched.serve.listening import listen
+from asched.serve.connections import ConnectionServer, FairSelector, Limits, listen
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, text
 from asched.serve.request import HttpRequest
 from asched.serve.tls import Certificates
-from asched.serve.turns import FairSelector
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S

@@ -10,8 +10,8 @@ from asched.core.config.text import effective
 from asched.host.configuration.file import load_config
 from asched.serve.app import Server
 from asched.serve.auth import ACCESS_REVIEWS, Authenticator, Authorizer
+from asched.serve.connections import listen
 from asched.serve.health import PING, Check, Health
-from asched.serve.listening import listen
 from asched.serve.options import AccessOptions, AuthorizationOptions, ServingOptions
 from asched.serve.routes import Routes
 from asched.serve.telemetry.metrics import Metrics

@@ -4,10 +4,13 @@ from pathlib import Path
 import pytest
 
 import asched
-from asched.core.config.gate_table import CHANGES, GATES, LOCKED, PARENTS
 from asched.core.config.gates import (
+    CHANGES,
     DEFAULT_GATES,
+    GATES,
     HONOURED,
+    LOCKED,
+    PARENTS,
     REFUSED,
     GateError,
     parse,

@@ -6,9 +6,10 @@ import pytest
 
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.gate_table import CHANGES, GATES
 from asched.core.config.gates import (
+    CHANGES,
     DEFAULT_GATES,
+    GATES,
     GateError,
     default_gates,
     parse,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.insight.explain.labels import LabelChange, Selecting
+from asched.insight.explain.of_nodes import LabelChange, Selecting
 from tests.builders import PodBuilder, a_pod, term
 
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from asched.batch.placement.phases import MemberPhase, next_status
 from asched.core.model.decode import decode
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
+from asched.ops.group_status import MemberPhase, next_status
 from tests.builders import a_pod
 
 

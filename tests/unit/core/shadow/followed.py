@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from asched.core.framework.points import FilterPlugin
+from asched.insight.shadow.finding import FindingTally
 from asched.insight.shadow.following import Shadow
-from asched.insight.shadow.tally import FindingTally
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
 

@@ -3,9 +3,8 @@
 import pytest
 
 from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.insight.shadow.finding import EXAMPLES_MAX, text
 from asched.insight.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
-from asched.insight.shadow.tally import EXAMPLES_MAX
-from asched.insight.shadow.words import text
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.core.shadow.followed import (
     IN_VAIN,

@@ -2,9 +2,14 @@
 
 from typing import Any
 
-from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
-from asched.insight.shadow.tally import FindingTally
-from asched.insight.shadow.words import NAMED_MAX, text
+from asched.insight.shadow.finding import (
+    NAMED_MAX,
+    Agreement,
+    FindingTally,
+    OtherVerdict,
+    ShadowFinding,
+    text,
+)
 
 PLACED, UNSCHEDULABLE = OtherVerdict.PLACED, OtherVerdict.UNSCHEDULABLE
 

@@ -9,10 +9,7 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins import catalogue as user_plugins
-from asched.host.user_plugins.catalogue import (
-    PluginLoadError,
-    discover,
-)
+from asched.host.user_plugins.catalogue import PluginLoadError, discover
 
 GOOD = """
     class Mine:

@@ -11,7 +11,7 @@ from asched.core.config.defaults import configuration as a_configuration
 from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.host.assemble import Parts, build_runners
-from asched.host.user_plugins import instances
+from asched.host.user_plugins import catalogue
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 
 
@@ -36,7 +36,7 @@ async def runners(*classes: type[Any], args: dict[str, Any] | None = None) -> di
     profiles = [{**profile, "schedulerName": name} for name in ("one", "two")]
     configuration = a_configuration({"profiles": profiles})
     parts = Parts.fresh()
-    ready = await instances.factories(catalogue, configuration, parts.cluster)
+    ready = await catalogue.factories(catalogue, configuration, parts.cluster)
     return build_runners(configuration, parts, factories=ready, known=catalogue.known)
 
 
@@ -63,7 +63,7 @@ async def test_one_that_waits_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
         def __init__(self) -> None:
             threading.Event().wait()
 
-    monkeypatch.setattr(instances, "MAKE_S", 0.05)
+    monkeypatch.setattr(catalogue, "MAKE_S", 0.05)
     turns: list[int] = []
     counting = asyncio.ensure_future(_count(turns))
     with pytest.raises(CannotBuildError) as told:

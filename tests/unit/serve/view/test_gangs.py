@@ -2,7 +2,7 @@
 
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.serve.view.gangs import one_gang
+from asched.serve.view.waiting import one_gang
 from tests.plays.label_gangs import a_group, a_member, a_play, room, settled
 
 
