@@ -408,7 +408,7 @@ async def measured_runners(
         extenders=chain,
     )
     for name, runner in made.items():
-        runner.meter = Meter(metrics.scheduler, name, counter_s)
+        runner.cache.work.meter = Meter(metrics.scheduler, name, counter_s)
     metrics.scheduler.know_plugins(
         entry for runner in made.values() for entry in counted_plugins(runner.profile)
     )

@@ -529,7 +529,7 @@ def _arrivals(context: SchedulerContext, reservation: Reservation) -> Iterator[t
     for pod, name, why in sorted(arrived, key=lambda arrival: not arrival[2]):
         yield "arrival", f"{pod} came to node {name}{why}"
     for name in reservation.needs:
-        if any(cluster.holds.owners_on(cluster.nodes.row_of[name])):
+        if cluster.holds.by_row.get(cluster.nodes.row_of[name]):
             yield "hold", f"room is held for others on node {name}"
 
 

@@ -303,7 +303,7 @@ class Bookings:
     def on(self, row: int, below: int) -> list[tuple[Booking, Slot]]:
         """The slots on a row whose bookings are below a priority."""
         found = []
-        for owner in self._cluster.holds.owners_on(row):
+        for owner in self._cluster.holds.by_row.get(row, ()):
             booking, slot = self._slot_of.get(owner, (None, None))
             if booking is not None and booking.priority < below and isinstance(slot, Slot):
                 found.append((booking, slot))
@@ -493,7 +493,7 @@ def where_slots_give_way(cluster: Cluster, info: PodInfo, rejection: Rejection) 
     bookings = cluster.singleton(Bookings)
     if not bookings.priorities.are_below(info.pod.priority):
         return []
-    rows = cluster.holds.rows
+    rows = cluster.holds.by_row
     found = []
     for row in rejection.candidates.tolist():
         slots = bookings.on(row, info.pod.priority) if row in rows else []

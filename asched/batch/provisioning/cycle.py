@@ -310,7 +310,7 @@ class HeldPlaces(Extension):
             return
         if changed := self._requests.changed(classes):
             self.context.queue.sliced.do(self._considering(classes, changed))
-        if self.context.queue.sliced:
+        if self.context.queue.sliced.pieces:
             return
         for key in tuple(self._bookings.moved):
             self._bookings.moved.pop(key, None)

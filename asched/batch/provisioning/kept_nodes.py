@@ -51,7 +51,7 @@ class KeptNodes:
         """When nodes are to be compared next; None if no profile keeps nodes."""
         if not (self._is_on or self._marked):
             return None
-        is_used = bool(self._marked or self._context.cluster.holds.rows)
+        is_used = bool(self._marked or self._context.cluster.holds.by_row)
         return max(self._checked_s + (CHECK_S if is_used else SEARCH_S), self._blocked_until_s)
 
     def due(self, *, is_on: bool) -> Iterator[Work]:
@@ -68,9 +68,9 @@ class KeptNodes:
             self._marked = {
                 node.name for node in nodes if MARK in (node.metadata.annotations or ())
             }
-        for row in holds.rows if is_on else ():
+        for row, owners in holds.by_row.items() if is_on else ():
             node = node_at[row]
-            if node and any(owner.startswith(OWNERS) for owner in holds.owners_on(row)):
+            if node and any(owner.startswith(OWNERS) for owner in owners):
                 held.add(node.name)
         changing = sorted((held ^ self._marked) - self._writing)
         for name in changing[: WRITES_MAX - len(self._writing)]:

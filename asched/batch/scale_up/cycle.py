@@ -118,7 +118,7 @@ class NewNodes(Extension):
             return
         if changed := scale_ups.changed():
             context.queue.sliced.do(self._considering(changed))
-        if context.queue.sliced or context.now_s < scale_ups.next_check_s:
+        if context.queue.sliced.pieces or context.now_s < scale_ups.next_check_s:
             return
         scale_ups.next_check_s = context.now_s + CHECK_S
         for scale_up in tuple(scale_ups.by_group.values()):

@@ -58,7 +58,7 @@ def recount_row(cluster: Cluster, row: int) -> list[str]:
     twin._see_node(node)
     for info in cluster.pods_on(row).values():
         twin._put(PodInfo(info.pod, twin.classes.class_of(info.pod)), node.name)
-    for owner in cluster.holds.owners_on(row):
+    for owner in cluster.holds.by_row.get(row, ()):
         hold = cluster.holds.of(owner)
         assert hold is not None
         _hold_again(twin, owner, (place for place in hold.places if place.node_name == node.name))

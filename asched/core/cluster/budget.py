@@ -82,12 +82,8 @@ class Sliced:
 
     def __init__(self) -> None:
         self.budget = Budget()
-        #: the remaining pieces; truthy like the whole
+        #: the remaining pieces; read-only
         self.pieces: deque[Iterator[None]] = deque()
-
-    def __bool__(self) -> bool:
-        """Whether work remains."""
-        return bool(self.pieces)
 
     def do(self, steps: Iterator[None]) -> None:
         """Start the work, once all before it is done."""

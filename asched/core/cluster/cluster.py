@@ -245,7 +245,8 @@ class Cluster(Objects):
         elif old is not None and old.labels != node.labels:
             changed = {key for key, _ in old.labels.items() ^ node.labels.items()}
             self.topology.relabel(row, changed)
-        self.holds.row_moved(row)
+        if row in self.holds.by_row:
+            self.holds.row_moved(row)
         return ObservedChange(NODE, old, node)
 
     def _lose_node(self, node: Node) -> list[ObservedChange]:
@@ -275,7 +276,9 @@ class Cluster(Objects):
             sights.append(self._lose_pod(old, old))
             old = None
         self.pods_seen[key] = pod
-        self.pod_groups.see(pod, old)
+        names_group = pod.metadata.labels or pod.spec.scheduling_group is not None
+        if names_group or pod.metadata.uid in self.pod_groups.of_pod:
+            self.pod_groups.see(pod, old)
         if cls is not None:
             sights += self._settle(pod, cls)
         elif old is not None and old.spec.node_name and pod.metadata.uid in self.placed:
@@ -289,7 +292,9 @@ class Cluster(Objects):
             stays = info.node_name == pod.spec.node_name and (
                 info.pod.metadata.deletion_timestamp is None
             ) == (pod.metadata.deletion_timestamp is None)
-            if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
+            if stays and (
+                info.cls is cls or _holds_as_much(info.cls, cls) or self._relabel(info, cls)
+            ):
                 if info.row >= 0 and (moved := self.classes.moved(info.pod, pod)):
                     self.nodes.log.add(info.row, moved)
                 info.pod, info.assumed = pod, False
@@ -352,9 +357,12 @@ class Cluster(Objects):
         uid, info.node_name = info.pod.metadata.uid, node_name
         try:
             self.placed[uid] = info
-            self.pod_groups.place(info.pod)
-            self.consumers.place(info)
-            self.usage.move(info, 1)
+            if uid in self.pod_groups.of_pod:
+                self.pod_groups.place(info.pod)
+            if info.pod.metadata.annotations:
+                self.consumers.place(info)
+            if self.usage.is_kept:
+                self.usage.move(info, 1)
             row = self.nodes.row_of.get(node_name)
             if row is None:
                 self._orphans.setdefault(node_name, {})[uid] = info
@@ -389,7 +397,8 @@ class Cluster(Objects):
         self.priorities[info.pod.priority] += 1
         self._count(info, row, 1)
         self.nodes.log.add(row, PODS_MOVED)
-        self.holds.row_moved(row)
+        if row in self.holds.by_row:
+            self.holds.row_moved(row)
 
     def _displace(self, info: PodInfo) -> None:
         self.priorities.down(info.pod.priority)
@@ -412,10 +421,10 @@ class Cluster(Objects):
         self.nodes.pod_amounts.move(cls, row, sign)
         self.nodes.columns.write["pod_count"][row] += sign
         if cls.host_ports or cls.claim_names:
-            self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
+            self.occupancy.move(info, row, sign, on_trial=bool(self.topology.on_trial))
             self.note_counts()
         if cls.storage is not NO_STORAGE:
-            self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
+            self.volumes.move(info, row, sign, on_trial=bool(self.topology.on_trial))
         if self.topology.move(info, row, sign):
             self.note_counts()
 
@@ -451,8 +460,6 @@ def _derive(cls: PodClass) -> None:
 
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:
     """Whether a pod that changed its class counts as before."""
-    if old is new:
-        return True
     return (
         old.key.startswith(new.key) | new.key.startswith(old.key)
         and old.annotations_key == new.annotations_key

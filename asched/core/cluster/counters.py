@@ -362,18 +362,6 @@ class Population:
         self.staying: dict[int, int] = {}
         self.terminating: dict[int, int] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.staying and not self.terminating
-
-    def move(self, row: int, amount: int, is_terminating: bool) -> None:
-        rows = self.terminating if is_terminating else self.staying
-        left = rows.get(row, 0) + amount
-        if left:
-            rows[row] = left
-        else:
-            del rows[row]
-
 
 class Populations:
     """All populations, by namespace. Work is noted in `budget` and never refused."""
@@ -439,8 +427,13 @@ class Populations:
             for key in self._known_keys.get(namespace, ()):
                 self._entries += _add(self._by_value[namespace, key], key, label_set)
             self._cut()
-        population.move(row, amount, is_terminating)
-        if population.is_empty:
+        rows = population.terminating if is_terminating else population.staying
+        left = rows.get(row, 0) + amount
+        if left:
+            rows[row] = left
+            return
+        del rows[row]
+        if not (population.staying or population.terminating):
             del inside[label_set]
             self._forget(label_set)
             if not inside:

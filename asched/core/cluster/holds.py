@@ -23,7 +23,7 @@ Bounds  one entry per placed pod with the annotation, and per such pod moved sin
 Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/pods (the annotations)
 """
 
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -70,7 +70,8 @@ class Holds:
         self._nodes = nodes
         self._count = count
         self._holds: dict[str, Hold] = {}
-        self._owners_on: dict[int, dict[str, int]] = {}  # row -> owner -> places of it
+        #: row -> owner -> places of it; read-only. Lifted holds are on no row.
+        self.by_row: dict[int, dict[str, int]] = {}
         #: Owners that the book has to check; it removes them.
         self.touched: dict[str, None] = {}
 
@@ -93,15 +94,6 @@ class Holds:
             for what, _ in () if hold.is_lifted else hold.places:
                 if isinstance(what, PodInfo):
                     yield what
-
-    @property
-    def rows(self) -> KeysView[int]:
-        """Rows with held places."""
-        return self._owners_on.keys()
-
-    def owners_on(self, row: int) -> Iterable[str]:
-        """Lifted holds are on no row."""
-        return self._owners_on.get(row, ())
 
     def is_over(self, row: int) -> bool:
         """Whether a row is overcommitted."""
@@ -160,7 +152,7 @@ class Holds:
 
     def node_goes(self, row: int, name: str) -> None:
         """Call it while the row still belongs to the node."""
-        for owner in tuple(self._owners_on.get(row, ())):
+        for owner in tuple(self.by_row.get(row, ())):
             hold = self._holds[owner]
             self._move(hold, -1)
             hold.places = tuple(place for place in hold.places if place.node_name != name)
@@ -168,10 +160,11 @@ class Holds:
             self.touched[owner] = None
 
     def row_moved(self, row: int) -> None:
-        """Pods came to a row, or its amounts changed: mark owners if it is overcommitted."""
-        owners = self._owners_on.get(row)
-        if owners and self.is_over(row):
-            self.touched.update(dict.fromkeys(owners))
+        """Pods came to a row with held places, or its amounts changed: mark the owners if it is
+        overcommitted.
+        """
+        if self.is_over(row):
+            self.touched.update(dict.fromkeys(self.by_row[row]))
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -180,14 +173,14 @@ class Holds:
         for what, node_name in hold.places:
             row = row_of[node_name]
             self._count(what, row, sign)
-            owners = self._owners_on.setdefault(row, {})
+            owners = self.by_row.setdefault(row, {})
             left = owners.get(hold.owner, 0) + sign
             if left:
                 owners[hold.owner] = left
             else:
                 del owners[hold.owner]
                 if not owners:
-                    del self._owners_on[row]
+                    del self.by_row[row]
 
 
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"

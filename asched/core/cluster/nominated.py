@@ -27,7 +27,10 @@ class Nominator:
 
     def __init__(self, pod_now: Callable[[str], Pod | None]) -> None:
         self._pod_now = pod_now
-        self._node_of: dict[str, str] = {}
+        #: uid of a nominated pod -> node; read-only
+        self.by_uid: dict[str, str] = {}
+        #: the node to which the pod with this uid is nominated, or None
+        self.node_of: Callable[[str], str | None] = self.by_uid.get
         self._pods_on: dict[str, dict[str, Pod]] = {}
         self._of_others: set[str] = set()
         #: Grows with every change, so that readers can check the validity of copies.
@@ -41,10 +44,7 @@ class Nominator:
         return cls(cluster.pods_seen.get)
 
     def __len__(self) -> int:
-        return len(self._node_of)
-
-    def node_of(self, uid: str) -> str | None:
-        return self._node_of.get(uid)
+        return len(self.by_uid)
 
     def on(self, node: str) -> Mapping[str, Pod]:
         """Pods nominated to a node by uid, in order of nomination."""
@@ -60,7 +60,7 @@ class Nominator:
 
     def add(self, pod: Pod, node: str | None = None) -> None:
         """Replace the nomination: None uses the pod's status, "" withdraws the nomination."""
-        if pod.metadata.uid in self._node_of:
+        if pod.metadata.uid in self.by_uid:
             self.delete(pod.metadata.uid)
         nominated = pod.status.nominated_node_name if node is None else node
         if not nominated:
@@ -68,26 +68,26 @@ class Nominator:
         now = self._pod_now(pod.key)
         if now is None or now.uid != pod.uid or now.spec.node_name:
             return  # deleted, recreated or placed: the nomination would never be removed
-        self._node_of[pod.uid] = nominated
+        self.by_uid[pod.uid] = nominated
         self._pods_on.setdefault(nominated, {})[pod.uid] = pod
         self._touch(nominated)
 
     def add_of_others(self, pod: Pod) -> None:
         """Use the present status of another scheduler's pod."""
         self.add(pod)
-        if pod.uid in self._node_of:
+        if pod.uid in self.by_uid:
             self._of_others.add(pod.uid)
 
     def update(self, old: Pod, new: Pod) -> None:
         """The pod has a new version; a nomination in neither version stays."""
         kept = None
         if not old.status.nominated_node_name and not new.status.nominated_node_name:
-            kept = self._node_of.get(old.uid)
+            kept = self.by_uid.get(old.uid)
         self.add(new, kept)
 
     def delete(self, uid: str) -> None:
         """The pod is assumed, bound or deleted. Unknown pods are ignored."""
-        node = self._node_of.pop(uid, None)
+        node = self.by_uid.pop(uid, None)
         if node is None:
             return
         self._of_others.discard(uid)

@@ -91,9 +91,24 @@ class PodClasses:
         last = self._last
         if last is not None and last[0] is pod:
             return last[1]
-        cls = self._class_of(pod)
-        self._last = pod, cls
-        return cls
+        annotations_key, resize = self._key_parts(pod)
+        key = spec_key(pod) + annotations_key + resize
+        known = self._classes.get(key)
+        if known is None:
+            self._classes_made += 1
+            known = PodClass(
+                self._classes_made,
+                key,
+                pod,
+                self.label_set_of(pod),
+                annotations_key=annotations_key,
+                has_resize=bool(resize),
+                by_sum=self.sums_resizes,
+            )
+            self._classes[key] = known
+        self._recent.keep(known)
+        self._last = pod, known
+        return known
 
     def key_of(self, pod: Pod) -> bytes:
         """The key of the pod's class, without making the class."""
@@ -122,25 +137,6 @@ class PodClasses:
             self._annotations_key(pod) if self._annotations_read or self._deadlines_read else b""
         )
         return annotations_key, _resize_key(pod) if pod.spec.node_name else b""
-
-    def _class_of(self, pod: Pod) -> PodClass:
-        annotations_key, resize = self._key_parts(pod)
-        key = spec_key(pod) + annotations_key + resize
-        known = self._classes.get(key)
-        if known is None:
-            self._classes_made += 1
-            known = PodClass(
-                self._classes_made,
-                key,
-                pod,
-                self.label_set_of(pod),
-                annotations_key=annotations_key,
-                has_resize=bool(resize),
-                by_sum=self.sums_resizes,
-            )
-            self._classes[key] = known
-        self._recent.keep(known)
-        return known
 
     def _annotations_key(self, pod: Pod) -> bytes:
         """The annotations and deadlines that rules read, encoded; empty for most pods."""

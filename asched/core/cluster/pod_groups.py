@@ -151,8 +151,8 @@ class PodGroups:
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
-        #: by uid of a pod: its last group, which avoids computing the key
-        self._of: dict[str, GroupPods] = {}
+        #: by uid of a pod: its last group, which avoids computing the key; read-only
+        self.of_pod: dict[str, GroupPods] = {}
         self.gangs: dict[str, Gang | None] = {}
         #: with the gate CompositePodGroup
         self.trees: GroupTrees | None = None
@@ -205,7 +205,7 @@ class PodGroups:
     def see(self, pod: Pod, old: Pod | None = None) -> None:
         """A pod is new, or a version replaces `old`: its group may have changed."""
         uid, is_placed = pod.metadata.uid, False
-        if old is not None and (group := self._of.get(uid)) is not None:
+        if old is not None and (group := self.of_pod.get(uid)) is not None:
             if old.metadata.labels == pod.metadata.labels:
                 group.put(pod, placed=uid in group.placed)
                 return
@@ -217,7 +217,7 @@ class PodGroups:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = GroupPods()
-        self._of[uid] = group
+        self.of_pod[uid] = group
         group.put(pod, placed=is_placed or uid in group.placed)
         if self.trees is not None:
             self.trees.pods_moved(key)
@@ -227,7 +227,7 @@ class PodGroups:
         if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
         group.drop(pod.uid)
-        self._of.pop(pod.uid, None)
+        self.of_pod.pop(pod.uid, None)
         if not group.count:
             del self._groups[key]
         if self.trees is not None:
@@ -236,25 +236,25 @@ class PodGroups:
     def place(self, pod: Pod) -> None:
         """A pod got a place. A deleted pod is ignored."""
         uid = pod.metadata.uid
-        group = self._of.get(uid)
+        group = self.of_pod.get(uid)
         if group is not None and (known := group.unplaced.get(uid)) is not None:
             group.put(known, placed=True)
 
     def displace(self, pod: Pod) -> None:
         """A pod lost its place."""
-        group = self._of.get(pod.uid)
+        group = self.of_pod.get(pod.uid)
         if group is not None and (known := group.placed.get(pod.uid)) is not None:
             group.put(known, placed=False)
 
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the rest of its gang."""
-        group = self._of.get(pod.uid)
+        group = self.of_pod.get(pod.uid)
         if group is not None:
             group.hold(pod.uid)
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod with a place waits for the rest of its gang."""
-        group = self._of.get(pod.uid)
+        group = self.of_pod.get(pod.uid)
         return group is not None and pod.uid in group.held
 
     def let_go(self, key: str) -> tuple[str, ...]:

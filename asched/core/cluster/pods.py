@@ -237,7 +237,7 @@ class PodClass:
         """Compiled affinity terms. Raises ValueError for an invalid selector."""
         return compile_terms(self.example)
 
-    @property
+    @derived
     def has_affinity(self) -> bool:
         """Whether there is any podAffinity or podAntiAffinity field, even an empty one."""
         affinity = self.example.spec.affinity

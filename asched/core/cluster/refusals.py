@@ -67,29 +67,27 @@ class Refusals:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._contested: OrderedDict[str, _Contested] = OrderedDict()
-        self._chosen_s: dict[str, float] = {}  # node -> time of our last placement
+        #: read-only
+        self.contested_nodes: OrderedDict[str, _Contested] = OrderedDict()
+        #: node -> time of our last placement; each placement is written here
+        self.chosen_s: dict[str, float] = {}
         self._foreign_pods: dict[str, int] = {}  # node -> number of foreign pods
         #: Clashes so far: foreign pods beside a placement of ours, and pods refused by kubelets.
         self.overlaps = self.refused = 0
-        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        #: (owner, node) whose kubelet refused a pod of the owner lately; read-only
+        self.avoided: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._by_owner: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._held)
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no row is avoided: no kubelet refused a pod lately, and no node is contested."""
-        return not (self._held or self._contested)
+        return len(self.avoided)
 
     def note(self, owner: str, node_name: str, now_s: float) -> float:
         """A kubelet refused a pod of this owner (a uid). Returns the seconds to avoid the node."""
         key = (owner, node_name)
-        known = self._held.pop(key, None)
+        known = self.avoided.pop(key, None)
         times = known.times + 1 if known is not None and now_s < known.until_s + FORGET_S else 1
         hold_s = min(HOLD_S * 2.0 ** (times - 1), HOLD_S_MAX)
-        self._held[key] = _Held(now_s + hold_s, times)
+        self.avoided[key] = _Held(now_s + hold_s, times)
         self._by_owner.setdefault(owner, {})[node_name] = None
         self._forget(now_s)
         return hold_s
@@ -103,15 +101,15 @@ class Refusals:
         return tuple(
             row_of[name]
             for name in self._by_owner[owner.uid]
-            if name in row_of and self._held[owner.uid, name].until_s > now_s
+            if name in row_of and self.avoided[owner.uid, name].until_s > now_s
         )
 
     def _forget(self, now_s: float) -> None:
-        while self._held:
-            (owner, name), oldest = next(iter(self._held.items()))
-            if len(self._held) <= PAIRS_MAX and now_s < oldest.until_s + FORGET_S:
+        while self.avoided:
+            (owner, name), oldest = next(iter(self.avoided.items()))
+            if len(self.avoided) <= PAIRS_MAX and now_s < oldest.until_s + FORGET_S:
                 return
-            del self._held[owner, name]
+            del self.avoided[owner, name]
             del self._by_owner[owner][name]
             if not self._by_owner[owner]:
                 del self._by_owner[owner]
@@ -121,11 +119,7 @@ class Refusals:
     @property
     def contested(self) -> int:
         """The number of contested nodes."""
-        return len(self._contested)
-
-    def chosen(self, node_name: str, now_s: float) -> None:
-        """A pod of ours is placed on a node."""
-        self._chosen_s[node_name] = now_s
+        return len(self.contested_nodes)
 
     def foreign_pod(self, info: PodInfo, now_s: float) -> None:
         """A pod appears on a node that we did not choose for it."""
@@ -133,7 +127,7 @@ class Refusals:
             return  # unknown node
         name = info.node_name
         self._foreign_pods[name] = self._foreign_pods.get(name, 0) + 1
-        if now_s - self._chosen_s.get(name, -OVERLAP_S) < OVERLAP_S:
+        if now_s - self.chosen_s.get(name, -OVERLAP_S) < OVERLAP_S:
             self.overlaps += 1
             self._contest(name, info.cls.accounted, now_s, 1.0)
 
@@ -149,14 +143,14 @@ class Refusals:
 
     def node_goes(self, node_name: str) -> None:
         """The node is deleted; a new one of the same name starts again."""
-        self._contested.pop(node_name, None)
-        for kept in (self._chosen_s, self._foreign_pods):
+        self.contested_nodes.pop(node_name, None)
+        for kept in (self.chosen_s, self._foreign_pods):
             kept.pop(node_name, None)
 
     def crowded(self, pod: PodInfo, is_feasible: Callable[[int], bool], now_s: float) -> list[int]:
         """The feasible rows that are contested and would not have enough room left with the pod."""
         found, over = [], []
-        for name, known in self._contested.items():
+        for name, known in self.contested_nodes.items():
             level = known.level_at(now_s)
             row = self._nodes.row_of.get(name, -1)
             if not level:
@@ -169,7 +163,7 @@ class Refusals:
             ):
                 found.append(row)
         for name in over:
-            del self._contested[name]
+            del self.contested_nodes[name]
         return found
 
     def _leaves_room(self, pod: PodInfo, row: int, count: int, amounts: Mapping[str, int]) -> bool:
@@ -189,7 +183,7 @@ class Refusals:
         return True
 
     def _contest(self, name: str, amounts: Mapping[str, int], now_s: float, factor: float) -> None:
-        known = self._contested.pop(name, None)
+        known = self.contested_nodes.pop(name, None)
         level = 0.0 if known is None else known.level_at(now_s)
         if known is not None:
             amounts = {
@@ -200,6 +194,6 @@ class Refusals:
         offered = self._nodes.resources.ids
         amounts = {key: amount for key, amount in amounts.items() if key in offered}
         level = min(max(level * factor, 1.0), LEVEL_MAX)
-        self._contested[name] = _Contested(now_s, level, amounts)
-        if len(self._contested) > CONTESTED_MAX:
-            self._contested.popitem(last=False)
+        self.contested_nodes[name] = _Contested(now_s, level, amounts)
+        if len(self.contested_nodes) > CONTESTED_MAX:
+            self.contested_nodes.popitem(last=False)

@@ -67,7 +67,8 @@ class TopologyCounters:
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
         self._populations = Populations(budget)
-        self._trials: list[CountTrial] = []
+        #: trials that are adding or removing pods, mostly none; read-only
+        self.on_trial: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
         self.generation = 0
@@ -82,11 +83,6 @@ class TopologyCounters:
         """
         return self._terms_moved + self._ledger.nodes.keys_moved
 
-    @property
-    def on_trial(self) -> bool:
-        """Whether a trial is adding or removing pods."""
-        return bool(self._trials)
-
     def counter(self, key: CounterKey) -> PodCounter:
         """The counter of a key; a new one is filled from the present pods. Raises OutOfTurn, and
         continues with that in the next call.
@@ -100,8 +96,8 @@ class TopologyCounters:
             self.generation += 1
             if not key.on_trial_only:
                 counter.finding = self._populations.who_may_match(key.found_by)
-            if self._trials:
-                self._trials[-1].made.append(counter)
+            if self.on_trial:
+                self.on_trial[-1].made.append(counter)
         if counter.finding or counter.uncounted:
             self._fill(counter)
         self.keep(counter)
@@ -132,8 +128,9 @@ class TopologyCounters:
 
     def move(self, info: PodInfo, row: int, amount: int) -> bool:
         """A pod was added to (+1) or left (-1) a row, also in a trial; whether counts changed."""
-        trial = self._trials[-1] if self._trials else None
-        label_set, is_terminating = info.cls.label_set, info.pod.is_terminating
+        trial = self.on_trial[-1] if self.on_trial else None
+        label_set = info.cls.label_set
+        is_terminating = info.pod.metadata.deletion_timestamp is not None
         self._populations.move(label_set, row, amount, is_terminating)
         counters = self._counters_of(label_set)
         for counter in counters:
@@ -171,11 +168,11 @@ class TopologyCounters:
         """Changes until `end_trial` must have been reverted by then. Trials may be nested, but not
         overlap.
         """
-        self._trials.append(CountTrial())
+        self.on_trial.append(CountTrial())
 
     def end_trial(self) -> None:
         """Restore the versions from before."""
-        trial = self._trials.pop()
+        trial = self.on_trial.pop()
         for tally, version in trial.versions.items():
             tally.version = version
         if trial.made:  # filled during the trial without its rules

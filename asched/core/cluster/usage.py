@@ -37,7 +37,7 @@ class NamespaceUsage:
     ) -> None:
         self._placed = placed
         self._held = held
-        self._is_kept = False
+        self.is_kept = False  #: whether it is in use
         self._by_namespace: dict[str, Counter[str]] = {}
         self._counted: set[str] = set()
         #: the total usage of the namespaces that count; read-only
@@ -45,8 +45,8 @@ class NamespaceUsage:
 
     def kept(self) -> "NamespaceUsage":
         """The object itself, maintained from now on."""
-        if not self._is_kept:
-            self._is_kept = True
+        if not self.is_kept:
+            self.is_kept = True
             for info in chain(self._placed.values(), self._held()):
                 self.move(info, 1)
         return self
@@ -70,7 +70,7 @@ class NamespaceUsage:
 
     def add(self, namespace: str, amounts: Mapping[str, int], sign: int) -> None:
         """Add or remove usage of a namespace."""
-        if not self._is_kept:
+        if not self.is_kept:
             return
         used = self._by_namespace.setdefault(namespace, Counter())
         counts = namespace in self._counted

@@ -238,7 +238,7 @@ class Binding(msgspec.Struct):
         reason = self.context.why_not_placed(self.attempt, self.node)
         if reason:
             return failure(reason)
-        cluster.refusals.chosen(self.node, cluster.wall_clock_s)
+        cluster.refusals.chosen_s[self.node] = cluster.wall_clock_s
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.context.counter_s()
             status = yield from self._settled(

@@ -135,15 +135,6 @@ class SchedulerContext(msgspec.Struct):
         """Whether a current profile has the pod's scheduler name."""
         return pod.spec.scheduler_name in self.runners
 
-    @property
-    def awaits_pods(self) -> bool:
-        """Whether a profile gates pods, as those of a gang, until further pods have arrived."""
-        return any(
-            plugin.awaits_pods
-            for runner in self.runners.values()
-            for plugin in runner.profile.pre_enqueue
-        )
-
     def why_not_placed(self, attempt: "Attempt", node: str = "") -> str:
         """Why the pod of an attempt is not to be placed (on `node`) any more, by its newest
         version; empty if it is. Attempts may wait long for an extender, bindings for volumes.
@@ -261,7 +252,7 @@ class Attempt(msgspec.Struct):
     @property
     def is_measured(self) -> bool:
         """Whether its plugins are timed."""
-        meter = self.runner.meter
+        meter = self.runner.cache.work.meter
         return meter is not None and meter.is_sampled
 
     @property

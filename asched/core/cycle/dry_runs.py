@@ -67,7 +67,8 @@ class DryRuns:
         if version != self._version:
             self._version = version
             self._found.clear()
-        meter, runner.meter = runner.meter, None
+        work = runner.cache.work
+        meter, work.meter = work.meter, None
         try:
             if queued.gang:
                 units = context.extensions.units
@@ -78,7 +79,7 @@ class DryRuns:
         except MISTAKES:  # the attempt will raise and report it
             return None
         finally:
-            runner.meter = meter
+            work.meter = meter
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
@@ -244,7 +245,7 @@ class _RoomLeft:
         self._left = left
         self._needs_of_class = needs_of_class
         # Amounts there exceed 64 bits, or held places may be free as well.
-        is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.rows
+        is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.by_row
         self._row = None if is_unknown else row
         self._free: dict[tuple[int, int], int] = {}  # by priority and place
 
@@ -334,7 +335,7 @@ def _has_room(
     cluster, nodes = context.cluster, context.cluster.nodes
     if row in nodes.pod_amounts.rows_beyond:  # amounts exceed 64 bits
         return True
-    if row in cluster.holds.rows and context.extensions.yields_to(priority):
+    if row in cluster.holds.by_row and context.extensions.yields_to(priority):
         return True
     lower: list[PodInfo] | None = None
     for at, amount in takes:

@@ -10,6 +10,7 @@ Bounds  REPORTED_MAX groups are remembered, by names of NAME_MAX letters; a forg
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from asched.core.cluster.cluster import Cluster
@@ -78,19 +79,15 @@ class ReportedGangs:
         return True
 
 
-def report_gang(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
-    """The event about a gang that is not followed; None if there is none, or it was reported."""
-    pod = attempt.info.pod
-    if pod.spec.scheduling_group is not None:
-        if context.gangs.tries_groups:
-            return None
-    elif not (pod.metadata.labels or pod.metadata.annotations):
-        return None
+def report_gang(context: SchedulerContext, attempt: Attempt) -> Iterator[EmitEvent]:
+    """Yield the event about a gang that is not followed, unless it was reported."""
+    if attempt.info.pod.spec.scheduling_group is not None and context.gangs.tries_groups:
+        return
     foreign = foreign_gang(attempt.pod, context.gangs)
     if foreign is None or not context.cluster.singleton(ReportedGangs).is_new(foreign):
-        return None
+        return
     note = (
         f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by one"
         f" and may start in part; {foreign.cure}"
     )
-    return attempt.emit("Warning", REASON, "Scheduling", note)
+    yield attempt.emit("Warning", REASON, "Scheduling", note)

@@ -27,8 +27,10 @@ from asched.core.cluster.facts import Answer, Fact
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.orders import Order
 from asched.core.cycle.turn_limit import Backlog
+from asched.core.cycle.waits import OpenWaits
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.status import MISTAKES
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 
@@ -157,7 +159,7 @@ def notify_of_freed(
     for change in freed.take():
         if context.cluster.budget.is_used_up:
             yield Pause()
-        while context.queue.sliced:
+        while context.queue.sliced.pieces:
             yield Pause()
         context.cluster.budget.note(TELL_STEPS)
         context.queue.move(change, context.now_s)
@@ -169,17 +171,17 @@ KEY_BYTES_PER_STEP: Final = 3_000
 
 
 class Intake:
-    """`saw` receives each change, `answer` each answer, `asked` the effects of orders."""
+    """`waits` notes each change, `answer` receives each answer, `asked` the effects of orders."""
 
     def __init__(
         self,
         context: SchedulerContext,
-        saw: Callable[[ObservedChange], None],
+        waits: OpenWaits,
         answer: Callable[[Answer], None],
         asked: Callable[[Iterable[Effect]], None],
     ) -> None:
         self._context = context
-        self._saw = saw
+        self._waits = waits
         self._answer = answer
         self._asked = asked
         self._backlog = Backlog(context.cluster)
@@ -190,30 +192,31 @@ class Intake:
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
         context = self._context
-        return bool(self._backlog or self._begun or context.queue.sliced or context.cluster.news)
+        pieces = context.queue.sliced.pieces
+        return bool(self._backlog.facts or self._begun or pieces or context.cluster.news)
 
     @property
     def may_decide(self) -> bool:
         """Whether no list is applied in part, and all pods are notified."""
-        is_amid_fact = self._begun is not None or bool(self._context.queue.sliced)
-        return not (is_amid_fact or self._backlog.is_amid_list)
+        is_amid_fact = self._begun is not None or self._context.queue.sliced.pieces
+        return not (is_amid_fact or self._backlog.listing is not None)
 
     def turn(self, facts: Iterable[Fact]) -> bool:
         """Apply a turn's share of the facts; whether there was any work."""
-        self._backlog.extend(facts)
+        self._backlog.facts.extend(facts)
         has_work = bool(self)
         sliced = self._context.queue.sliced
         sliced.budget.open()
-        self._announces_arrivals = self._context.awaits_pods
-        if sliced or self._begun is not None:
+        self._announces_arrivals = self._context.queue.awaits_pods
+        if sliced.pieces or self._begun is not None:
             self._slice()
-            if self._begun is not None and not sliced:
+            if self._begun is not None and not sliced.pieces:
                 self._go_on(self._begun)
             return has_work
         news = self._context.cluster.news
         if news:
             self._apply_news()
-            if sliced:
+            if sliced.pieces:
                 return has_work
         classes = self._context.cluster.classes
         for fact, listed in self._backlog.turn():
@@ -228,7 +231,8 @@ class Intake:
                 classes.long_bytes = 0
             if sliced.budget.left <= 0:
                 break
-        self._report_unreadable()
+        if self._context.cluster.unreadable:
+            self._report_unreadable()
         return has_work
 
     def _report_unreadable(self) -> None:
@@ -277,11 +281,13 @@ class Intake:
         context, label = self._context, ""
         sliced = context.queue.sliced
         for change in changes:
-            self._saw(change)
+            if self._waits.by_topic:
+                self._waits.saw(change)
             for saw in context.extensions.saw:
                 saw(change)
-            if event_handlers.only_announces(*change) and context.queue.is_deaf:
-                label = ASSIGNED_POD_ADD.label  # common in a long list
+            appears_placed = change.kind is POD and change.old is None and change.new.spec.node_name
+            if appears_placed and context.queue.is_deaf:  # common in a long list
+                label = ASSIGNED_POD_ADD.label
                 continue
             steps = event_handlers.steps(
                 change.kind,

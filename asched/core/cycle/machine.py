@@ -39,6 +39,7 @@ from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
 from asched.core.cycle.turn_limit import (
     OTHERS_SHARE,
     OTHERS_SHARE_OF_MANY,
+    PARKED_MAX,
     ExclusiveTasks,
     ParkedAttempts,
     PausedTasks,
@@ -97,7 +98,7 @@ class Machine:
         self.bindings_max = bindings_max
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
-        self._waits = OpenWaits()
+        self._waits = OpenWaits(context.cluster.object_log)
         self._on_wire: set[int] = set()  # requests of bindings without an answer yet
         self._effect_ids = 0
         self._attempts = 0
@@ -108,8 +109,7 @@ class Machine:
         self._followers: deque[Any] = deque()  # results of units that are not begun yet
         self._parked = ParkedAttempts()  # attempts that have to wait for open cycles
         self._has_more = False
-        waits, answer = self._waits, self._take_answer
-        self._intake = Intake(context, waits.saw, answer, self._ask)
+        self._intake = Intake(context, self._waits, self._take_answer, self._ask)
         self.intake_s = 0.0  # duration of the last turn's intake, without cycles
 
     # --- turns -----------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Machine:
         self._has_more = False
         self.limit.begin()
         context.queue.sliced.budget.open()  # for what follows from cycles and timers
-        if not context.queue.sliced:
+        if not context.queue.sliced.pieces:
             self._decide(now_s)
         context.cluster.budget.close()
         context.queue.sliced.budget.close()
@@ -139,22 +139,24 @@ class Machine:
         context = self.context
         context.queue.tick(now_s)
         self._end_waits()
-        may_decide = self._may_decide
+        may_decide = self.is_active and self._intake.may_decide
         for refresh in self._extensions.refresh:
             refresh(may_decide=may_decide)
-        self._follow_on()
+        if self._followers:
+            self._follow_on()
         if may_decide:
-            self._begin_turns()
-            if not context.queue.sliced:  # else held places are not all counted yet
+            if self._extensions.turns:
+                self._begin_turns()
+            if not context.queue.sliced.pieces:  # else held places are not all counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused.ids)
-            if context.queue.sliced:  # a task paused alone
+            if context.queue.sliced.pieces:  # a task paused alone
                 return
             self._end_waits()  # a cycle may have allowed waiting pods
             # A cycle that ended after the last pop may free parked attempts.
-            may_bind = len(self._on_wire) < self.bindings_max
-            self._has_more |= may_bind and self._parked.is_due(is_deciding=self.is_deciding)
-        self._has_more |= self._waits.has_due or bool(self._followers)
+            if self._parked.attempts and len(self._on_wire) < self.bindings_max:
+                self._has_more |= self._parked.is_due(is_deciding=self.is_deciding)
+        self._has_more |= bool(self._waits.due or self._followers)
 
     def next_deadline_s(self) -> float | None:
         """When `handle` should be called again even if nothing happens; None if never.
@@ -163,17 +165,13 @@ class Machine:
         """
         if self._has_more or self.is_taking_in:
             return 0.0
-        queue = self.context.queue
+        may_decide = self.is_active and self._intake.may_decide
         deadlines = (
             self._waits.next_deadline_s,
-            queue.next_deadline_s(),
-            *([turn.next_s() for turn in self._extensions.turns] if self._may_decide else ()),
+            self.context.queue.next_deadline_s(),
+            *([turn.next_s() for turn in self._extensions.turns] if may_decide else ()),
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
-
-    @property
-    def _may_decide(self) -> bool:
-        return self.is_active and self._intake.may_decide
 
     @property
     def is_idle(self) -> bool:
@@ -203,18 +201,22 @@ class Machine:
         task = self._open.pop(effect_id, None)
         if task is not None:
             self._on_wire.discard(effect_id)
-            self._waits.drop(effect_id)
+            if effect_id in self._waits.open:
+                self._waits.drop(effect_id)
             self._advance(task, answer)
 
     def _end_waits(self) -> None:
         """End the waits whose conditions have become true since the last call."""
         context, waits = self.context, self._waits
-        waits.catch_up(context.cluster.object_log, context.waiting.moved)
+        if not waits.open:  # decisions about pods concern no wait
+            context.waiting.moved.clear()
+            return
+        waits.catch_up(context.waiting.moved)
         for effect, answer in waits.look(context.now_s):
             if isinstance(effect, CallPlugin):
                 self._out.append(CancelCall(call_id=effect.id))
             self._take_answer(answer)
-        waits.catch_up(context.cluster.object_log, context.waiting.moved)
+        waits.catch_up(context.waiting.moved)
 
     def _advance(self, task: _Task, answer: Answer | None) -> None:
         """Run a generator to its next effect that wants an answer, or to its end."""
@@ -292,7 +294,7 @@ class Machine:
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break
-        had_paused &= not context.queue.sliced
+        had_paused &= not context.queue.sliced.pieces
         if had_paused and (self._is_quiet or self.limit.may_resume()):
             effect_id = self._paused.pop()
             others_share = self._open[effect_id].others_share
@@ -315,7 +317,8 @@ class Machine:
         """The next attempt or unit; without extenders while a cycle waits for an extender."""
         context = self.context
         deciding = self.is_deciding
-        while self._parked and (parked := self._parked.pop(is_deciding=deciding)) is not None:
+        parked_attempts = self._parked.attempts
+        while parked_attempts and (parked := self._parked.pop(is_deciding=deciding)) is not None:
             if isinstance(parked, Attempt):
                 runner = context.runners.get(parked.pod.spec.scheduler_name)
                 if runner is None:  # the last reload removed its profile
@@ -324,7 +327,7 @@ class Machine:
                 parked.runner = runner
             parked.started_s = context.counter_s()
             return parked
-        while not (self._parked.is_full or context.queue.sliced.pieces):
+        while not (len(parked_attempts) >= PARKED_MAX or context.queue.sliced.pieces):
             queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None
@@ -334,6 +337,9 @@ class Machine:
             found: Attempt | SchedulingUnit = attempt
             if queued.gang and self._extensions.units is not None:
                 found = self._extensions.units.unit(attempt, self._begin)
+            by_itself = found is attempt  # then only a call of an extender can make it wait
+            if by_itself and not deciding:
+                return found
             if not self._parked.has_to_wait(found, is_deciding=deciding):
                 return found
             self._parked.add(found)
@@ -342,23 +348,25 @@ class Machine:
     def _begin(self, queued: QueuedPod) -> Attempt | None:
         """Make the attempt at a popped pod; None if the last reload removed its profile."""
         context = self.context
-        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        pod = queued.pod
+        runner = context.runners.get(pod.spec.scheduler_name)
         if runner is None:
-            context.queue.done(queued.pod.uid)
+            context.queue.done(pod.uid)
             return None
         self._attempts += 1
         try:
-            info = context.cluster.classes.info_of(queued.pod, queued.class_key)
+            info = context.cluster.classes.info_of(pod, queued.class_key)
             attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
-            if queued.attempts == 1 and (event := report_gang(context, attempt)) is not None:
-                self._out.append(event)
+            marks = pod.metadata.labels or pod.metadata.annotations or pod.spec.scheduling_group
+            if marks and queued.attempts == 1:
+                self._out += report_gang(context, attempt)
         except MISTAKES as raised:
             context.contain(raised, "begin", queued.key)
-            now = context.cluster.pods_seen.get(queued.key, queued.pod)
+            now = context.cluster.pods_seen.get(queued.key, pod)
             if context.owns(now):
                 context.queue.return_failed(queued, now, (), (), context.now_s)
             else:
-                context.queue.done(queued.pod.uid)
+                context.queue.done(pod.uid)
             return None
         return attempt
 

@@ -21,7 +21,7 @@ Bounds  LISTED_PER_TURN objects of lists a turn; PARKED_MAX parked attempts, bey
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -198,32 +198,25 @@ class ParkedAttempts:
     """Parked attempts by priority, then by id."""
 
     def __init__(self) -> None:
-        self._attempts: list[Attempt | SchedulingUnit] = []
+        self.attempts: list[Attempt | SchedulingUnit] = []
         self.open_units: set[str] = set()
 
-    def __len__(self) -> int:
-        return len(self._attempts)
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._attempts) >= PARKED_MAX
-
     def add(self, attempt: Attempt | SchedulingUnit) -> None:
-        insort(self._attempts, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
+        insort(self.attempts, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
 
     def pop(self, *, is_deciding: bool) -> Attempt | SchedulingUnit | None:
         """Pop the first attempt that need not wait. `is_deciding`: a cycle awaits an extender."""
         at = self._first(is_deciding=is_deciding)
-        return self._attempts.pop(at) if at is not None else None
+        return self.attempts.pop(at) if at is not None else None
 
     def is_due(self, *, is_deciding: bool) -> bool:
         """Whether `pop` would return an attempt."""
         return self._first(is_deciding=is_deciding) is not None
 
     def _first(self, *, is_deciding: bool) -> int | None:
-        if not self._attempts or is_deciding:
+        if not self.attempts or is_deciding:
             return None
-        waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self._attempts)
+        waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self.attempts)
         return next((at for at, has_to_wait in enumerate(waits) if not has_to_wait), None)
 
     def has_to_wait(self, attempt: Attempt | SchedulingUnit, *, is_deciding: bool) -> bool:
@@ -242,37 +235,27 @@ class Backlog:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._facts: deque[Fact] = deque()
-        self._listing: Iterator[ObservedChange | None] | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._facts)
-
-    @property
-    def is_amid_list(self) -> bool:
-        """Whether a list is applied in part."""
-        return self._listing is not None
-
-    def extend(self, facts: Iterable[Fact]) -> None:
-        self._facts.extend(facts)
+        self.facts: deque[Fact] = deque()
+        #: the rest of a list that is applied in part
+        self.listing: Iterator[ObservedChange | None] | None = None
 
     def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
         """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
         part of a list, which is applied here. A caller may stop after any of them: the next call
         goes on there.
         """
-        waiting, share = self._facts, LISTED_PER_TURN
+        waiting, share = self.facts, LISTED_PER_TURN
         while waiting:
             fact = waiting[0]
             if not isinstance(fact, Listed):
                 waiting.popleft()
                 yield fact, None
                 continue
-            listing = self._listing = self._listing or self._cluster.relist(fact)
+            listing = self.listing = self.listing or self._cluster.relist(fact)
             steps = list(islice(listing, share))
             share -= len(steps)
             if share:
-                self._listing = None
+                self.listing = None
                 waiting.popleft()
             yield fact, [change for change in steps if change is not None]
             if not share:

@@ -27,87 +27,84 @@ SWEEP_FROM: Final = 64
 class OpenWaits:
     """Open waits by effect id. Times in seconds of turns."""
 
-    def __init__(self) -> None:
-        self._open: dict[int, Question] = {}
-        self._by_topic: dict[Topic, dict[int, None]] = {}
+    def __init__(self, objects: ObjectLog) -> None:
+        self._objects = objects
+        #: read-only, as the next two
+        self.open: dict[int, Question] = {}
+        self.by_topic: dict[Topic, dict[int, None]] = {}
+        #: waits to evaluate next: one of their topics has changed, or they are new
+        self.due: dict[int, None] = {}
         #: waits without topics
         self._without_topics: dict[int, None] = {}
-        #: waits to evaluate next: one of their topics has changed, or they are new
-        self._due: dict[int, None] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._objects_seen = 0  # how far their log was read
         #: how many conditions were evaluated so far
         self.asked = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
     def add(self, effect: Question, now_s: float) -> None:
         """Add a wait."""
-        self._open[effect.id] = effect
+        if not self.open:  # changes so far concern no wait
+            self._objects_seen = self._objects.end
+        self.open[effect.id] = effect
         for topic in effect.on:
-            self._by_topic.setdefault(topic, {})[effect.id] = None
+            self.by_topic.setdefault(topic, {})[effect.id] = None
         if not effect.on:
             self._without_topics[effect.id] = None
-        self._due[effect.id] = None
+        self.due[effect.id] = None
         if isinstance(effect, WaitFor):
-            if len(self._deadlines) > SWEEP_FROM + 2 * len(self._open):
-                self._deadlines = [entry for entry in self._deadlines if entry[1] in self._open]
+            if len(self._deadlines) > SWEEP_FROM + 2 * len(self.open):
+                self._deadlines = [entry for entry in self._deadlines if entry[1] in self.open]
                 heapify(self._deadlines)
             heappush(self._deadlines, (now_s + effect.timeout_s, effect.id))
 
     def drop(self, effect_id: int) -> Question | None:
         """Drop an answered wait."""
-        effect = self._open.pop(effect_id, None)
+        effect = self.open.pop(effect_id, None)
         if effect is None:
             return None
-        self._due.pop(effect_id, None)
+        self.due.pop(effect_id, None)
         self._without_topics.pop(effect_id, None)
         for topic in set(effect.on):
-            effect_ids = self._by_topic[topic]
+            effect_ids = self.by_topic[topic]
             effect_ids.pop(effect_id, None)
             if not effect_ids:
-                del self._by_topic[topic]
+                del self.by_topic[topic]
         return effect
 
     def saw(self, change: ObservedChange) -> None:
         """Note a change of a pod or a node. Changes of other objects are in `ObjectLog`."""
-        if self._by_topic and change.kind in (POD, NODE):
+        if change.kind in (POD, NODE):
             seen = change.old if change.new is None else change.new
             self._touch(((change.kind.resource, seen.metadata.key),))
 
-    def catch_up(self, objects: ObjectLog, decided: list[Topic]) -> None:
+    def catch_up(self, decided: list[Topic]) -> None:
         """Note the objects that have changed since the last call, and decisions about pods."""
-        if self._open:
-            moved = objects.since(self._objects_seen)
-            if moved is None:  # the log does not reach back that far
-                self._due |= dict.fromkeys(self._open)
-            else:
-                self._touch(moved)
-            self._touch(decided)
-        self._objects_seen = objects.end
+        moved = self._objects.since(self._objects_seen)
+        if moved is None:  # the log does not reach back that far
+            self.due |= dict.fromkeys(self.open)
+        else:
+            self._touch(moved)
+        self._touch(decided)
+        self._objects_seen = self._objects.end
         decided.clear()
 
     def _touch(self, topics: Iterable[Topic]) -> None:
         for topic in topics:
-            effect_ids = self._by_topic.get(topic)
+            effect_ids = self.by_topic.get(topic)
             if effect_ids:
-                self._due |= effect_ids
-
-    @property
-    def has_due(self) -> bool:
-        return bool(self._due)
+                self.due |= effect_ids
 
     def look(self, now_s: float) -> Iterator[tuple[Question, Answer]]:
         """Yield the answers that are due, those of older waits first. Waits that an answer adds are
         evaluated at the next call.
         """
-        if not self._open:
-            return
-        due = sorted({**self._due, **self._without_topics})
-        self._due = {}
+        due = sorted({**self.due, **self._without_topics})
+        self.due = {}
         for effect_id in due:
-            effect = self._open.get(effect_id)
+            effect = self.open.get(effect_id)
             if effect is not None:
                 self.asked += 1
                 if effect.ready():
@@ -122,6 +119,6 @@ class OpenWaits:
     @property
     def next_deadline_s(self) -> float | None:
         """The earliest timeout of an open wait; None if no wait has one."""
-        while self._deadlines and self._deadlines[0][1] not in self._open:
+        while self._deadlines and self._deadlines[0][1] not in self.open:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

@@ -28,14 +28,13 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.fitting import CachedTrial, Fitting, Rejections
-from asched.core.framework.meter import Meter
 from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.results.classes import ActivePlugins, ClassCache, ClassState
 from asched.core.framework.results.feasible import Sampler
-from asched.core.framework.results.nominated import NominatedPods, RefusedRows
+from asched.core.framework.results.nominated import NONE_REFUSED, NominatedPods, RefusedRows
 from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Candidate, Trial
@@ -125,22 +124,12 @@ class Runner:
         self.cluster = cluster
         self.cache = ClassCache(profile, cluster)
         self.nominated_pods = NominatedPods(cluster, nominator)
-        self._meter: Meter | None = None
         self._nominator = nominator
         self._fixes_ties = any(scorer.plugin.fixes_ties for scorer in profile.scorers)
         self.extenders = extenders
         self._rejections = Rejections(profile, cluster, self.nominated_pods)
         self._sampler = Sampler(profile.percentage_of_nodes_to_score)
         self._part: tuple[Mask | None, int, Indices] = None, 0, np.zeros(0, dtype=np.intp)
-
-    @property
-    def meter(self) -> Meter | None:
-        """The meter; None without measurements."""
-        return self._meter
-
-    @meter.setter
-    def meter(self, meter: Meter | None) -> None:
-        self._meter = self.cache.work.meter = meter
 
     def schedule(
         self, pod: PodInfo, seed: int, within: Mask | None = None
@@ -151,7 +140,7 @@ class Runner:
         """
         if not self.cluster.nodes.count:
             raise NoNodesError
-        meter = self._meter
+        meter = self.cache.work.meter
         if meter is not None:
             meter.begin()
         state = self.cache.state_of(pod)
@@ -171,8 +160,10 @@ class Runner:
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed, within))
-        refused, mask = self.nominated_pods.refused(pod, state), state.mask
-        feasible, count = None, mask.count
+        refusals, mask = self.cluster.refusals, state.mask
+        refused, feasible, count = NONE_REFUSED, None, mask.count
+        if self._nominator.by_uid or refusals.avoided or refusals.contested_nodes:
+            refused = self.nominated_pods.refused(pod, state)
         few = None if within is None else self._few(state, refused, within)
         if few is not None:
             count = len(few)
@@ -225,7 +216,7 @@ class Runner:
         after each answer the rows are filtered again, and accepted rows count if they still fit.
         """
         assert self.extenders is not None
-        meter, outcome = self._meter, state.outcome
+        meter, outcome = self.cache.work.meter, state.outcome
         now = Fitting(pod, state, self.cluster, self.nominated_pods)
         asked, refused = now.rows(within), now.refused.by_trial
         count = int(np.count_nonzero(asked))
@@ -275,7 +266,7 @@ class Runner:
         """An extender's answer, and where the pod fits by then. The duration is not measured, as
         other attempts use the meter meanwhile.
         """
-        meter = self._meter
+        meter = self.cache.work.meter
         so_far = meter.pause() if meter is not None else (0.0, 0.0)
         said = yield from asking
         now = self.fitting(pod, spares=spares)
@@ -433,7 +424,7 @@ class Runner:
         node = self.cluster.nodes.node_at[row]
         if node is None:
             raise PointError(f"row {row} was chosen but has no node")
-        return Decision(node.name, row, count, self.cluster.nodes.count, score, state)
+        return Decision(node.metadata.name, row, count, self.cluster.nodes.count, score, state)
 
 
 def run_alone(steps: Generator[Any, Any, Any]) -> Any:

@@ -32,7 +32,7 @@ class Stage(Enum):
 class WaitingPod:
     """One pod being bound. `decision` is None while it is open."""
 
-    __slots__ = ("_decision", "_moved", "deadlines", "info", "node", "profile", "stage")
+    __slots__ = ("_decision", "deadlines", "info", "moved", "node", "profile", "stage")
 
     def __init__(self, info: PodInfo, node: str, profile: str) -> None:
         self.info = info
@@ -42,7 +42,8 @@ class WaitingPod:
         #: Permit plugin -> (deadline, duration of the wait); empty once all allow.
         self.deadlines: dict[str, tuple[float, float]] = {}
         self._decision: Status | None = None
-        self._moved: list[Topic] = []
+        #: to this list decisions append the topic of the pod
+        self.moved: list[Topic] = []
 
     @property
     def topic(self) -> Topic:
@@ -56,16 +57,12 @@ class WaitingPod:
     @decision.setter
     def decision(self, status: Status) -> None:
         self._decision = status
-        self._moved.append(self.topic)
-
-    def record_in(self, moved: list[Topic]) -> None:
-        """Append later decisions to this list."""
-        self._moved = moved
+        self.moved.append(self.topic)
 
     def allow(self, plugin: str) -> None:
         """One plugin allows the pod; when the last one does, the pod continues."""
         self.deadlines.pop(plugin, None)
-        self._moved.append(self.topic)
+        self.moved.append(self.topic)
 
     def withdraw(self) -> None:
         """The pod is gone: its remaining work is cancelled."""
@@ -132,7 +129,7 @@ class WaitingPods:
 
     def add(self, waiting: WaitingPod) -> None:
         self._pods[waiting.info.pod.metadata.uid] = waiting
-        waiting.record_in(self.moved)
+        waiting.moved = self.moved
 
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)

@@ -87,11 +87,6 @@ def pod_triggers(old: Pod, new: Pod) -> list[Trigger]:
     return [Trigger(resource, action) for action in actions]
 
 
-def only_announces(kind: Kind, old: Record | None, new: Record | None) -> bool:
-    """Whether the change is a pod that appeared with a node, which only notifies waiting pods."""
-    return kind is POD and old is None and isinstance(new, Pod) and bool(new.spec.node_name)
-
-
 def steps(
     kind: Kind,
     old: Record | None,

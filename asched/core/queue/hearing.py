@@ -49,7 +49,7 @@ class ChangeDelivery:
 
     def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> int:
         """Deliver a change. Returns how many pods and classes it woke within this turn's slice."""
-        if not self._sliced and self._concerns_no_class(change):
+        if not self._sliced.pieces and self._concerns_no_class(change):
             if change.trigger == ASSIGNED_POD_DELETE and isinstance(change.old, Pod):
                 self.waking.gates.expecting(change.old)  # lets plugins forget the victim
             return 0

@@ -118,6 +118,9 @@ class SchedulingQueue:
             self.places, self.looking, self._requeue, self.sliced, waking, self._judge
         )
         self.backoff_rule = backoff
+        gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
+        #: whether a profile gates pods, as those of a gang, until further pods have arrived
+        self.awaits_pods = any(plugin.awaits_pods for plugin in gates)
 
     # --- changes of pods and other objects --------------------------------------------------------
 

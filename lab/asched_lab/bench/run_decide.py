@@ -91,7 +91,7 @@ class DecideWorld(World):
         )
         if is_profiled:
             for name, runner in self.runners.items():
-                runner.meter = Meter(self.recorder, name, counter_s)
+                runner.cache.work.meter = Meter(self.recorder, name, counter_s)
         self.recording: Recording | None = None
         if record is not None:
             head = head_of(self.machine, configuration)

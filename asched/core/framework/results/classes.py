@@ -288,15 +288,14 @@ class ClassState:
         if self.outcome.rejection is None:
             self._judge(pod, moved)
             self._moves.settle()  # else the filters have not processed the changes
-            if not spares:
+            if self._may_fail and not spares:
                 self.end_on_errors(pod)
         return self.outcome
 
     def end_on_errors(self, pod: PodInfo) -> None:
         """Raises PointError if a filter failed on a node that was reached."""
-        if self._may_fail:
-            live = self._cluster.nodes.columns.read("live")
-            feasible.end_on_errors(pod, self.active, live, self.outcome.rows)
+        live = self._cluster.nodes.columns.read("live")
+        feasible.end_on_errors(pod, self.active, live, self.outcome.rows)
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -340,19 +340,19 @@ class NominatedPods:
     @property
     def are_any(self) -> bool:
         """Whether room is promised to any pod."""
-        return bool(self._nominator)
+        return bool(self._nominator.by_uid)
 
     def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         """The feasible rows that are infeasible with their nominated pods, or whose kubelet has
         recently refused such a pod.
         """
-        found = self._by_nominated(pod, state) if self._nominator else NONE_REFUSED
+        found = self._by_nominated(pod, state) if self._nominator.by_uid else NONE_REFUSED
         refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
-        if refusals.are_none:
+        if not (refusals.avoided or refusals.contested_nodes):
             return found
         has = state.mask.has
         status_at = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
-        if status_at and self._nominator:
+        if status_at and self._nominator.by_uid:
             own = self.nominated_amounts.row_of(pod)
             status_at.pop(-1 if own is None else own, None)
         status_at.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if has(row))

@@ -103,7 +103,7 @@ def test_many_pods_move_over_in_slices_and_end_as_in_one_go():
         queue.sliced.budget.open(steps)
         reprofile(queue, {"one": a_profile(by_name_backwards)}, BackoffTimes(), NOW_S)
         turns = 0
-        while queue.sliced:
+        while queue.sliced.pieces:
             queue.sliced.budget.open(steps)
             queue.sliced.go_on()
             turns += 1
