@@ -193,7 +193,8 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
     key = cluster.classes.key_of(pod)
     if len(key) > pod_limits.BYTES_MAX:
         return None
-    request, group = request_of(pod), pod.spec.scheduling_group
+    request = request_of(pod) if pod.metadata.annotations else ""
+    group = pod.spec.scheduling_group
     own = pod.uid if pod.spec.resource_claims else ""
     if not (request or own or group):
         return key

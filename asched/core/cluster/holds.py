@@ -190,9 +190,7 @@ _NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 
 def request_of(pod: Pod) -> str:
     """The key "namespace/name" of the request that a pod consumes, or empty."""
-    said = pod.metadata.annotations
-    if not said:
-        return ""
+    said = pod.metadata.annotations or {}
     name = said.get(CONSUMES) or said.get(CONSUMES_OLD)
     return f"{pod.metadata.namespace}/{name}" if name else ""
 

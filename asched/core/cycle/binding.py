@@ -80,9 +80,13 @@ class Binding(msgspec.Struct):
 
     def _until_bound(self) -> Generator[Effect, Answer, Status]:
         context, attempt, waiting = self.context, self.attempt, self.waiting
-        working, status = self._pre_flight()
-        if status.code is not Code.SUCCESS:
-            return status
+        working: list[PreBindPlugin] = []
+        if attempt.pre_binds:
+            working, status = self._pre_flight()
+            if status.code is not Code.SUCCESS:
+                return status
+        else:
+            context.point_passed(attempt, "PreBindPreFlight", SKIPPED)
         if context.announces_places and (working or waiting.deadlines):
             yield from self._write_nomination()
         if waiting.deadlines:
@@ -119,11 +123,7 @@ class Binding(msgspec.Struct):
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """Return the PreBind plugins that have work to do."""
-        context = self.context
-        if not self.attempt.pre_binds:
-            context.point_passed(self.attempt, "PreBindPreFlight", SKIPPED)
-            return [], SUCCESS
-        started_s = context.counter_s()
+        context, started_s = self.context, self.context.counter_s()
         working, status = self._ask_pre_flight()
         code = status.code if working or not status.is_success else Code.SKIP
         context.point_ran(self.attempt, "PreBindPreFlight", code.text, started_s)

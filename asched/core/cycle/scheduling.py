@@ -129,7 +129,14 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
             context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
             if isinstance(found, Rejection):
                 return (yield from _rejected(context, attempt, found))
-            return (yield from _reserve(context, attempt, found))
+            tell_node(context, attempt, found)
+            reserved = yield from hold(context, attempt, found)
+            if isinstance(reserved, Failure):
+                yield from fail(context, attempt, reserved)
+                return None
+            for placed in context.extensions.placed:
+                placed(attempt.pod)
+            return Binding(context, attempt, found.node, reserved.waiting)
         except OutOfTurn as stop:
             ended = yield from out_of_turn(attempt, stop)
             if ended is None:
@@ -278,19 +285,6 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
     )
 
 
-def _reserve(
-    context: SchedulerContext, attempt: Attempt, decision: Decision
-) -> Generator[Effect, Answer, Next]:
-    tell_node(context, attempt, decision)
-    reserved = yield from hold(context, attempt, decision)
-    if isinstance(reserved, Failure):
-        yield from fail(context, attempt, reserved)
-        return None
-    for placed in context.extensions.placed:
-        placed(attempt.pod)
-    return Binding(context, attempt, decision.node, reserved.waiting)
-
-
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
     attempt.line = line = chosen(context, attempt, decision)
     context.histories.add(line)
@@ -310,22 +304,29 @@ def hold(
 
     If one of them rejects, everything is given back. Raises CannotAssumeError.
     """
-    info, node = attempt.info, decision.node
-    company = attempt.company
+    info, node, company = attempt.info, decision.node, attempt.company
     reason = context.why_not_placed(attempt) if company is None else ""
     if reason:
         return unschedulable(reason)
     attempt.pre_binds = decision.state.active_plugins.pre_binds
     context.cluster.assume(info, node)
-    context.nominator.delete(info.pod.metadata.uid)
-    status = _ask_reserve(context, attempt, decision)
+    if info.pod.metadata.uid in context.nominator.by_uid:
+        context.nominator.delete(info.pod.metadata.uid)
+    status = SUCCESS
+    if decision.state.active_plugins.reserves:
+        status = _ask_reserve(context, attempt, decision)
+    else:
+        context.point_passed(attempt, "Reserve")
     if status.code is not Code.SUCCESS:
         yield from give_back(context, attempt, node)
         return _refusal(status, "Reserve")
     waiting = WaitingPod(info, node, attempt.runner.profile.scheduler_name)
     if company is not None:
         return ReservedPlace(waiting, company.permit(info.pod.uid))
-    status = _ask_permit(context, attempt, waiting)
+    if attempt.runner.profile.permits:
+        status = _ask_permit(context, attempt, waiting)
+    else:
+        context.point_passed(attempt, "Permit")
     if status.code not in (Code.SUCCESS, Code.WAIT):
         yield from give_back(context, attempt, node)
         return _refusal(status, "Permit")
@@ -337,12 +338,8 @@ def hold(
 
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
     """Run the Reserve plugins until one fails."""
-    reserves = decision.state.active_plugins.reserves
-    if not reserves:
-        context.point_passed(attempt, "Reserve")
-        return SUCCESS
     outcome, started_s = SUCCESS, context.counter_s()
-    for plugin in reserves:
+    for plugin in decision.state.active_plugins.reserves:
         data = decision.state.data_of(plugin.name)
         begun_s = context.counter_s()
         status = plugin.reserve(attempt.info, decision.node, data)
@@ -356,13 +353,9 @@ def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision
 
 def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod) -> Status:
     """Run the Permit plugins; the deadlines of plugins that wait are stored in `waiting`."""
-    permits = attempt.runner.profile.permits
-    if not permits:
-        context.point_passed(attempt, "Permit")
-        return SUCCESS
     outcome, is_measured = SUCCESS, attempt.is_measured
     begun_s = started_s = context.counter_s()
-    for permit in permits:
+    for permit in attempt.runner.profile.permits:
         status, patience_s = permit.permit(attempt.info, waiting.node)
         if is_measured:
             context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)

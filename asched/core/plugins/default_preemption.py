@@ -171,9 +171,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return Hint.QUEUE if self.pre_enqueue(pod).is_success else Hint.SKIP
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        if self._under_way.holds_group_back(pod):
+        under_way = self._under_way
+        if not (under_way.busy or under_way.waiting):
+            return SUCCESS
+        if under_way.holds_group_back(pod):
             return unresolvable(GROUP_WAITING)
-        return unresolvable(WAITING) if self._under_way.holds_back(pod) else SUCCESS
+        return unresolvable(WAITING) if under_way.holds_back(pod) else SUCCESS
 
     def holding(self) -> Collection[str]:
         return self._under_way.holding()

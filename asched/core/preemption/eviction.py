@@ -95,8 +95,10 @@ class UnderWay:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._busy: dict[str, str] = {}  # preemptor's key -> uid
-        self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
+        #: read-only, as the next: preemptor's key -> uid, while several victims are left
+        self.busy: dict[str, str] = {}
+        #: preemptor's key -> uid, its last victim
+        self.waiting: dict[str, tuple[str, Pod]] = {}
         self._expecting = Expecting()  # preemptors whose last victim still exists, and its node
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
@@ -104,18 +106,18 @@ class UnderWay:
     def start(self, preemptor: Preemptor) -> None:
         for key, uid in preemptor.held:
             self._forget(key)
-            self._busy[key] = uid
+            self.busy[key] = uid
             if preemptor.node is not None:
                 self._expecting.put(key, preemptor.node)
 
     def last(self, preemptor: Preemptor, victim: Pod) -> None:
         """Record that only this victim is left."""
         for key, uid in preemptor.held:
-            if self._busy.get(key) == uid:
-                del self._busy[key]
-                self._last[key] = (uid, victim)
+            if self.busy.get(key) == uid:
+                del self.busy[key]
+                self.waiting[key] = (uid, victim)
                 self._for.setdefault(victim.uid, set()).add(key)
-        if len(self._last) >= self._sweep_at:
+        if len(self.waiting) >= self._sweep_at:
             self._sweep()
 
     def end(self, preemptor: Preemptor, *, is_deleted: bool) -> None:
@@ -123,21 +125,19 @@ class UnderWay:
         shows it: an earlier attempt would evict it again.
         """
         for key, uid in preemptor.held:
-            if self._busy.get(key) == uid:
-                del self._busy[key]
+            if self.busy.get(key) == uid:
+                del self.busy[key]
                 self._expecting.drop(key)
-            if self._last.get(key, ("", None))[0] == uid and not is_deleted:
+            if self.waiting.get(key, ("", None))[0] == uid and not is_deleted:
                 self._forget(key)
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt at a pod that is scheduled by itself would come too early."""
-        if not (self._busy or self._last):
-            return False
         return self._holds(pod.key, pod.uid)
 
     def holds_group_back(self, pod: Pod) -> bool:
         """The same for a pod that is scheduled with its group."""
-        if pod.spec.scheduling_group is None or not (self._busy or self._last):
+        if pod.spec.scheduling_group is None:
             return False
         key = group_key(pod)
         tree = self._cluster.pod_groups.tree_of(key)
@@ -147,9 +147,9 @@ class UnderWay:
         return group is not None and self._holds(_OF_GROUP + key, group.metadata.uid)
 
     def _holds(self, key: str, uid: str) -> bool:
-        if self._busy.get(key) == uid:
+        if self.busy.get(key) == uid:
             return True
-        held, victim = self._last.get(key, ("", None))
+        held, victim = self.waiting.get(key, ("", None))
         if held != uid or victim is None:
             return False
         now = self._now(victim)
@@ -157,7 +157,7 @@ class UnderWay:
 
     def holding(self) -> Collection[str]:
         """Keys of pods that are held back (or were, before they were deleted and created again)."""
-        return self._busy
+        return self.busy
 
     def expecting(self, departed: Pod) -> Expecting:
         """Preemptors whose last victim still exists, and the nodes that their victims leave."""
@@ -166,7 +166,7 @@ class UnderWay:
         return self._expecting
 
     def _forget(self, key: str) -> None:
-        _, victim = self._last.pop(key, ("", None))
+        _, victim = self.waiting.pop(key, ("", None))
         self._expecting.drop(key)
         if victim is not None:
             preemptors = self._for[victim.uid]
@@ -176,9 +176,9 @@ class UnderWay:
 
     def _sweep(self) -> None:
         """Drop entries whose last victim is gone."""
-        for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
+        for key in [key for key, (_, victim) in self.waiting.items() if self._now(victim) is None]:
             self._forget(key)
-        self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
+        self._sweep_at = max(SWEEP_MIN, 2 * len(self.waiting))
 
     def _now(self, victim: Pod) -> Pod | None:
         """The newest version of the victim; None if it is gone, or waits for a node again."""

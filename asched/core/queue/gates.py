@@ -53,11 +53,24 @@ class Gates:
 
     def admit(self, queued: QueuedPod) -> bool:
         """Run the plugins of the pod's profile; the first that rejects it becomes its gate."""
-        profile = queued.pod.spec.scheduler_name
-        started_s = self._counter_s()
-        is_admitted = self._ask(queued, profile)
+        pod, started_s = queued.pod, self._counter_s()
+        profile, last, gate = pod.spec.scheduler_name, queued.gated_by, ""
+        plugins = self._plugins.get(profile, ())
+        for plugin in sorted(plugins, key=lambda p: p.name != last) if last else plugins:
+            try:
+                status = plugin.pre_enqueue(pod)
+                if status is SUCCESS or status.is_success:  # `is` saves a call for most pods
+                    continue
+            except MISTAKES as error:  # the plugin's exception gates its pod
+                self._observer.plugin_raised(plugin.name, "preEnqueue", error)
+            gate = plugin.name
+            for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
+                self._observer.unschedulable(name, profile, 1)
+                queued.rejected_by |= {name}
+            break
+        queued.gated_by = gate
         self._observer.gates_asked(profile, self._counter_s() - started_s)
-        return is_admitted
+        return not gate
 
     def refuses(self, queued: QueuedPod) -> bool:
         """Whether the plugin that gated the pod last would reject it again."""
@@ -92,28 +105,6 @@ class Gates:
         if len(expecting) <= 1:
             return expecting[0] if expecting else NONE_EXPECTED
         return Expecting(ChainMap(*(answer.node_of for answer in expecting)))
-
-    def _ask(self, queued: QueuedPod, profile: str) -> bool:
-        pod = queued.pod
-        for plugin in self._in_turn(profile, queued.gated_by):
-            try:
-                status = plugin.pre_enqueue(pod)
-                if status is SUCCESS or status.is_success:  # `is` saves a call for most pods
-                    continue
-            except MISTAKES as error:  # the plugin's exception gates its pod
-                self._observer.plugin_raised(plugin.name, "preEnqueue", error)
-            queued.gated_by = plugin.name
-            for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
-                self._observer.unschedulable(name, profile, 1)
-                queued.rejected_by |= {name}
-            return False
-        queued.gated_by = ""
-        return True
-
-    def _in_turn(self, profile: str, gated_by: str) -> Sequence[PreEnqueuePlugin]:
-        """The plugins of a profile, that of the last gate first."""
-        plugins = self._plugins.get(profile, ())
-        return sorted(plugins, key=lambda known: known.name != gated_by) if gated_by else plugins
 
     def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
         """The plugins whose events may help a pod that this gate rejects."""

@@ -64,7 +64,7 @@ class DryRunFilter:
         self._look = look
         self._requeue = requeue
         self._count = count
-        self.is_unfinished = False  # whether due classes remain after the last pop
+        self.is_unfinished = False  # whether due classes remain after the last pop, which resets it
         self.tried = self.left = 0  # dry runs that led to an attempt, and that did not
         self.spared = 0  # classes without a dry run, since none of their pods could fit
 
@@ -99,7 +99,6 @@ class DryRunFilter:
         pod whose backoff ends first may be tried early.
         """
         due = self._resting.due
-        self.is_unfinished = False
         if not due:  # mostly
             return
         for _ in range(LOOKS_MAX):

@@ -37,6 +37,8 @@ class SubQueues:
     def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
         self._sort_key = sort_key
         self._queued: dict[str, QueuedPod] = {}
+        #: the waiting pod with this key, or None
+        self.get: Callable[[str], QueuedPod | None] = self._queued.get
         self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
         self.unschedulable = UnschedulablePods(self._by_turn)
 
@@ -59,9 +61,6 @@ class SubQueues:
         while (queued := old.pop()) is not None:
             new.push(queued, self._order(queued, new))
             yield queued
-
-    def get(self, key: str) -> QueuedPod | None:
-        return self._queued.get(key)
 
     def all(self) -> list[QueuedPod]:
         """All pods, unordered."""
@@ -141,10 +140,8 @@ class SubQueues:
 
     def pending(self) -> Pending:
         waiting = len(self.backoff) + len(self.errors)
-        unschedulable = self.unschedulable
-        return Pending(
-            len(self.active), waiting, unschedulable.unschedulable_count, unschedulable.gated_count
-        )
+        gated = self.unschedulable.gated_count
+        return Pending(len(self.active), waiting, self.unschedulable.count - gated, gated)
 
     def listing(self) -> Listing:
         """All pods, sorted; for debugging and recordings, not for the hot path."""

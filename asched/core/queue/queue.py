@@ -102,6 +102,8 @@ class SchedulingQueue:
         self.nominator = nominator
         self._gated_pods_hold_room = gated_pods_hold_room
         self.in_flight = InFlightPods()
+        #: ends the attempt, which cannot be rejected any more, at the pod with this uid
+        self.done: Callable[[str], None] = self.in_flight.done
         self._arrivals = count(1)
         self._next_unschedulable_flush_s: float | None = None
 
@@ -154,7 +156,8 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod) -> None:
         """Remove a deleted or placed pod. An attempt in flight is not interrupted."""
-        self.nominator.delete(pod.metadata.uid)
+        if pod.metadata.uid in self.nominator.by_uid:
+            self.nominator.delete(pod.metadata.uid)
         queued = self.places.get(pod.key)
         if queued is not None:
             self.places.leave(queued)
@@ -163,7 +166,7 @@ class SchedulingQueue:
     @property
     def is_deaf(self) -> bool:
         """Whether a change notifies no pod: none is unschedulable, and none is in flight."""
-        return not self.places.unschedulable and not self.in_flight
+        return not self.places.unschedulable.count and not self.in_flight
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
         """Wake the unschedulable pods that a change of an object may help, or make their classes
@@ -176,7 +179,7 @@ class SchedulingQueue:
             return 0
         moved = 0
         # Gates are notified of deleted pods even if no pod is unschedulable.
-        if self.places.unschedulable or change.trigger == ASSIGNED_POD_DELETE:
+        if self.places.unschedulable.count or change.trigger == ASSIGNED_POD_DELETE:
             moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
         return moved
@@ -189,7 +192,9 @@ class SchedulingQueue:
         If no pod is active, the head of backoff is popped before its pause ends.
         """
         while True:
-            self.looking.wake_next(now_s)
+            self.looking.is_unfinished = False
+            if self.places.unschedulable.count:
+                self.looking.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
                 queued = self.places.take(self.places.backoff)
@@ -214,10 +219,6 @@ class SchedulingQueue:
         self.places.leave(queued)
         queued.woken_by = popped.woken_by
         return queued if self._start(queued) else None
-
-    def done(self, uid: str) -> None:
-        """End an attempt that cannot be rejected any more, or whose pod is dropped."""
-        self.in_flight.done(uid)
 
     def return_failed(
         self,
@@ -306,7 +307,8 @@ class SchedulingQueue:
     def tick(self, now_s: float) -> None:
         """Run the flushes that are due. Call it at `next_deadline_s`, or more often."""
         self.flush_backoff(now_s)
-        self.places.unschedulable.due.file(now_s)
+        if self.places.unschedulable.count:
+            self.places.unschedulable.due.file(now_s)
         due_s = self._next_unschedulable_flush_s
         if due_s is None or now_s >= due_s:
             self.flush_unschedulable(now_s)
@@ -322,7 +324,7 @@ class SchedulingQueue:
         due_s = self.places.unschedulable.due.next_deadline_s()
         if due_s is not None:
             deadlines.append(due_s)
-        if len(self.places.unschedulable):
+        if self.places.unschedulable.count:
             deadlines.append(self._next_unschedulable_flush_s or 0.0)
         return min(deadlines, default=None)
 
@@ -351,15 +353,17 @@ class SchedulingQueue:
     def classify(self, queued: QueuedPod) -> None:
         """Set a pod's class and group by its present version."""
         pod = queued.pod
-        queued.class_key, queued.gang = self._class_key_of(pod), self.gangs.key_of(pod)
+        queued.class_key = self._class_key_of(pod)
+        names_group = pod.metadata.labels or pod.spec.scheduling_group
+        queued.gang = self.gangs.key_of(pod) if names_group else ""
 
     def _start(self, queued: QueuedPod) -> bool:
         """Begin an attempt at a popped pod."""
         queued.attempts += 1
         queued.backoff_until_s = None
-        self._count_rejectors(queued, -1)
-        if queued.pod.metadata.uid not in self.in_flight:
-            self.in_flight.start(queued)
+        if queued.rejected_by or queued.pending_on:
+            self._count_rejectors(queued, -1)
+        if self.in_flight.start(queued):
             return True
         self._observer.complaint(
             f"pod {queued.key} was dropped from the active queue:"
@@ -406,7 +410,9 @@ class SchedulingQueue:
         self.places.into(queued, self.places.active)
         self._observer.incoming("active", label, queued)
         if label in _ARRIVALS:
-            self.nominator.add(queued.pod)
+            pod = queued.pod
+            if pod.status.nominated_node_name or pod.metadata.uid in self.nominator.by_uid:
+                self.nominator.add(pod)
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> bool:

@@ -182,11 +182,14 @@ class InFlightPods:
         """The pods in flight, oldest attempt first."""
         return [queued for _, queued in self._markers.values()]
 
-    def start(self, queued: QueuedPod) -> None:
+    def start(self, queued: QueuedPod) -> bool:
+        """Begin an attempt; False if the pod is in flight already."""
         uid = queued.pod.metadata.uid
-        assert uid not in self._markers, f"{queued} is in flight already"
+        if uid in self._markers:
+            return False
         self._markers[uid] = (next(self._positions), queued)
         self._is_idle = False
+        return True
 
     def record(self, change: Change) -> None:
         """Record a change if an attempt is in flight whose missed changes are all recorded."""

@@ -163,8 +163,8 @@ class UnschedulablePods:
         self._in_order: tuple[RejectorGroup, ...] | None = ()
         self.due = Due(order)
         self._numbers = count(1)
-        self.unschedulable_count = 0
-        self.gated_count = 0
+        #: of all pods, and of those that a gate stops
+        self.count = self.gated_count = 0
 
     def __iter__(self) -> Iterator[QueuedPod]:
         for group in self._groups.values():
@@ -172,7 +172,7 @@ class UnschedulablePods:
                 yield from equals
 
     def __len__(self) -> int:
-        return self.unschedulable_count + self.gated_count
+        return self.count
 
     def groups(self) -> tuple[RejectorGroup, ...]:
         """The same tuple until one comes or goes."""
@@ -270,10 +270,9 @@ class UnschedulablePods:
             self.due.moved(equals)
 
     def _count(self, group: RejectorGroup, by: int) -> None:
+        self.count += by
         if group.key.gated_by:
             self.gated_count += by
-        else:
-            self.unschedulable_count += by
 
 
 def equals_of(queued: QueuedPod) -> EquivalenceClass:

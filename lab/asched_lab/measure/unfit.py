@@ -87,7 +87,7 @@ async def record(out: Path, seconds: float) -> None:
     queue = world.machine.context.queue
     sys.stdout.write(
         f"{made[0]} pods, {world.pods.scheduled_count} bound,"
-        f" {queue.places.unschedulable.unschedulable_count} wait;"
+        f" {queue.places.pending().unschedulable} wait;"
         f" {queue.looking.left} dry runs without a node, {queue.looking.spared} spared,"
         f" {world.engine_s - world.measured_from_s:.1f} s of processor time\n"
     )

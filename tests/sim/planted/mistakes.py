@@ -278,7 +278,8 @@ MISTAKES: Final = (
         "a pod that is placed keeps its promise",
         "Preemptors",
         "core/cycle/scheduling.py",
-        "    context.nominator.delete(info.pod.metadata.uid)\n",
+        "    if info.pod.metadata.uid in context.nominator.by_uid:\n"
+        "        context.nominator.delete(info.pod.metadata.uid)\n",
         "",
     ),
     Mistake(
@@ -286,8 +287,10 @@ MISTAKES: Final = (
         "promises of pods that are gone stay",
         "Incident06",
         QUEUE,
-        "self.nominator.delete(pod.metadata.uid)\n        queued = self.places.get(pod.key)",
-        "queued = self.places.get(pod.key)",
+        "        if pod.metadata.uid in self.nominator.by_uid:\n"
+        "            self.nominator.delete(pod.metadata.uid)\n"
+        "        queued = self.places.get(pod.key)",
+        "        queued = self.places.get(pod.key)",
     ),
     # --- neighbours ------------------------------------------------------------------------------
     Mistake(

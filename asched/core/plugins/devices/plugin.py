@@ -294,6 +294,8 @@ class DynamicResources(
         return self._hints.extra_events()
 
     def pre_enqueue(self, pod: Pod) -> Status:
+        if not pod.spec.resource_claims:
+            return SUCCESS
         try:
             claims_of(pod, self._cluster)
         except ClaimError as error:
