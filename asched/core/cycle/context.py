@@ -24,7 +24,7 @@ from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.profile import POINT_OF_METHOD
 from asched.core.framework.results.cached import CachedResult
 from asched.core.framework.results.prepared import Prepared
-from asched.core.framework.results.weighted import WeightedPoints
+from asched.core.framework.results.ranking import WeightedPoints
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods

@@ -57,8 +57,7 @@ from asched.core.framework.results.prepared import (
     PreparedFilter,
     PreparedScores,
 )
-from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking
-from asched.core.framework.results.weighted import WeightedPoints
+from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking, WeightedPoints
 
 T = TypeVar("T")
 
