@@ -41,9 +41,8 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model import pod_limits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
-from asched.core.queue import guarded
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.profile import QueueProfile
+from asched.core.queue.profile import Guard, QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
 from asched.core.queue.queued import BackoffTimes
 
@@ -229,7 +228,7 @@ def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, f
     """The sort key; a user's plugin is guarded, the in-tree one is called unguarded per pod."""
     if plugin.name in IN_TREE:
         return plugin.sort_key
-    return guarded.Guard(plugin.name, plugin.sort_key, observer)
+    return Guard(plugin.name, plugin.sort_key, observer)
 
 
 #: Errors of building profiles; each has one clear line.

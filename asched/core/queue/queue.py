@@ -37,12 +37,11 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.model.pod import Pod
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.gates import Gates
 from asched.core.queue.hearing import ChangeDelivery
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.places import SubQueues
-from asched.core.queue.profile import QueueObserver, QueueProfile
+from asched.core.queue.profile import Gates, QueueObserver, QueueProfile
 from asched.core.queue.queued import (
     NO_NAMES,
     BackoffTimes,

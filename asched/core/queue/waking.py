@@ -47,8 +47,8 @@ from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
-from asched.core.queue.gates import Gates
 from asched.core.queue.hints import HintEvaluator, Memo
+from asched.core.queue.profile import Gates
 from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
 from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup, class_of
 
