@@ -263,19 +263,28 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
 @pytest.mark.parametrize(
     ("shape", "most"),
     [
-        ("plain", 280),
-        ("node-affinity", 280),
-        ("spread", 370),
-        ("soft-spread", 370),
-        ("preferred", 415),
-        ("anti-affinity", 455),
-        ("affinity", 570),
-        ("different", 700),
-        ("mixed", 870),
-        ("preemption", 2_040),
+        ("plain", 220),
+        ("node-affinity", 220),
+        ("spread", 307),
+        ("soft-spread", 307),
+        ("preferred", 352),
+        ("anti-affinity", 402),
+        ("affinity", 465),
+        ("different", 645),
+        ("mixed", 737),
+        ("preemption", 1_770),
     ],
 )
 async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
     """Most of a decision is bookkeeping around it, where nothing else would be noticed."""
     found = await calls.of_shape(shape, NODES, WARM, COUNTED)
     assert found.python <= most
+
+
+async def test_a_plain_pod_passes_few_functions_in_few_files() -> None:
+    """One pod, after others that filled all caches: none of the features that it does not use."""
+    passed = await calls.passed("plain", NODES, WARM)
+    of_core = [function for function in passed if function.file.startswith("core/")]
+    assert len({function.file for function in of_core}) <= 42
+    assert len(of_core) <= 161
+    assert not [f for f in passed if f.file.startswith(("batch/", "insight/"))]
