@@ -17,8 +17,7 @@ import msgspec
 from asched.core.cluster.facts import Fact, Gone, Refused, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import Kind
-from tests.bench.worst import a_world
-from tests.plays.playbook import Play
+from asched_lab.measure.stepped import SteppedMachine, a_world
 from tests.poison.life import GATES, POISON, tamed
 from tests.poison.made import Maker, read
 
@@ -46,7 +45,7 @@ class Search:
         self._kinds = kinds
         self._random = Random(seed)
         self._maker = Maker(self._random, crowd=400)
-        self._play: Play = a_world(nodes, pods, gates=GATES)
+        self._world: SteppedMachine = a_world(nodes, pods, gates=GATES)
         self._best: dict[tuple[str, ...], Cost] = {}
 
     @property
@@ -94,7 +93,7 @@ class Search:
         longest = total = 0.0
         for _ in range(TURNS_MAX):
             began_s = time.process_time()
-            effects = self._play.turn(*facts, after_s=1.0)
+            effects = self._world.turn(*facts, after_s=1.0)
             took_s = time.process_time() - began_s
             longest, total = max(longest, took_s), total + took_s
             facts = [
@@ -102,7 +101,7 @@ class Search:
                 for one in effects
                 if one.answers
             ]
-            if not facts and self._play.machine.next_deadline_s() != 0.0:
+            if not facts and self._world.machine.next_deadline_s() != 0.0:
                 break
         return longest, total
 

@@ -84,7 +84,7 @@ class Churn:
     @property
     def is_full(self) -> bool:
         """Whether the history has begun to drop its oldest lines."""
-        return self.world._machine.context.histories._start > 0
+        return bool(self.world._machine.context.histories._start > 0)
 
     def _pass(self) -> None:
         number = self._round

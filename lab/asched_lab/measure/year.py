@@ -174,7 +174,7 @@ class Year:
                 },
             },
         )
-        asked = {**storage, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}
+        asked: Json = {**storage, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}
         claim = {"metadata": {"name": name, "namespace": team}, "spec": asked}
         self._make("persistentvolumeclaims", claim)
         cel = {"cel": {"expression": f'device.driver == "{driver}"'}}

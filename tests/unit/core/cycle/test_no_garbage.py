@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.bench import worst_crowds
-from tests.bench.worst import CASES, turns_of
+from asched_lab.measure import worst_crowds
+from asched_lab.measure.worst import CASES, turns_of
 from tests.garbage import uncollected
 
 NODES, PODS, KILOBYTES = 20, 60, 3

@@ -13,9 +13,9 @@ import pytest
 
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD
-from tests.builders import a_node, a_pod
+from asched_lab.measure.worst_pods import SHAPES, Filler, host_ports
+from tests.builders import PodBuilder, a_node, a_pod
 from tests.plays.playbook import Play
-from tests.unit.core.cycle.worst_objects import WORST, Worst, ports
 
 FEW: Final = 100
 #: Of twice as many things; what is there for every pod makes it less, rounding up a little more.
@@ -39,7 +39,12 @@ def calls_of(act: Callable[[], object]) -> int:
     return count
 
 
-def a_life(worst: Worst, n: int) -> int:
+def filled(pod: PodBuilder, fill: Filler, n: int) -> PodBuilder:
+    fill(pod.json, n)
+    return pod
+
+
+def a_life(fill: Filler, n: int) -> int:
     """Calls for three such pods on three nodes with as many labels, and taints of their own."""
     keys = {f"n{i}": "v" for i in range(n)}
     nodes = [
@@ -49,8 +54,8 @@ def a_life(worst: Worst, n: int) -> int:
     play = Play(*nodes)
 
     def live() -> None:
-        first, second = (worst(a_pod(name), n).build() for name in ("first", "second"))
-        running = worst(a_pod("running").on("n0"), n).build()
+        first, second = (filled(a_pod(name), fill, n).build() for name in ("first", "second"))
+        running = filled(a_pod("running").on("n0"), fill, n).build()
         play.turn(Seen(POD, running))
         play.see(first)
         play.see(second)
@@ -64,11 +69,11 @@ def a_life(worst: Worst, n: int) -> int:
     return calls_of(live)
 
 
-@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize("name", SHAPES)
 def test_work_is_linear_in_what_one_object_holds(name: str) -> None:
-    worst = WORST[name]
-    a_life(worst, 10)  # imports and the like
-    one, two = a_life(worst, FEW), a_life(worst, 2 * FEW)
+    fill = SHAPES[name]
+    a_life(fill, 10)  # imports and the like
+    one, two = a_life(fill, FEW), a_life(fill, 2 * FEW)
     assert two <= one * GROWTH_MAX, f"{one} calls for {FEW}, {two} for {2 * FEW}"
 
 
@@ -78,7 +83,9 @@ def test_ports_that_are_freed_are_looked_up_by_those_who_wait() -> None:
     def wait_and_lose(n: int) -> int:
         play = Play(a_node("n"))
         taken = a_pod("taken").on("n").host_port(80)
-        waiting, leaving = ports(a_pod("waiting"), n), ports(a_pod("leave").on("n"), n)
+        waiting, leaving = (
+            filled(pod, host_ports, n) for pod in (a_pod("waiting"), a_pod("leave").on("n"))
+        )
         waiting.first["ports"].append({"containerPort": 80, "hostPort": 80})
         play.see(taken)
         play.see(leaving)
