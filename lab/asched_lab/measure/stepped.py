@@ -1,7 +1,7 @@
 """A machine that is driven turn by turn in process: facts in, effects out, time as a number."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 Json = dict[str, Any]
 
 SCHEDULER: Final = "default-scheduler"
-ZONES, RACKS = 10, 200
+ZONES: Final = 10
 #: The profile with gangs of Kubernetes, without its gates.
 GANGS: Final[Json] = {
     "profiles": [
@@ -71,6 +71,9 @@ class SteppedMachine:
             raise error
         return effects
 
+    def see(self, kind: Kind, manifests: Iterable[Json]) -> None:
+        self.turn(*(seen(kind, manifest) for manifest in manifests))
+
     def rest(self) -> None:
         """Run turns until nothing is left to do at once."""
         while self.machine.next_deadline_s() == 0.0:
@@ -86,14 +89,10 @@ def a_world(
 ) -> SteppedMachine:
     """Nodes with twenty labels and a soft taint, and pods that differ in one label."""
     world = SteppedMachine(gates, **config)
-    world.turn(*(seen(NODE, a_node(i)) for i in range(nodes)))
+    world.see(NODE, (a_node(i) for i in range(nodes)))
     world.rest()
-    world.turn(
-        *(
-            seen(POD, a_pod(f"p{i}", on=f"n{i % nodes}", labels={"app": f"a{i}"}))
-            for i in range(pods)
-        )
-    )
+    names = ((f"p{i}", f"n{i % nodes}", f"a{i}") for i in range(pods))
+    world.see(POD, (a_pod(name, on=node, labels={"app": app}) for name, node, app in names))
     world.rest()
     return world
 
@@ -116,7 +115,7 @@ def a_node(
     number: int, *taints: str, labels: Mapping[str, str] | None = None, cpu: str = "32"
 ) -> Json:
     keys = {f"n{k}": "v" for k in range(20)}
-    places = {"zone": f"z{number % ZONES}", "rack": f"r{number % RACKS}"}
+    places = {"zone": f"z{number % ZONES}", "rack": f"r{number % 200}"}
     return testing.node(
         f"n{number}",
         cpu=cpu,

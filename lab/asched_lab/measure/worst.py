@@ -1,7 +1,6 @@
 """The longest turn that the worst object of each kind costs.
 
     python -m asched_lab.measure.worst [--nodes N] [--pods M] [--kilobytes K] [--cases "a;b"]
-                                       [--times T]
 
 On N nodes with M placed pods of distinct labels, in process: each case shows the machine one object
 as large as the API server accepts (K kB), or a crowd of them, and runs turns until nothing is left
@@ -10,8 +9,6 @@ placed. Columns, all in processor time of the machine's thread: the longest turn
 the other pod is placed, all turns, their number, the longest pause of the collector of garbage (it
 runs as in production, after turns, and its pauses belong to them), and the outcome for the pod. The
 intake of the object is a turn, too; of a crowd, as many objects as the inbox hands out at once.
-With `--times` each case runs T times, and the run with the shortest longest turn is printed: other
-work on the machine makes turns longer, never shorter.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -58,7 +55,6 @@ from asched_lab.measure.worst_crowds import (
     Maker,
     a_bound_claim,
     a_device_class,
-    a_namespace,
     a_slice,
     claimed,
     using,
@@ -110,8 +106,8 @@ def a_budget(name: str, expressions: list[Json]) -> Fact:
 
 
 def full_nodes(world: SteppedMachine, nodes: int) -> None:
-    pods = (a_pod(f"q{i}", on=f"n{i}", labels={"app": f"q{i}"}, cpu="32") for i in range(nodes))
-    world.turn(*(seen(POD, pod) for pod in pods))
+    names = ((f"q{i}", f"n{i}") for i in range(nodes))
+    world.see(POD, (a_pod(q, on=node, labels={"app": q}, cpu="32") for q, node in names))
 
 
 def budgets(nodes: int, pods: int, _kilobytes: int) -> Case:
@@ -164,40 +160,15 @@ def volume(nodes: int, pods: int, kilobytes: int) -> Case:
     return world, [seen(POD, pod)], record_of(pod)
 
 
-def namespace(nodes: int, pods: int, kilobytes: int) -> Case:
-    """A namespace with ten thousands of labels, which terms of placed pods select by."""
-    world = a_world(nodes, pods)
-    term = {
-        "topologyKey": "zone",
-        "labelSelector": {"matchLabels": {"app": "none"}},
-        "namespaceSelector": {"matchLabels": {"l1": "v"}},
-    }
-    pod = a_pod("picky", on="n0", affinity={"podAntiAffinity": {REQUIRED: [term]}})
-    world.turn(seen(POD, pod))
-    return world, [a_namespace(kilobytes * 30)], None
-
-
-def all_placed(world: SteppedMachine) -> list[Fact]:
-    """The end of all placed pods."""
-    return [Gone(POD, info.pod) for info in world.parts.cluster.placed.values()]
-
-
 def exodus(nodes: int, pods: int, _kilobytes: int) -> Case:
-    """All placed pods go at once, and a thousand wait."""
-    world = a_world(nodes, pods)
-    world.turn(*(seen(POD, a_pod(f"w{i}", cpu=f"{100 + i % 50}")) for i in range(1000)))
-    world.rest()
-    return world, all_placed(world), None
-
-
-def exodus_of_many(nodes: int, pods: int, _kilobytes: int) -> Case:
     """Two thousand pods go, and five thousand different ones wait."""
     world, count = a_world(nodes, pods), worst_crowds.WAITING // 2
     waiting = [seen(POD, worst_crowds.unlike(i)) for i in range(count)]
     for start in range(0, count, 64):
         world.turn(*waiting[start : start + 64])
     world.rest()
-    return world, all_placed(world)[:2000], None
+    placed = list(world.parts.cluster.placed.values())[:2000]
+    return world, [Gone(POD, info.pod) for info in placed], None
 
 
 def a_list(nodes: int, pods: int, _kilobytes: int) -> Case:
@@ -216,7 +187,7 @@ def packed(nodes: int, pods: int) -> list[Json]:
 def room_for_a_gang(nodes: int, pods: int, _kilobytes: int) -> Case:
     """A gang of a hundred that needs room on full nodes."""
     world = a_world(nodes, 0, **GANGS)
-    world.turn(*(seen(POD, pod) for pod in packed(nodes, pods)))
+    world.see(POD, packed(nodes, pods))
     world.turn(seen(POD_GROUP, a_pod_group("crew", schedulingPolicy=gang_of(100))))
     crew = (member(f"m{i}", "crew", "16", priority=1000) for i in range(100))
     return world, [seen(POD, pod) for pod in crew], None
@@ -227,7 +198,7 @@ def room_by_many(nodes: int, pods: int, _kilobytes: int) -> Case:
     world = a_world(nodes, 0, gates=GATES_OF_PREEMPTING_GANGS)
     full, count = packed(nodes, pods), max(nodes // 5, 1)
     for start in range(0, len(full), 1000):
-        world.turn(*(seen(POD, pod) for pod in full[start : start + 1000]))
+        world.see(POD, full[start : start + 1000])
     group = a_pod_group("crew", schedulingPolicy=gang_of(count), priority=1000)
     world.turn(seen(POD_GROUP, group))
     crew = (member(f"m{i}", "crew", "16", priority=1000) for i in range(count))
@@ -240,10 +211,10 @@ def room_among_groups(nodes: int, pods: int, _kilobytes: int) -> Case:
     full = packed(nodes, pods)
     whole = {"priority": 10, "disruptionMode": "PodGroup"}
     names = [f"g{i}" for i in range(0, len(full), 20)]
-    world.turn(*(seen(POD_GROUP, a_pod_group(name, **whole)) for name in names))
+    world.see(POD_GROUP, (a_pod_group(name, **whole) for name in names))
     for i, pod in enumerate(full):
         pod["spec"] |= {"priority": 10, "schedulingGroup": {"podGroupName": names[i // 20]}}
-    world.turn(*(seen(POD, pod) for pod in full))
+    world.see(POD, full)
     crew = a_pod_group("crew", schedulingPolicy=gang_of(100), priority=1000)
     members = (member(f"m{i}", "crew", "16", priority=1000) for i in range(100))
     return world, [seen(POD_GROUP, crew), *(seen(POD, pod) for pod in members)], None
@@ -268,16 +239,6 @@ def wide_budgets(nodes: int, pods: int, kilobytes: int) -> Case:
     return world, [*(a_budget(f"b{i}", absent) for i in range(5)), seen(POD, pod)], None
 
 
-def owners(nodes: int, pods: int, kilobytes: int) -> Case:
-    """A pod of ten thousand owners."""
-    pod = a_pod("worst")
-    pod["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"r{i}", "uid": f"u{i}"}
-        for i in range(kilobytes * 12)
-    ]
-    return a_world(nodes, pods), [seen(POD, pod)], record_of(pod)
-
-
 def many_groups(nodes: int, pods: int, _kilobytes: int) -> Case:
     """Five thousand groups that lack a pod each; then a node changes, and the pods come."""
     world, count = a_world(nodes, pods, **GANGS), worst_crowds.WAITING // 2
@@ -297,16 +258,13 @@ CASES: Final[dict[str, Maker]] = {
     "values of a selector": selected,
     "a node with many labels": big_node,
     "affinity of a volume": volume,
-    "labels of a namespace": namespace,
-    "all pods go": exodus,
     "a long list": a_list,
-    "pods go, all waiting ones differ": exodus_of_many,
+    "pods go, all waiting ones differ": exodus,
     "room for a gang": room_for_a_gang,
     "room for a gang, 10,000 go": room_by_many,
     "room among groups": room_among_groups,
     "taints of all nodes": taints,
     "wide disruption budgets": wide_budgets,
-    "owners": owners,
     "many groups": many_groups,
     **CROWDS,
 }
@@ -387,7 +345,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pods", type=int, default=10_000, metavar="M")
     parser.add_argument("--kilobytes", type=int, default=1500, metavar="K")
     parser.add_argument("--cases", default="", help="; ".join(CASES))
-    parser.add_argument("--times", type=int, default=1, metavar="T")
     args = parser.parse_args(argv)
     names = [name for name in args.cases.split(";") if name] or list(CASES)
     unknown = [name for name in names if name not in CASES]
@@ -400,8 +357,7 @@ def main(argv: list[str] | None = None) -> int:
         flush=True,
     )
     for name in names:
-        runs = [run(name, args.nodes, args.pods, args.kilobytes) for _ in range(args.times)]
-        longest, beside, rest = min(runs)
+        longest, beside, rest = run(name, args.nodes, args.pods, args.kilobytes)
         print(f"{name:36} {longest * 1000:10.1f} {beside * 1000:10.1f} {rest}", flush=True)
     return 0
 

@@ -97,8 +97,8 @@ def tainted(nodes: int, pods: int, _kilobytes: int) -> Case:
 def a_node_goes(nodes: int, pods: int, _kilobytes: int) -> Case:
     """A node goes with two thousand pods, and comes back."""
     world = a_world(nodes, pods)
-    crowd = (a_pod(f"q{i}", on="n0", labels={"app": f"q{i}"}) for i in range(WAITING // 5))
-    world.turn(*(seen(POD, pod) for pod in crowd))
+    names = [f"q{i}" for i in range(WAITING // 5)]
+    world.see(POD, (a_pod(name, on="n0", labels={"app": name}) for name in names))
     gone = Gone(NODE, seen(NODE, a_node(0)).obj)
     return world, [gone, seen(NODE, a_node(0, labels={"again": "yes"}))], None
 
@@ -114,9 +114,8 @@ def zones_change(nodes: int, pods: int, _kilobytes: int) -> Case:
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": app},
         }
-        world.turn(
-            seen(POD, a_pod(f"s{i}", labels=app, cpu="100", topologySpreadConstraints=[rule]))
-        )
+        pod = a_pod(f"s{i}", labels=app, cpu="100", topologySpreadConstraints=[rule])
+        world.turn(seen(POD, pod))
     world.rest()
     moved = (a_node(i, labels={"zone": f"y{i % ZONES}"}) for i in range(nodes))
     return world, [seen(NODE, one) for one in moved], None
