@@ -12,7 +12,7 @@ from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.host.assemble import Parts, build_runners
 from asched.host.user_plugins import catalogue
-from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.user_plugins.catalogue import Catalogue, factories, of_class
 
 
 class Plain:
@@ -36,7 +36,7 @@ async def runners(*classes: type[Any], args: dict[str, Any] | None = None) -> di
     profiles = [{**profile, "schedulerName": name} for name in ("one", "two")]
     configuration = a_configuration({"profiles": profiles})
     parts = Parts.fresh()
-    ready = await catalogue.factories(catalogue, configuration, parts.cluster)
+    ready = await factories(catalogue, configuration, parts.cluster)
     return build_runners(configuration, parts, factories=ready, known=catalogue.known)
 
 
