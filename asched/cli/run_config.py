@@ -30,7 +30,7 @@ from asched.host.configuration.file import (
     located,
     read_text,
 )
-from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.instruments import Exposition
 
 #: Election flags by the field they set.
 ELECTION_FIELDS: Final = {

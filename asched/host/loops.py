@@ -35,9 +35,9 @@ from asched.kube.errors import ClientError, HistoryChanged
 from asched.kube.hearing import DeafError, ReflectorWatchdog, StartOverError
 from asched.kube.history import History
 from asched.kube.inbox import Inbox, Listener
+from asched.kube.lists import Poller
 from asched.kube.originals import Originals
 from asched.kube.pace import ListPacer, ReflectorOptions
-from asched.kube.polling import Poller
 from asched.kube.session import Session
 from asched.kube.tasks import Tasks
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector

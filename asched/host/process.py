@@ -58,7 +58,7 @@ from asched.ops.quota_status import QuotaStatus
 from asched.serve.connections import listen
 from asched.serve.inspection import Inspection
 from asched.serve.options import ServingPlan
-from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.instruments import Exposition
 from asched.serve.telemetry.log import loop_failed
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics

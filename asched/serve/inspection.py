@@ -26,7 +26,7 @@ from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
-from asched.insight.explain import changes, deciding, shortfalls, ways
+from asched.insight.explain import changes, deciding, shortfalls
 from asched.serve.view import waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
@@ -194,7 +194,7 @@ class Inspection:
         return {"place": "being bound" if assumed is not None else "unknown"}
 
 
-def _change_page(change: "ways.SuggestedChange") -> dict[str, Any]:
+def _change_page(change: deciding.SuggestedChange) -> dict[str, Any]:
     page = change._asdict()
     if not change.of:  # no other pod waits for the same
         del page["takes"], page["of"]

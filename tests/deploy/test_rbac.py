@@ -21,14 +21,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.loops import Scheduler
 from asched.kube.session import ConnectionOptions, connect
 from asched.kube.transport import Observer
-from asched.ops.doctor.permissions import (
-    COMPONENTS,
-    WRITES,
-    Right,
-    group_of,
-    lease_rights,
-    needed,
-)
+from asched.ops.doctor.permissions import COMPONENTS, WRITES, Right, group_of, lease_rights, needed
 from asched.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer

@@ -6,14 +6,15 @@ verdicts by id. `metadata.name`, the only field there is, is compared by row ins
 Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
-from asched.core.model.selector import NodeTerm, Requirement, integer
+from asched.core.model.pod import Pod
+from asched.core.model.selector import NodeTerm, Requirement, Selector, integer
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,3 +84,31 @@ def _match_name(nodes: NodeView, field: Requirement) -> Mask:
         if position is not None:
             named[position] = True
     return named if field.operator == "In" else ~named
+
+
+#: Namespace (None: any), label, value.
+LabelKey = tuple[str | None, str, str]
+
+
+# A selector can match only pods with one of the values of its first `In` requirement: it seeks one
+# key per value. A pod offers two keys for each label: for its namespace, and for any namespace.
+def sought_labels(
+    namespaces: Collection[str] | None, selector: Selector | None
+) -> Collection[LabelKey] | None:
+    """Pods that match the selector in these namespaces (None: in any) offer at least one of these
+    keys; None if there is no such set.
+    """
+    if selector is None:
+        return ()
+    named = next((r for r in selector.requirements if r.operator == "In"), None)
+    if named is None:
+        return None
+    places: Collection[str | None] = (None,) if namespaces is None else namespaces
+    return [(place, named.key, value) for place in places for value in named.values]
+
+
+def offered_labels(pod: Pod) -> Iterator[LabelKey]:
+    namespace = pod.metadata.namespace
+    for key, value in pod.labels.items():
+        yield None, key, value
+        yield namespace, key, value

@@ -46,7 +46,7 @@ from asched.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.kube.files import file_content
 from asched.kube.tasks import in_thread
 from asched.kube.typed import ApiAccess
-from asched.ops.doctor import plugin_rights
+from asched.ops.doctor import permissions
 from asched.ops.doctor.permissions import Right
 
 T = TypeVar("T")
@@ -96,8 +96,8 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
     def rights(self) -> tuple[Right, ...]:
         """The rights that it declares. Raises PluginLoadError."""
         try:
-            return plugin_rights.rights_of(self.own)
-        except plugin_rights.RulesError as error:
+            return permissions.rights_of(self.own)
+        except permissions.RulesError as error:
             raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
 
     @cached_property

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +21,7 @@ from asched.core.cluster.gang import count_missing
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.supposition import Supposition
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError, Status
@@ -209,3 +211,54 @@ def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMemb
     if needed > GANG_MAX or needed > len(waiting) + 1:
         return None
     return WaitingMembers(waiting, needed)
+
+
+class SuggestedChange(NamedTuple):
+    """`text` for people, `details` with API field names for programs; `nodes`: the number of nodes
+    that the pod fits on then, one of them `node`. `takes`: how many `of` the pods that wait for the
+    same fit then, with the pod itself; 0 of 0 if that was not tried.
+    """
+
+    kind: str
+    text: str
+    details: dict[str, Any]
+    nodes: int
+    node: str
+    takes: int = 0
+    of: int = 0
+
+
+def as_it_is(pod: Pod) -> Pod:
+    """The pod itself, for changes of other objects."""
+    return pod
+
+
+def nothing(_: Supposition) -> None:
+    """No change of the cluster, for changes of the pod."""
+
+
+class Way(NamedTuple):
+    """A suggested change, and its application to a pod and to the cluster."""
+
+    change: SuggestedChange
+    of_pod: Callable[[Pod], Pod] = as_it_is
+    of_cluster: Callable[[Supposition], object] = nothing
+
+
+#: Finds the ways of one kind, the smallest first. Raises OutOfTurn, PointError.
+Kind = Callable[[Deciding], Iterator[Way]]
+
+
+def with_spec(pod: Pod, **fields: Any) -> Pod:
+    """The pod with other fields in its spec."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **fields))
+
+
+def suggestion(
+    deciding: Deciding, kind: str, text: str, details: dict[str, Any], pod: Pod | None = None
+) -> SuggestedChange:
+    """The suggested change of a pod that fits with it in the hypothetical cluster."""
+    rows = np.flatnonzero(deciding.rows(pod))
+    node = deciding.cluster.nodes.node_at[int(rows[0])]
+    assert node is not None
+    return SuggestedChange(kind, text, details, len(rows), node.name)

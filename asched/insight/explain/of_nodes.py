@@ -27,8 +27,7 @@ from asched.core.model.selector import (
 )
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.insight.explain.deciding import Deciding, smallest
-from asched.insight.explain.ways import SuggestedChange, Way
+from asched.insight.explain.deciding import Deciding, SuggestedChange, Way, smallest
 from asched.names import LABEL_HOSTNAME
 
 #: The value of a label if any value suffices.

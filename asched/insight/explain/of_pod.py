@@ -15,8 +15,7 @@ from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Container, Pod, PodSpec
 from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, spelt, tolerated
-from asched.insight.explain.deciding import Deciding, smallest
-from asched.insight.explain.ways import Way, suggestion, with_spec
+from asched.insight.explain.deciding import Deciding, Way, smallest, suggestion, with_spec
 
 TRIES_MAX: Final = 64
 #: The taint by which a cordoned node is tolerated.

@@ -22,6 +22,7 @@ from kubernetes_asyncio.client import (
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, Identity, JsonObject, State, unreadable
 from asched.ops.doctor.permissions import (
+    ATTRIBUTE,
     COMPONENTS,
     GRANT,
     HARDWARE_COMPONENTS,
@@ -31,7 +32,6 @@ from asched.ops.doctor.permissions import (
     NeededRight,
     Right,
 )
-from asched.ops.doctor.plugin_rights import ATTRIBUTE
 from asched.ops.doctor.reader import ClusterReader
 
 PERMISSIONS: Final = "permissions"

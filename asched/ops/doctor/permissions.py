@@ -6,13 +6,17 @@ deploy/base/rbac.yaml with the same list, so that the manifests grant exactly th
 Rules   every kind of core.model.kinds is listed and watched for any profile, because a profile may
         change while the process runs; pod groups only with their gate or plugin, and what a plugin
         writes, or a user's plugin declares, only if a profile enables it; rights of a user's plugin
-        are granted by the user.
+        are granted by the user. It declares them as `rbac_rules` of its class: rules as in a
+        ClusterRole, where apiGroups, resources and verbs are lists of strings, resourceNames is
+        optional, and `namespace` means that a Role there suffices.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 from asched import names
+from asched.core.config.problem import did_you_mean
 from asched.core.config.v1 import LeaderElection
 from asched.core.model.kinds import (
     COMPOSITE_POD_GROUP,
@@ -261,3 +265,45 @@ def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:
         Right("update", group, "leases", namespace, name),
         Right("create", "", "events", namespace),
     )
+
+
+ATTRIBUTE: Final = "rbac_rules"
+REQUIRED: Final = ("apiGroups", "resources", "verbs")
+OPTIONAL: Final = ("resourceNames", "namespace")
+
+
+class RulesError(ValueError):
+    """Invalid rules: one line with the place."""
+
+
+def rights_of(cls: type[Any]) -> tuple[Right, ...]:
+    """Every right that the class declares. Raises RulesError."""
+    rules = getattr(cls, ATTRIBUTE, ())
+    if not isinstance(rules, list | tuple):
+        raise RulesError(f"{ATTRIBUTE} must be a list of rules, as in a ClusterRole")
+    return tuple(right for i, rule in enumerate(rules) for right in _rights(rule, i))
+
+
+def _rights(rule: Any, number: int) -> Iterator[Right]:
+    where = f"{ATTRIBUTE}[{number}]"
+    if not isinstance(rule, Mapping):
+        raise RulesError(f'{where} must be a mapping, such as {{"apiGroups": [""], ...}}')
+    for key in rule:
+        if key not in (*REQUIRED, *OPTIONAL):
+            hint = did_you_mean(str(key), (*REQUIRED, *OPTIONAL))
+            raise RulesError(f"{where} has no field {key!r}{f' ({hint})' if hint else ''}")
+    groups, resources, verbs = (_texts(rule, key, where) for key in REQUIRED)
+    named = _texts(rule, "resourceNames", where) if "resourceNames" in rule else ("",)
+    namespace = rule.get("namespace", "")
+    if not isinstance(namespace, str):
+        raise RulesError(f"{where}.namespace must be a string")
+    for group, resource, name, verb in product(groups, resources, named, verbs):
+        yield Right(verb, group, resource, namespace, name)
+
+
+def _texts(rule: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = rule.get(key)
+    is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    if not is_list or not value:
+        raise RulesError(f"{where}.{key} must be a non-empty list of strings")
+    return tuple(value)

@@ -11,8 +11,10 @@ Bounds  CHILDREN_MAX label sets per family; further ones share the child whose l
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 #: Far above the label sets of a real configuration (plugins, events, hints). A guess.
 CHILDREN_MAX: Final = 5_000
@@ -188,3 +190,19 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
         bounds.append(bound)
         bound *= factor
     return tuple(bounds)
+
+
+class Exposition(msgspec.Struct, frozen=True):
+    """Disabled metrics, and by metric and label the values to show."""
+
+    disabled: frozenset[str] = frozenset()
+    allowed: Mapping[str, Mapping[str, frozenset[str]]] = msgspec.field(default_factory=dict)
+
+    @staticmethod
+    def of(disabled: Iterable[str], allow_lists: Mapping[str, str]) -> "Exposition":
+        """From the flags' values; `allow_lists` maps "metric,label" to comma-separated values."""
+        allowed: dict[str, dict[str, frozenset[str]]] = {}
+        for key, values in allow_lists.items():
+            metric, label = key.split(",")
+            allowed.setdefault(metric, {})[label] = frozenset(values.split(","))
+        return Exposition(frozenset(disabled), allowed)

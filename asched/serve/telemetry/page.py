@@ -19,9 +19,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.instruments import (
     AnyFamily,
+    Exposition,
     Families,
     Histogram,
     Labels,

@@ -4,7 +4,7 @@ import pytest
 
 from asched.cli.flags import UsageError, parse
 from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
-from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.instruments import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

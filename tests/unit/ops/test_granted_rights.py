@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
-from asched.ops.doctor.permissions import HARDWARE_COMPONENTS, Right
-from asched.ops.doctor.plugin_rights import rights_of
+from asched.ops.doctor.permissions import HARDWARE_COMPONENTS, Right, rights_of
 from tests.shared import ROOT
 
 PATCH_PODS = Right("patch", "", "pods")

@@ -48,7 +48,7 @@ from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity import attraction
 from asched.core.plugins.inter_pod_affinity.nearness import NOT_NEAR, TOO_NEAR, UNWANTED, Nearness
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces, term_matches
-from asched.core.plugins.label_keys import LabelKey, offered_labels, sought_labels
+from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL

@@ -13,8 +13,8 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.insight.explain.changes import changes
+from asched.insight.explain.deciding import SuggestedChange
 from asched.insight.explain.of_nodes import another
-from asched.insight.explain.ways import SuggestedChange
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.rules import amount
 from tests.plays.playbook import Play

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.ops.doctor.permissions import Right
-from asched.ops.doctor.plugin_rights import RulesError, rights_of
+from asched.ops.doctor.permissions import Right, RulesError, rights_of
 
 
 def declaring(rules: Any) -> type[Any]:

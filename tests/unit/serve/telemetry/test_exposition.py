@@ -1,6 +1,6 @@
 """Metrics flags: what is left out, and what is shown as unexpected."""
 
-from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.instruments import Exposition
 from asched.serve.telemetry.metrics import Metrics
 
 RESULTS = "scheduler_schedule_attempts_total"

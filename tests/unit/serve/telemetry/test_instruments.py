@@ -1,10 +1,6 @@
 """What is counted by words of others stays bounded, and nothing of it is lost."""
 
-from asched.serve.telemetry.instruments import (
-    CHILDREN_MAX,
-    OTHER,
-    Families,
-)
+from asched.serve.telemetry.instruments import CHILDREN_MAX, OTHER, Families
 
 
 def test_words_without_end_share_one_child_in_the_end() -> None:
