@@ -29,6 +29,7 @@ from asched.batch.backfill.reservations import (
     vector,
 )
 from asched.batch.groups.attempt import GroupAttempt, Result
+from asched.batch.groups.board import accepting
 from asched.batch.groups.trial import (
     MOVE_STEPS,
     let_go,
@@ -45,7 +46,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.framework.effects import Effect
-from asched.core.framework.results.nominated import ignores_pods
+from asched.core.framework.order_free import slots_of
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import PodStatus
 from asched.core.queue.queued import QueuedPod
@@ -115,10 +116,9 @@ class TimelineDemand(msgspec.Struct, frozen=True):
 
     def slots(self, room: I64) -> I64:
         """int64[N]: how many of them each row takes by amounts, `count` at most."""
-        asked = self.amounts > 0
-        by_resource = room[asked] // self.amounts[asked, None]
-        found: I64 = np.clip(by_resource.min(axis=0, initial=self.count), 0, self.count)
-        return np.where(self.within, found, 0)
+        most = np.full(room.shape[1], self.count, dtype=np.int64)
+        found = slots_of(most, self.amounts.tolist(), room)
+        return np.where(self.within, np.maximum(found, 0), 0)
 
 
 class Timeline:
@@ -376,11 +376,7 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Timel
     """The demand of equal pods. Raises PointError, OutOfTurn like the filters."""
     info, height = alike[0], cluster.nodes.height
     within: Mask = cluster.nodes.columns.read("live")[:height].copy()
-    state = runner.cache.state_of(info)
-    if state.update(info).rejection is None:
-        for verdict in state.active:
-            if ignores_pods(verdict.plugin):
-                within &= verdict.codes[:height] == 0
+    within = accepting(runner.cache.state_of(info), info, within)
     return TimelineDemand(vector(cluster, info.cls.accounted, 1), len(alike), within)
 
 

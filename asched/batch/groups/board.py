@@ -5,7 +5,7 @@ resource claims have equal specs and statuses.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,9 +21,16 @@ from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import Effect, Pause
-from asched.core.framework.order_free import POD_PLACE, is_order_free, takes_of
+from asched.core.framework.order_free import (
+    POD_PLACE,
+    is_order_free,
+    left_of,
+    slots_of,
+    takes_of,
+)
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated import ignores_pods
 from asched.core.model.kinds import NAMESPACE, RESOURCE_CLAIM
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS
@@ -88,15 +95,13 @@ class GroupBoard:
 
     def free(self, places: list[int]) -> I64:
         """int64[len(places), N]: free amounts."""
-        return free_of(NodeView(self.cluster.nodes), places)
+        return np.maximum(left_of(NodeView(self.cluster.nodes), places), 0)
 
     def slots(self, c: int) -> I64:
         """int64[N]: how many pods of the class each row takes by amounts, at most all."""
         most = np.full(self.cluster.nodes.height, self.counts[c], dtype=np.int64)
         needs = self.takes(c)
-        for need, free in zip(needs.values(), self.free(list(needs)), strict=True):
-            np.minimum(most, free // need, out=most)
-        return most
+        return slots_of(most, needs.values(), self.free(list(needs)))
 
     def charge(self, steps: float) -> Generator[Effect, Answer, Unproven | None]:
         """Pause if the slice is used up, then charge steps; a result ends the search."""
@@ -153,16 +158,15 @@ def claims_key(cluster: Cluster, pod: Pod) -> Hashable:
     return tuple(found)
 
 
-def free_of(nodes: NodeView, places: Sequence[int]) -> I64:
-    """int64[len(places), M]: free amounts on the rows."""
-    rows = [
-        nodes.allowed_pods - nodes.pod_count
-        if at == POD_PLACE
-        else nodes.allocatable(at) - nodes.requested(at)
-        for at in places
-    ]
-    found: I64 = np.maximum(np.array(rows, dtype=np.int64), 0)
-    return found
+def accepting(state: ClassState, pod: PodInfo, rows: Mask) -> Mask:
+    """`rows` bool[N], without those that filters reject which read only nodes; modified. Raises
+    PointError, OutOfTurn.
+    """
+    if state.update(pod).rejection is None:
+        for verdict in state.active:
+            if ignores_pods(verdict.plugin):
+                rows &= verdict.codes[: len(rows)] == 0
+    return rows
 
 
 # Describe a group on its board in numbers, for bounds and plans (`batch/placement`).

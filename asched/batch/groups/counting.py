@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.batch.groups.attempt import GroupAttempt
-from asched.batch.groups.board import ROWS_A_STEP, STATE_STEPS, GroupBoard, described, free_of
+from asched.batch.groups.board import ROWS_A_STEP, STATE_STEPS, GroupBoard, described
 from asched.batch.placement.bounds import I64, refuted
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
@@ -31,7 +31,7 @@ from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect, NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
+from asched.core.framework.order_free import POD_PLACE, OrderFree, left_of, slots_of, takes_of
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated import ignores_pods
@@ -182,11 +182,7 @@ def _read(
 
 def _free(context: SchedulerContext, place: int) -> int:
     """The free amount of all nodes together, as an exact integer."""
-    view = NodeView(context.cluster.nodes)
-    if place == POD_PLACE:
-        left = view.allowed_pods - view.pod_count
-    else:
-        left = view.allocatable(place) - view.requested(place)
+    left = left_of(NodeView(context.cluster.nodes), (place,))[0]
     return sum(amount for amount in left.tolist() if amount > 0)
 
 
@@ -303,10 +299,8 @@ def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
 def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:
     """int64[1, M]: the number of pods of the class that each row takes, at most `most`."""
     feasible = state.feasible if nodes.rows is None else state.feasible[nodes.rows]
-    found = np.where(feasible, most, 0)
-    for need, free in zip(needs.values(), free_of(nodes, list(needs)), strict=True):
-        np.minimum(found, free // need, out=found)
-    return found.reshape(1, -1)
+    free = np.maximum(left_of(nodes, list(needs)), 0)
+    return slots_of(np.where(feasible, most, 0), needs.values(), free).reshape(1, -1)
 
 
 def _slots_of_rows(

@@ -17,9 +17,11 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, GroupPauses, Result
+from asched.batch.groups.board import accepting
 from asched.batch.groups.search import try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
@@ -41,7 +43,6 @@ from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
 from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
-from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.status import MISTAKES, SKIP, Code, Status, failure, unschedulable
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
@@ -209,16 +210,10 @@ class GroupSupposition:
         example, runner = infos[0], self._attempt.runner
         uids = tuple([info.pod.uid for info in infos])
         rows: Mask = Placement().mask(self.cluster.nodes)
-        filters = runner.cache.state_of(example).active_plugins.filters
-        takes = takes_of([f.plugin for f in filters], example)
-        try:
-            fitting = runner.fitting(example)
-        except MISTAKES:  # the trial reports the error; until then any row may do
-            return EqualMembers(uids, takes, rows)
-        if fitting.rejection is None:
-            for verdict in fitting.state.active:
-                if ignores_pods(verdict.plugin):
-                    rows &= verdict.codes == 0
+        state = runner.cache.state_of(example)
+        takes = takes_of([f.plugin for f in state.active_plugins.filters], example)
+        with suppress(*MISTAKES):  # the trial reports the error; until then any row may do
+            rows = accepting(state, example, rows)
         return EqualMembers(uids, takes, rows)
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:

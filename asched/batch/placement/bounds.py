@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from asched.core.framework.order_free import slots_of
 from asched.core.model.requests import written
 
 # A gang in numbers: classes of equal pods, and rows with their free amounts.
@@ -57,10 +58,8 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
         found = np.zeros(self.rows.shape, dtype=np.int64)
         for at, count in enumerate(self.counts):
             most = np.full(self.free.shape[1], min(count, self.caps[at]), dtype=np.int64)
-            for need, free in zip(self.needs[at].tolist(), self.free, strict=True):
-                if need:
-                    np.minimum(most, free // need, out=most)
-            found[at] = np.where(self.rows[at], most, 0)
+            slots = slots_of(most, self.needs[at].tolist(), self.free)
+            found[at] = np.where(self.rows[at], slots, 0)
         return found
 
     def cheapest(self, prices: I64) -> tuple[int, tuple[int, ...]]:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched.batch.placement.bounds import I64, GangProblem, Infeasible, Mask, Plan
+from asched.core.framework.order_free import slots_of
 
 F64 = npt.NDArray[np.float64]
 R = TypeVar("R")
@@ -181,10 +182,7 @@ def _drawn(
         order = draw.permutation(size).tolist()
         shares = [*draw.random(size - 1).tolist(), 1.0] if number >= size else [1.0] * size
         for at, share in [*zip(order, shares, strict=True), *((at, 1.0) for at in order)]:
-            more = slots[at] - held[at]
-            for need, have in zip(problem.needs[at].tolist(), free, strict=True):
-                if need:
-                    np.minimum(more, have // need, out=more)
+            more = slots_of(slots[at] - held[at], problem.needs[at].tolist(), free)
             near = held[problem.apart[at]].any(axis=0) if problem.apart[at].any() else False
             more = np.where(near, 0, np.ceil(more * share).astype(np.int64))
             held[at] += more
@@ -368,9 +366,7 @@ def by_size(problem: GangProblem) -> Plan | None:
         goal = min(problem.counts[at], left)
         needs = problem.needs[at]
         most = np.full(free.shape[1], problem.caps[at], dtype=np.int64)
-        for need, have in zip(needs.tolist(), free, strict=True):
-            if need:
-                np.minimum(most, have // need, out=most)
+        most = slots_of(most, needs.tolist(), free)
         most = np.where(problem.rows[at] & ~closed[at], most, 0)
         over = ((free - most * needs[:, None]) / total[:, None]).sum(axis=0)
         for row in np.argsort(over, kind="stable").tolist():

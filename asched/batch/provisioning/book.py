@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from asched.batch.groups.board import accepting
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldPlace, request_of
@@ -40,7 +41,6 @@ from asched.core.cycle.intake import FreedPlaces, notify_of_freed
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask, Placement, is_within
-from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES
 from asched.core.model.requests import PODS
@@ -635,13 +635,8 @@ def _candidates(
 
 def _suits(context: SchedulerContext, attempt: Attempt) -> Mask:
     """bool[N]: rows that pass the filters which read only nodes."""
-    state = attempt.runner.cache.state_of(attempt.info)
-    mask: Mask = np.ones(context.cluster.nodes.height, dtype=np.bool_)
-    if state.update(attempt.info).rejection is None:
-        for verdict in state.active:
-            if ignores_pods(verdict.plugin):
-                mask &= verdict.codes[: len(mask)] == 0
-    return mask
+    every = np.ones(context.cluster.nodes.height, dtype=np.bool_)
+    return accepting(attempt.runner.cache.state_of(attempt.info), attempt.info, every)
 
 
 def _only(row: int, context: SchedulerContext) -> Mask:

@@ -5,11 +5,14 @@ a pod does not accept it after one more pod. Most rules are of this kind; requir
 must be first) and spread (other pods raise the minimum) are not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.points import FilterPlugin
+from asched.core.cluster.view import NodeView
+from asched.core.framework.points import I64, FilterPlugin
 from asched.core.framework.results.nominated import ignores_pods
 
 #: In `OrderFree.takes`: the place of the pod count of a row.
@@ -44,3 +47,24 @@ def takes_of(plugins: Iterable[FilterPlugin], pod: PodInfo) -> dict[int, int]:
             for at, amount in plugin.takes(pod).items():
                 found[at] = max(found.get(at, 0), amount)
     return found
+
+
+def left_of(nodes: NodeView, places: Sequence[int]) -> I64:
+    """int64[len(places), M]: free amounts on the rows, negative where more is requested."""
+    rows = [
+        nodes.allowed_pods - nodes.pod_count
+        if at == POD_PLACE
+        else nodes.allocatable(at) - nodes.requested(at)
+        for at in places
+    ]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), nodes.size)
+
+
+def slots_of(most: I64, needs: Iterable[int], free: Iterable[I64]) -> I64:
+    """int64[N]: how many pods that need these amounts each row takes by amounts, `most` at most;
+    that is modified. Negative where less than nothing is free.
+    """
+    for need, amounts in zip(needs, free, strict=True):
+        if need:
+            np.minimum(most, amounts // need, out=most)
+    return most

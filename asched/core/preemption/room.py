@@ -45,7 +45,7 @@ from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import EqualMembers, GroupTrial
-from asched.core.framework.order_free import POD_PLACE
+from asched.core.framework.order_free import POD_PLACE, left_of, slots_of
 from asched.core.framework.placements import Mask
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
@@ -277,7 +277,7 @@ class EvictionTrial:
         for row in cluster.nodes.pod_amounts.rows_beyond:  # the free amounts exceed 64 bits
             self._on.pop(row, None)
         self._amounts: dict[PodClass, tuple[int, ...]] = {}
-        self._free: list[list[int]] = _left(cluster, self._axes).T.tolist()
+        self._free: list[list[int]] = left_of(NodeView(cluster.nodes), self._axes).T.tolist()
 
     def without(self, unit: Unit) -> None:
         for row, amounts in self._takes(unit):
@@ -342,7 +342,7 @@ def is_hopeless(
     by_priority, nodes = cluster.singleton(PodsByPriority), cluster.nodes
     by_priority.catch_up(in_one_go=True)
     axes = _axes(wants)
-    free = _left(cluster, axes)
+    free = left_of(NodeView(cluster.nodes), axes)
     amounts = np.array(
         [
             np.where(by_priority.priorities < priority, 1, 0)
@@ -368,11 +368,8 @@ def is_hopeless(
 def _slots(want: Want, axes: Sequence[int], free: I64) -> int:
     rows = np.fromiter(want.rows, dtype=np.int64)
     most = np.full(len(rows), want.most, dtype=np.int64)
-    for k, at in enumerate(axes):
-        need = want.takes.get(at)
-        if need:
-            np.minimum(most, free[k, rows] // need, out=most)
-    return int(np.maximum(most, 0).sum())
+    found = slots_of(most, [want.takes.get(at, 0) for at in axes], free[:, rows])
+    return int(np.maximum(found, 0).sum())
 
 
 def _axes(wants: Sequence[Want]) -> list[int]:
@@ -381,15 +378,3 @@ def _axes(wants: Sequence[Want]) -> list[int]:
 
 def _held(cls: PodClass, at: int, nodes: NodeTable) -> int:
     return cls.accounted.get(nodes.resources.values[at + 1], 0)
-
-
-def _left(cluster: Cluster, axes: Sequence[int]) -> I64:
-    """int64[K, N]: free amounts of each place now; negative where it is overcommitted."""
-    view = NodeView(cluster.nodes)
-    rows = [
-        view.allowed_pods - view.pod_count
-        if at == POD_PLACE
-        else view.allocatable(at) - view.requested(at)
-        for at in axes
-    ]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), cluster.nodes.height)

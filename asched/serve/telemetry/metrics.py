@@ -2,8 +2,8 @@
 that shows them.
 
 As by kube-scheduler, a failed attempt and a binding are logged at verbosity 2, a pod's moves
-between queues at 4, errors always. A page is rendered in a thread and cached for PAGE_AGE_S, so that many
-scrapers cost as much as one and do not block the scheduling loop.
+between queues at 4, errors always. A page is rendered in a thread and cached for PAGE_AGE_S, so
+that many scrapers cost as much as one and do not block the scheduling loop.
 
 Bounds  one page at a time is rendered.
 """
