@@ -25,7 +25,7 @@ Each rule chooses among the candidates that the rule before has left.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (pickOneNodeForPreemption)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Reason, Status
@@ -114,19 +115,34 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
         status = trial.status_of(pod, row)
         if status is not None:
             return DryRun((), 0, status)
-        over = budgets.violations(lower)
-        order = [i for i, v in zip(lower, over, strict=True) if v]
-        protected = len(order)
-        order += [i for i, v in zip(lower, over, strict=True) if not v]
-        victims: list[PodInfo] = []
-        violations = 0
-        for position, info in enumerate(order):
-            suppose.there((info,), row)
-            if trial.status_of(pod, row) is not None:
-                suppose.back()
-                victims.append(info)
-                violations += position < protected
-    return DryRun(tuple(in_line(victims)), violations, None)
+
+        def stays(_: PodInfo) -> bool:
+            return trial.status_of(pod, row) is None
+
+        return DryRun(*reprieve(suppose, lower, row, budgets, stays), None)
+
+
+def reprieve(
+    suppose: Supposition,
+    gone: Sequence[PodInfo],
+    row: int,
+    budgets: Budgets,
+    stays: Callable[[PodInfo], bool],
+) -> tuple[tuple[PodInfo, ...], int]:
+    """Put removed pods back, those first that a budget protects, then the most important; `gone`
+    come with the most important first. Returns the pods that may not stay, and how many of them a
+    budget protects.
+    """
+    victims: list[PodInfo] = []
+    violations = 0
+    over = zip(budgets.violations(gone), gone, strict=True)
+    for is_over, info in sorted(over, key=lambda entry: not entry[0]):
+        suppose.there((info,), row)
+        if not stays(info):
+            suppose.back()
+            victims.append(info)
+            violations += is_over
+    return tuple(in_line(victims)), violations
 
 
 class VictimTrial(NamedTuple):

@@ -56,7 +56,7 @@ from asched.core.plugins.capacity.quotas import (
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.eviction import Eviction, Preemptor, UnderWay
 from asched.core.preemption.pods_by_priority import in_line
-from asched.core.preemption.victims import NO_VICTIMS, best_of
+from asched.core.preemption.victims import NO_VICTIMS, best_of, reprieve
 
 OVER: Final = Reason("global quota max exceeded", resolvable=True)
 
@@ -118,27 +118,21 @@ class Victims:
             asked = self._pod.cls.accounted
             if self._is_over(asked, asked):
                 return OVER.status
-            line = in_line(gone)
-            over = self._budgets.violations(line)
-            order = [i for i, v in zip(line, over, strict=True) if v]
-            protected = len(order)
-            order += [i for i, v in zip(line, over, strict=True) if not v]
-            victims: list[PodInfo] = []
-            violations = 0
-            for position, info in enumerate(order):
-                suppose.there((info,), row)
+
+            def stays(info: PodInfo) -> bool:
                 self._move(info, 1)
                 fits = trial.status_of(self._pod, row) is None
-                if not fits or self._is_over(self._in_namespace, self._in_all):
-                    suppose.back()
-                    self._move(info, -1)
-                    victims.append(info)
-                    violations += position < protected
+                if fits and not self._is_over(self._in_namespace, self._in_all):
+                    return True
+                self._move(info, -1)
+                return False
+
+            victims, violations = reprieve(suppose, in_line(gone), row, self._budgets, stays)
         if not victims:
             return NO_VICTIMS.status
         node = self._cluster.nodes.node_at[row]
         assert node is not None
-        return Candidate(node.name, row, tuple(in_line(victims)), violations)
+        return Candidate(node.name, row, victims, violations)
 
     def _may_go(self, info: PodInfo) -> bool:
         namespace, priority = info.pod.metadata.namespace, self._pod.pod.priority
