@@ -22,6 +22,7 @@ from msgspec.structs import asdict
 
 from asched.cli import cluster_version, flags
 from asched.cli.arguments import add_output_flag, plain, written
+from asched.cli.commands import installed_version
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
 from asched.host.configuration.file import ConfigError, UnreadableFileError
@@ -42,11 +43,9 @@ def main(argv: Sequence[str]) -> int:
         options = flags.parse(rest, cluster_version.of_server)
         plan = plan_of(options)
     except HelpRequested:
-        print(_help())
+        print((__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help.")
         return EXIT_OK
     except VersionRequested:
-        from asched.cli.commands import installed_version
-
         print(f"asched {installed_version()}")
         return EXIT_OK
     except ConnectError as error:
@@ -140,7 +139,3 @@ def _counted(number: int, state: State) -> str:
     """For instance "2 problems"; empty for none."""
     plural = "" if number == 1 or state is State.SKIPPED else "s"
     return f"{number} {state}{plural}" if number else ""
-
-
-def _help() -> str:
-    return (__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help."

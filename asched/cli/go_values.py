@@ -93,10 +93,6 @@ def duration_s(text: str) -> float:
     return duration.parse(text) / NS_PER_SECOND
 
 
-def duration_ns(text: str) -> int:
-    return duration.parse(text)
-
-
 def ip(text: str) -> str:
     """An address without a zone; an empty text keeps the default."""
     try:
@@ -207,19 +203,15 @@ def version(text: str) -> str:
     return VERSION_ON if parse_bool(text) else VERSION_OFF
 
 
-def text_value(text: str) -> str:
-    return text
-
-
 #: pflag's type names -> reader.
 READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "string": text_value,
+    "string": str,
     "bool": parse_bool,
     "int": int64,
     "int32": int32,
     "float32": float32,
     "duration": duration_s,
-    "durationNs": duration_ns,
+    "durationNs": duration.parse,
     "ip": ip,
     "strings": strings,
     "int32Slice": int32s,
@@ -230,8 +222,8 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "pattern=N,...": vmodule,
     "version": version,
     # Parsed together once all of them are known.
-    "gates": text_value,
-    "text": text_value,
+    "gates": str,
+    "text": str,
 }
 #: Types whose flag may have no value, and what that means.
 ALONE: Final = {"bool": "true", "version": VERSION_ON}

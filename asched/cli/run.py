@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from asched.cli import cluster_version, flags, run_config
+from asched.cli.commands import installed_version
 from asched.cli.flag_table import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
@@ -33,13 +34,6 @@ said = logging.getLogger("asched.run")
 
 #: Pages that a feature gate opens.
 GATED_PAGES: Final = {"ComponentFlagz": "/flagz", "ComponentStatusz": "/statusz"}
-
-
-def installed_version() -> str:
-    """The version of the installed package."""
-    from asched.cli.commands import installed_version as version
-
-    return version()
 
 
 def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
