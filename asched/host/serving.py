@@ -16,8 +16,8 @@ from asched.host.election import LeaseThread
 from asched.host.loops import Scheduler
 from asched.kube.errors import ConnectError
 from asched.kube.tasks import Unawaited, in_thread, tell_loop
-from asched.serve.access import Access
 from asched.serve.app import Server
+from asched.serve.auth import Access
 from asched.serve.connections import FairSelector
 from asched.serve.figures import Figures
 from asched.serve.health import PING, Check, Health

@@ -23,12 +23,11 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from asched.kube import exec_plugin
+from asched.kube import kubeconfig
 from asched.kube.certificates import Rotating, rotating
 from asched.kube.errors import ConnectError
-from asched.kube.exec_plugin import Printed
 from asched.kube.files import file_text, named_content
-from asched.kube.kubeconfig import HOST_VARIABLE, Login, read_kubeconfigs, service_account
+from asched.kube.kubeconfig import HOST_VARIABLE, Login, Printed, read_kubeconfigs, service_account
 from asched.kube.proxies import environment_proxy
 
 log = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ class Credentials:
         login = self._find()
         printed = Printed()
         if login.plugin is not None:
-            printed = await exec_plugin.run(login.plugin, _cluster_of(login))
+            printed = await kubeconfig.run_plugin(login.plugin, _cluster_of(login))
         self._adopt(login, printed)
 
     def _adopt(self, login: Login, printed: Printed) -> None:

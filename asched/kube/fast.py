@@ -1,13 +1,12 @@
 """HTTP/1.1 to an API server: a pool of keep-alive connections, through a proxy if configured
 (`proxies.py`).
 
-A request is one write; its answer is read by `http1.py`, whole or streamed; requests are never
-pipelined. The kind of failure decides what happens to a binding, so two cases are distinguished:
-nothing was written (ConnectFailed: refused, no TLS, no free connection in time) and something was
-(ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have acted). A reused connection
-that breaks before any byte of an answer was probably closed by the server while the request was
-sent: reads are repeated once on a new connection, writes are not, because the server may have
-received them.
+A request is one write; its answer is read whole or streamed; requests are never pipelined. The kind
+of failure decides what happens to a binding, so two cases are distinguished: nothing was written
+(ConnectFailed: refused, no TLS, no free connection in time) and something was (ConnectionLost,
+DeadlineExceeded, ProtocolBroken: the server may have acted). A reused connection that breaks before
+any byte of an answer was probably closed by the server while the request was sent: reads are
+repeated once on a new connection, writes are not, because the server may have received them.
 
 Bounds  `limit` connections, streams included, OPENING_MAX of them opened at a time if there is a
         limit; an idle connection is closed after IDLE_S_MAX, before servers and load balancers do
@@ -21,10 +20,9 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Final
 
-from asched.kube.connection import Connection, LiveStream, connect_problem
+from asched.kube.connection import BODY_BYTES_MAX, Connection, LiveStream, connect_problem
 from asched.kube.credentials import Credentials
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
-from asched.kube.http1 import BODY_BYTES_MAX
 from asched.kube.proxies import Proxy, open_tunnel, verification
 from asched.kube.transport import (
     CONNECT_TIMEOUT_S,

@@ -32,8 +32,7 @@ import msgspec
 
 from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
-from asched.serve.request import BadRequestError, HttpRequest, read_request
-from asched.serve.stream import ClientStream
+from asched.serve.request import BadRequestError, ClientStream, HttpRequest, read_request
 
 #: The scheduling loop shares the interpreter lock with this thread, and makes the pages.
 SHARE: Final = 0.035

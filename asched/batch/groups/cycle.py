@@ -27,7 +27,7 @@ from asched.batch.groups.attempt import (
     Tried,
     gather,
 )
-from asched.batch.groups.counting import GangDryRuns
+from asched.batch.groups.board import GangDryRuns
 from asched.batch.groups.preemption import Evictions, make_room_for_group
 from asched.batch.groups.reports import condition_patches
 from asched.batch.groups.search import search_if_due, try_placements

@@ -21,8 +21,7 @@ from typing import Final, ParamSpec, TypeVar
 import numpy as np
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.board import MOVED, GroupBoard, described
-from asched.batch.groups.counting import guess
+from asched.batch.groups.board import MOVED, GroupBoard, described, guess
 from asched.batch.groups.trial import TRY_STEPS, let_go, try_group, try_plan, undo
 from asched.batch.placement.bounds import GangProblem, Infeasible, Plan, Unproven, refuted
 from asched.batch.placement.plan import by_prices, planned

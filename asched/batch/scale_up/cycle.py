@@ -25,8 +25,8 @@ from typing import Final
 from asched.batch.groups.reports import Incomplete
 from asched.batch.groups.trial import pause_if_due
 from asched.batch.scale_up import objects
-from asched.batch.scale_up.ledger import ScaleUp, ScaleUps
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
+from asched.batch.scale_up.objects import ScaleUp, ScaleUps
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of

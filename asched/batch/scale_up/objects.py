@@ -1,22 +1,24 @@
-"""The objects of a request for new nodes: PodTemplates, and a ProvisioningRequest that names them.
+"""Requests for new nodes, by gang, and their objects: PodTemplates, and a ProvisioningRequest that
+names them.
 
-The request has all pods of the gang that have to start, also those with room on existing nodes:
+A request has all pods of the gang that have to start, also those with room on existing nodes:
 cluster-autoscaler uses this room first, too. Its name is derived from its content, so that a create
 whose answer was lost is repeated without effect. The PodGroup owns all of these objects: they do
-not outlive it.
-
-Labels in which equal pods differ, such as an index, are left out of their template.
+not outlive it. Labels in which equal pods differ, such as an index, are left out of their template.
 
 Bounds  SETS_MAX templates: the API allows as many.
 """
 
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 import orjson
 
+from asched.batch.groups.attempt import GroupPauses
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import kind_of, object_of
 from asched.core.cluster.pod_groups import coscheduled_key
@@ -29,6 +31,89 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod, spec_key
 from asched.core.model.provisioning import ProvisioningRequest
+
+
+class ScaleUp(msgspec.Struct, eq=False):
+    """One request. `uid` is the group's, `until_s` since 1970. `bodies` are not created yet."""
+
+    key: str
+    uid: str
+    namespace: str
+    name: str
+    profile: str
+    new_nodes: str
+    until_s: float
+    templates: int
+    bodies: tuple[dict[str, Any], ...] = ()
+    write_s: float = -math.inf
+    is_writing: bool = False
+    #: whether the watch has shown it; whether its end was seen, or it was refused
+    is_seen: bool = False
+    is_over: bool = False
+    #: whether the autoscaler ended it: it failed, or its nodes were not used in time
+    is_unfulfilled: bool = False
+
+    @property
+    def object_key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def text(self) -> str:
+        """What the conditions of the gang say about it."""
+        what = f"{self.new_nodes} (ProvisioningRequest {self.name})"
+        return f"; new nodes are requested for the gang: {what}"
+
+    @property
+    def end_text(self) -> str:
+        """What the conditions of the gang say until the next request. Empty: autoscalers may add
+        nodes for single pods, since none has handled the request.
+        """
+        what = f"{self.new_nodes} were requested without success"
+        return f"; {what}; the next request follows a pause" if self.is_unfulfilled else ""
+
+
+class ScaleUps:
+    """Times of turns, if not stated otherwise."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.by_group: dict[str, ScaleUp] = {}
+        self.by_object: dict[str, ScaleUp] = {}
+        #: to be deleted, by object
+        self.unwanted: dict[str, ScaleUp] = {}
+        self.by_namespace = Counter[str]()
+        #: gangs for which no request is made, with the text why new nodes do not help it now
+        self.pauses = GroupPauses()
+        self.next_check_s = -math.inf
+        self.was_refused = False
+        self._cursor = -2
+
+    def add(self, scale_up: ScaleUp) -> None:
+        self.by_group[scale_up.key] = self.by_object[scale_up.object_key] = scale_up
+        self.by_namespace[scale_up.namespace] += 1
+        self.next_check_s = -math.inf
+
+    def remove(self, scale_up: ScaleUp) -> None:
+        del self.by_group[scale_up.key], self.by_object[scale_up.object_key]
+        self.by_namespace[scale_up.namespace] -= 1
+        self.by_namespace += Counter()  # drops a namespace without requests
+        self.delete(scale_up)
+
+    def delete(self, scale_up: ScaleUp) -> None:
+        """Delete its objects, once no write of theirs is under way."""
+        self.unwanted.setdefault(scale_up.object_key, scale_up)
+        self.next_check_s = -math.inf
+
+    def changed(self) -> list[str]:
+        """Keys of requests that changed since the last call; all of them in the first."""
+        log = self._cluster.object_log
+        entries = log.since(self._cursor)
+        self._cursor = log.end
+        if entries is None:
+            return [*self._cluster.all(PROVISIONING_REQUEST), *self.by_object]
+        resource = PROVISIONING_REQUEST.resource
+        return list(dict.fromkeys(key for changed, key in entries if changed == resource))
+
 
 CLASS_NAME: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"

@@ -7,8 +7,8 @@
 
 That is the rule; it would cost a trial of the whole group for each pod of the cluster. Instead
 
-    proposed    the rows' room (`room.py`) proposes victims by amounts, and one trial confirms them.
-                A proposed unit could not stay by amounts: the result is that of the rule
+    proposed    the rows' room (`EvictionTrial`) proposes victims by amounts, and one trial confirms
+                them. A proposed unit could not stay by amounts: the result is that of the rule
     searched    where other filters reject, up to LINE_MAX units: the first victim is found by
                 doubling and halving how many of the last in line are removed; those ahead of it
                 stay, and the room proposes again for those behind. The result is that of the rule
@@ -27,31 +27,385 @@ Bounds  STEPS_MAX of the budget for the search, and some 2 log2(units) trials be
         undecided then is decided by places, or no unit is evicted. A trial costs what its pods
         cost, and the removed pods.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/podgrouppreemption.go
-        (selectVictimsOnDomain)
+        (selectVictimsOnDomain, newDomainForWorkloadPreemption, moreImportantVictim)
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, islice
+from heapq import merge
+from itertools import chain, count, islice
 from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.gang import object_of
+from asched.core.cluster.nodes import NodeTable
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import EqualMembers, GroupTrial, Probe
+from asched.core.framework.order_free import POD_PLACE, left_of, slots_of
+from asched.core.framework.placements import Mask
 from asched.core.framework.status import unschedulable
+from asched.core.model.kinds import POD_GROUP
+from asched.core.model.workload import PodGroup
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.room import (
-    Below,
-    EvictionTrial,
-    Unit,
-    Want,
-    is_hopeless,
-    of_group,
-    of_places,
-    units_of,
-)
+from asched.core.preemption.pods_by_priority import PodsByPriority, start_of
+
+#: Steps of the budget for a row, and for each pod there.
+ROW_STEPS: Final = 0.1
+POD_STEPS: Final = 0.3
+#: So many are sorted at once.
+PART: Final = 2_000
+
+
+# A unit of one pod has the pod's priority; a group whose disruptionMode is PodGroup has its own,
+# whatever its pods have. Less important than the preemptor are units of lower priority, except pods
+# of the preemptor's own group. The order of importance:
+#
+#     1  the higher priority
+#     2  units of a group before single pods
+#     3  the group with more pods
+#     4  the earlier start of the first pod; a pod that has not started counts as starting now
+#     5  the smaller uid, so that runs can be replayed
+class Unit(NamedTuple):
+    """`pods` in the order in which budgets are checked for them. `start` in microseconds."""
+
+    pods: tuple[PodInfo, ...]
+    priority: int
+    is_of_group: bool
+    start: int
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether all of its pods are terminating anyway."""
+        return all(info.pod.is_terminating for info in self.pods)
+
+
+Whole = tuple[PodGroup, list[PodInfo]]
+
+
+class Below:
+    """The units that are less important than a trial's group."""
+
+    def __init__(self, trial: GroupTrial) -> None:
+        self._trial = trial
+        self._cluster = trial.cluster
+        self._limit = trial.group.priority
+        self._own = trial.group.metadata.key
+        self._groups: dict[str, PodGroup | None] = {}
+
+    def whole(self) -> Generator[Effect, Answer, list[Whole]]:
+        """Groups that are evicted as a whole, with their placed pods."""
+        found: list[Whole] = []
+        groups = self._cluster.pod_groups
+        for key in dict.fromkeys(map(groups.evicted_with, self._cluster.all(POD_GROUP))):
+            pods = sum(len(groups.get(leaf).placed) for leaf in groups.leaves_below(key))
+            yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
+            group: PodGroup | None = object_of(self._cluster, key)  # it may be deleted meanwhile
+            infos = [] if group is None else self._pods_of(key, group)
+            if group is not None and infos:
+                found.append((group, infos))
+        return found
+
+    def _pods_of(self, key: str, group: PodGroup) -> list[PodInfo]:
+        """The placed pods of a group that is evicted as a whole; none for other groups."""
+        if not group.goes_whole or group.priority >= self._limit:
+            return []
+        groups = self._cluster.pod_groups
+        uids = [uid for leaf in groups.leaves_below(key) for uid in groups.get(leaf).placed]
+        placed = map(self._cluster.placed.__getitem__, uids)
+        return sorted((i for i in placed if i.row >= 0), key=lambda i: (i.row, i.pod.uid))
+
+    def single(self) -> Generator[Effect, Answer, list[Unit]]:
+        """Units of one pod."""
+        found: list[Unit] = []
+        for row in count():
+            if row >= self._cluster.nodes.height:
+                return found
+            pods = len(self._cluster.pods_on(row))
+            yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
+            if row < self._cluster.nodes.height:
+                infos = filter(self._is_single, self._cluster.pods_on(row).values())
+                found += map(_single, infos)
+        return found
+
+    def has_any(self) -> bool:
+        """Whether there is any such unit."""
+        keys = set(map(self._cluster.pod_groups.evicted_with, self._cluster.all(POD_GROUP)))
+        if any(self._pods_of(key, object_of(self._cluster, key)) for key in keys):
+            return True
+        by_priority = self._cluster.singleton(PodsByPriority)
+        by_priority.catch_up(in_one_go=True)
+        if not (by_priority.priorities[by_priority.bulks] < self._limit).any():
+            return False
+        rows = range(self._cluster.nodes.height)
+        return any(any(map(self._is_single, self._cluster.pods_on(row).values())) for row in rows)
+
+    def _is_single(self, info: PodInfo) -> bool:
+        if info.pod.priority >= self._limit:
+            return False
+        if info.pod.spec.scheduling_group is None:
+            return True
+        key = group_key(info.pod)
+        if key not in self._groups:
+            whole = self._cluster.pod_groups.evicted_with(key)
+            self._groups[key] = object_of(self._cluster, whole)
+        group = self._groups[key]
+        return key != self._own and (group is None or not group.goes_whole)
+
+
+def units_of(
+    below: Below, trial: GroupTrial
+) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+    """All units less important than the trial's group, the most important first: those that would
+    stay, and those that are terminating anyway.
+    """
+    found = yield from below.single()
+    whole = yield from below.whole()
+    for group, infos in whole:
+        found.append(Unit(tuple(infos), group.priority, True, min(map(start_of, infos))))
+    return (yield from _sorted(trial, found))
+
+
+def _single(info: PodInfo) -> Unit:
+    is_of_group = info.pod.spec.scheduling_group is not None
+    return Unit((info,), info.pod.priority, is_of_group, start_of(info))
+
+
+def _sorted(
+    trial: GroupTrial, units: list[Unit]
+) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+    """Sort by importance, in slices, so that other tasks can run."""
+    parts = []
+    for start in range(0, len(units), PART):
+        yield from trial.charge(POD_STEPS * PART)
+        parts.append(sorted(units[start : start + PART], key=_importance))
+    line: tuple[list[Unit], list[Unit]] = ([], [])
+    for at, unit in enumerate(merge(*parts, key=_importance)):
+        if not at % PART:
+            yield from trial.charge(POD_STEPS * PART)
+        line[unit.is_leaving].append(unit)
+    return line
+
+
+def _importance(unit: Unit) -> tuple[int, bool, int, int, str]:
+    size = len(unit.pods) if unit.is_of_group else 0
+    return -unit.priority, not unit.is_of_group, -size, unit.start, unit.pods[0].pod.uid
+
+
+I64 = npt.NDArray[np.int64]
+
+KINDS_MAX: Final = 8
+#: Keeps the arrays of a pass within the cache.
+ROWS_AT_ONCE: Final = 1_024
+
+
+# Whether pods of a group have room, by amounts alone, while units are removed and put back.
+#
+# Whatever else keeps a pod from a node, it has to fit into what is free there. That is much cheaper
+# than a trial of the group. Checked are
+#
+#     for a group   a gang that needs M of its pods: each kind of pod must have room for as many as
+#                   the other kinds cannot make up for; and all M of them together, if every pod
+#                   took of each resource no more than the smallest one. Where this fails, any trial
+#                   would
+#     for places    the pods of the group that a trial placed on a row must still have room there
+#
+# Bounds  KINDS_MAX kinds of pods of a group are followed, those with the largest requests.
+class Want(NamedTuple):
+    """`required` pods with these amounts each (place on axis R, or POD_PLACE, to amount) must have
+    room on these rows, at most `most` of them on one row.
+    """
+
+    takes: Mapping[int, int]
+    rows: Iterable[int]
+    required: int
+    most: int
+
+
+def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
+    """What a group needs in any case if `needed` of its pods must be placed."""
+    count = sum(len(like.uids) for like in likes)
+    spare = count - needed
+    largest = sorted(likes, key=lambda like: -len(like.uids))[:KINDS_MAX]
+    found = [
+        Want(like.takes, _rows(like.rows), len(like.uids) - spare, len(like.uids))
+        for like in largest
+        if len(like.uids) > spare
+    ]
+    if len(likes) > 1:
+        axes = set(likes[0].takes).intersection(*(like.takes for like in likes))
+        modest = {at: min(like.takes[at] for like in likes) for at in axes}
+        anywhere: Mask = np.logical_or.reduce([like.rows for like in likes])
+        found.append(Want(modest, _rows(anywhere), needed, count))
+    return found
+
+
+def of_places(
+    likes: Sequence[EqualMembers], places: Mapping[str, str], nodes: NodeTable
+) -> list[Want]:
+    """What the placed pods of the group need where a trial put them; `places` by uid."""
+    held: dict[int, dict[int, int]] = {}
+    for like in likes:
+        for uid in like.uids:
+            row = nodes.row_of.get(places.get(uid, ""))
+            if row is not None:
+                amounts_of_row = held.setdefault(row, {})
+                for at, amount in like.takes.items():
+                    amounts_of_row[at] = amounts_of_row.get(at, 0) + amount
+    return [Want(takes, (row,), 1, 1) for row, takes in held.items()]
+
+
+def _rows(mask: Mask) -> list[int]:
+    found: list[int] = np.flatnonzero(mask).tolist()
+    return found
+
+
+class _Kind:
+    """A want, how many of its pods have room on each of its rows, and on all together: now, and on
+    empty rows (`empty`).
+    """
+
+    def __init__(self, want: Want, axes: Sequence[int]) -> None:
+        self.most = want.most
+        self.required = want.required
+        self.needs = [(k, want.takes[at]) for k, at in enumerate(axes) if want.takes.get(at)]
+        self.slots: dict[int, int] = dict.fromkeys(want.rows, want.most)
+        self.total = self.empty = 0
+
+    def slots_in(self, free: Sequence[int]) -> int:
+        """How many have room in a row with so much free."""
+        most = self.most
+        for k, need in self.needs:
+            if free[k] < need * most:
+                most = free[k] // need
+        return max(most, 0)
+
+
+class EvictionTrial:
+    """Follows the rows while units are removed and put back. First, `without` gives the units that
+    are removed; `count` ends that.
+    """
+
+    def __init__(self, cluster: Cluster, wants: Sequence[Want]) -> None:
+        self._cluster = cluster
+        self._axes = _axes(wants)
+        self._kinds = [_Kind(want, self._axes) for want in wants]
+        self._on: dict[int, list[_Kind]] = {}  # only rows of some want
+        for kind in self._kinds:
+            for row in kind.slots:
+                self._on.setdefault(row, []).append(kind)
+        for row in cluster.nodes.pod_amounts.rows_beyond:  # the free amounts exceed 64 bits
+            self._on.pop(row, None)
+        self._amounts: dict[PodClass, tuple[int, ...]] = {}
+        self._free: list[list[int]] = left_of(NodeView(cluster.nodes), self._axes).T.tolist()
+
+    def without(self, unit: Unit) -> None:
+        for row, amounts in self._takes(unit):
+            free = self._free[row]
+            for k, amount in enumerate(amounts):
+                free[k] += amount
+
+    def count(self) -> None:
+        for row, kinds in self._on.items():
+            for kind in kinds:
+                kind.slots[row] = kind.slots_in(self._free[row])
+        for kind in self._kinds:
+            kind.total = kind.empty = sum(kind.slots.values())
+
+    @property
+    def is_enough(self) -> bool:
+        return all(kind.total >= kind.required for kind in self._kinds)
+
+    def widen(self) -> bool:
+        """Double the demand, as far as the rows allow; whether it increased."""
+        before = [kind.required for kind in self._kinds]
+        for kind in self._kinds:
+            kind.required = max(min(2 * kind.required, kind.empty), kind.required)
+        return before != [kind.required for kind in self._kinds]
+
+    def put_back(self, unit: Unit) -> None:
+        self._move(unit, -1)
+
+    def take_away(self, unit: Unit) -> None:
+        self._move(unit, 1)
+
+    def _move(self, unit: Unit, sign: int) -> None:
+        for row, amounts in self._takes(unit):
+            free = self._free[row]
+            for k, amount in enumerate(amounts):
+                free[k] += sign * amount
+            for kind in self._on[row]:
+                slots = kind.slots_in(free)
+                kind.total += slots - kind.slots[row]
+                kind.slots[row] = slots
+
+    def _takes(self, unit: Unit) -> Iterable[tuple[int, tuple[int, ...]]]:
+        """(row, amounts) of the pods of a unit that are on followed rows."""
+        for info in unit.pods:
+            if info.row in self._on:
+                amounts = self._amounts.get(info.cls)
+                if amounts is None:
+                    amounts = self._amounts[info.cls] = self._of_class(info.cls)
+                yield info.row, amounts
+
+    def _of_class(self, cls: PodClass) -> tuple[int, ...]:
+        nodes = self._cluster.nodes
+        return tuple(1 if at == POD_PLACE else _held(cls, at, nodes) for at in self._axes)
+
+
+def is_hopeless(
+    cluster: Cluster, wants: Sequence[Want], priority: int, leaving: Iterable[PodInfo]
+) -> bool:
+    """Whether there is not enough even without all pods of lower priority, and without `leaving`.
+    Vectorized, because it is called whenever a waiting group is tried.
+    """
+    by_priority, nodes = cluster.singleton(PodsByPriority), cluster.nodes
+    by_priority.catch_up(in_one_go=True)
+    axes = _axes(wants)
+    free = left_of(NodeView(cluster.nodes), axes)
+    amounts = np.array(
+        [
+            np.where(by_priority.priorities < priority, 1, 0)
+            if at == POD_PLACE
+            else np.where(by_priority.priorities < priority, by_priority.amounts[at], 0)
+            for at in axes
+        ],
+        dtype=np.int64,
+    ).reshape(len(axes), len(by_priority.priorities))
+    amounts[:, 0] = 0  # empty slots
+    for start in range(0, nodes.height, ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, nodes.height))
+        free[:, rows] += amounts[:, by_priority.bulks[by_priority.places(rows)]].sum(axis=1)
+    for info in leaving:
+        if info.pod.priority >= priority:
+            for k, at in enumerate(axes):
+                free[k, info.row] += 1 if at == POD_PLACE else _held(info.cls, at, nodes)
+    beyond = [row for row in nodes.pod_amounts.rows_beyond if row < nodes.height]
+    free[:, beyond] = np.iinfo(np.int64).max
+    return any(_slots(want, axes, free) < want.required for want in wants)
+
+
+def _slots(want: Want, axes: Sequence[int], free: I64) -> int:
+    rows = np.fromiter(want.rows, dtype=np.int64)
+    most = np.full(len(rows), want.most, dtype=np.int64)
+    found = slots_of(most, [want.takes.get(at, 0) for at in axes], free[:, rows])
+    return int(np.maximum(found, 0).sum())
+
+
+def _axes(wants: Sequence[Want]) -> list[int]:
+    return sorted({at for want in wants for at, need in want.takes.items() if need})
+
+
+def _held(cls: PodClass, at: int, nodes: NodeTable) -> int:
+    return cls.accounted.get(nodes.resources.values[at + 1], 0)
+
 
 #: Three seconds of work, as for the search for a gang's places. A guess.
 STEPS_MAX: Final = 300_000
@@ -61,7 +415,7 @@ LINE_MAX: Final = 256
 GONE_MAX: Final = 10_000
 #: Steps for a unit that is put back by amounts, and for each of its pods; the budget is charged
 #: once so many have accumulated.
-UNIT_STEPS, POD_STEPS, STEPS_AT_ONCE = 0.3, 0.1, 25
+UNIT_STEPS, MOVED_POD_STEPS, STEPS_AT_ONCE = 0.3, 0.1, 25
 #: Steps to list the pods of a unit or to remove it, and the units between two checks.
 NAME_STEPS, UNITS_AT_ONCE = 0.05, 500
 #: Rows whose room is summed up in a step.
@@ -197,7 +551,7 @@ class Sparing:
 
     def _owes(self, unit: Unit) -> bool:
         """Whether the budget must be charged once this unit is put back or removed."""
-        self._owed += UNIT_STEPS + POD_STEPS * len(unit.pods)
+        self._owed += UNIT_STEPS + MOVED_POD_STEPS * len(unit.pods)
         return self._owed >= STEPS_AT_ONCE
 
     def _pay(self) -> Generator[Effect, Answer, None]:
@@ -386,8 +740,8 @@ def _in_line(
     over: list[int] = []
     while len(over) < len(units):
         generation, over = budgets.generation, []
-        for count, unit in zip(budgets.violated_by(u.pods for u in units), units, strict=True):
-            over.append(count)
+        for number, unit in zip(budgets.violated_by(u.pods for u in units), units, strict=True):
+            over.append(number)
             yield from trial.charge(budgets.steps_for(unit.pods))
             if budgets.generation != generation:
                 over = []  # the budgets were renumbered meanwhile

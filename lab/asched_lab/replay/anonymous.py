@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.recording.file import RecordingFile
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
+from asched.ops.recording.recorder import RecordingFile
 from asched_lab.replay.asked import RequestedEffect, asked_for
 from asched_lab.replay.lines import PartLine, TurnLine, read_part
 from asched_lab.replay.pseudonyms import Pseudonyms

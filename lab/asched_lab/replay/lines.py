@@ -15,8 +15,8 @@ from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.ops.recording.file import GZIP
 from asched.ops.recording.lines import EndLine, RecordingHead
+from asched.ops.recording.recorder import GZIP
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from asched.kube import exec_plugin
 from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ConnectError
-from asched.kube.exec_plugin import ExecPlugin, Printed, run
+from asched.kube.kubeconfig import ExecPlugin, Printed, Variable
+from asched.kube.kubeconfig import run_plugin as run
 from tests.unit.kube.kubeconfigs import kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
@@ -51,7 +51,7 @@ async def test_what_a_plugin_is_told(tmp_path):
         f"print(json.dumps({{'apiVersion': {V1!r}, 'kind': 'ExecCredential',"
         " 'status': {'token': token}}))"
     )
-    variables = [exec_plugin.Variable("MORE", "m")]
+    variables = [Variable("MORE", "m")]
     asked = plugin(tmp_path, said, args=["a", "b"], env=variables, provide_cluster_info=True)
     info, more, words, typed = json.loads((await run(asked, {"server": "https://a"})).token)
     assert json.loads(info) == {

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from asched.kube.connection import BODY_BYTES_MAX, HEAD_BYTES_MAX, ResponseReader
 from asched.kube.errors import ProtocolBroken
-from asched.kube.http1 import BODY_BYTES_MAX, HEAD_BYTES_MAX, ResponseReader
 
 FIXED = b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX: y\r\n\r\nhello"
 CHUNKED = (

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from asched.host.election import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
-from asched.kube.leases import LeaseClient
 from tests.shared import shared_path
 from tests.unit.kube.scripted import reply, status
 

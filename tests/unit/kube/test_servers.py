@@ -28,9 +28,9 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
+from asched.host.election import LeaseClient
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import Conflict, ConnectError
-from asched.kube.leases import LeaseClient
 from asched.kube.session import ConnectionOptions, connect
 from asched.kube.watch import Reflector
 from asched_lab.apiserver.faults import Fault

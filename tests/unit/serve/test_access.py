@@ -6,8 +6,7 @@ import pytest
 
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
-from asched.serve.access import CONFIG_MAP, Access
-from asched.serve.auth import RequestHeaders
+from asched.serve.auth import CONFIG_MAP, Access, RequestHeaders
 from asched.serve.options import (
     AccessOptions,
     AuthenticationOptions,

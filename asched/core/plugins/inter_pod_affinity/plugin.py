@@ -45,8 +45,15 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import matches
 from asched.core.model.workload import Namespace
-from asched.core.plugins.inter_pod_affinity import attraction
-from asched.core.plugins.inter_pod_affinity.nearness import NOT_NEAR, TOO_NEAR, UNWANTED, Nearness
+from asched.core.plugins.inter_pod_affinity.nearness import (
+    NOT_NEAR,
+    TOO_NEAR,
+    UNWANTED,
+    Attraction,
+    Nearness,
+    between,
+    one_between,
+)
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
@@ -62,7 +69,7 @@ class _Affinity:
     def __init__(self) -> None:
         self.epoch = -1
         self.nearness: Nearness | str = ""  # a text: the error of an invalid term
-        self.attraction: attraction.Attraction | str = ""
+        self.attraction: Attraction | str = ""
 
 
 class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -125,21 +132,21 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return PreFilterResult(status, None, attracted, attracted.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        attracted: attraction.Attraction = data
+        attracted: Attraction = data
         return attracted.raw(nodes)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
-        attracted: attraction.Attraction = data
+        attracted: Attraction = data
         return attracted.raw_of(row)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return int(raw.min()), int(raw.max())
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        return attraction.between(raw, *bounds)
+        return between(raw, *bounds)
 
     def scaled_one(self, score: int, bounds: Any) -> int | None:
-        return attraction.one_between(score, *bounds)
+        return one_between(score, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         """Pods with anti-affinity may be placed in any order, unless namespaces are selected: the
@@ -206,9 +213,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if known.epoch != epoch:
             try:
                 known.nearness = Nearness(self._cluster, self._namespaces, cls)
-                known.attraction = attraction.Attraction(
-                    self._cluster, self._namespaces, cls, self._args
-                )
+                known.attraction = Attraction(self._cluster, self._namespaces, cls, self._args)
             except ValueError as problem:
                 known.nearness = known.attraction = str(problem)
             known.epoch = epoch

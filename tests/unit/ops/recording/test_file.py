@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.ops.recording.file import (
-    FILES_KEPT,
-    FullError,
-    RecordingFile,
-    numbered,
-)
+from asched.ops.recording.recorder import FILES_KEPT, FullError, RecordingFile, numbered
 from asched_lab.replay.lines import RecordingReader
 
 BYTES_MAX = 1 << 20

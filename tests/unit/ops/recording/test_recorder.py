@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.ops.recording.file import numbered
-from asched.ops.recording.recorder import Recorder
+from asched.ops.recording.recorder import Recorder, numbered
 from asched_lab.replay.reading import Recording
 from tests.patience import HANG_S
 from tests.unit.ops.recording.recorded import a_head, a_machine
