@@ -9,7 +9,6 @@ Bounds  a check every LOOK_S; REFUSED_S until a refused first list ends the star
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final
@@ -17,8 +16,6 @@ from typing import Final
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.kube.errors import ClientError, Forbidden, Unauthorized
 from asched.kube.watch import Reflector
-
-log = logging.getLogger("asched.host")
 
 #: A kind deaf for longer makes the process unready: a working stream delivers every 20 s, a silent
 #: one is detected after 25 s.

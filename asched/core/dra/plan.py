@@ -22,7 +22,6 @@ from asched.core.model.claim import (
     ALL,
     ALLOCATION_RESULTS_MAX,
     EXACT_COUNT,
-    CapacityRequirements,
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -225,10 +224,6 @@ def _selectors(
         for index, selector in enumerate(selectors or ())
         if selector.cel is not None
     )
-
-
-def _requested(capacity: CapacityRequirements | None) -> dict[str, str | int | float] | None:
-    return capacity.requests if capacity is not None else None
 
 
 # Extended resources that device classes stand for: which class, and which devices a pod requests.

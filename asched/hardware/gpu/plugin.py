@@ -66,7 +66,6 @@ BLOCK_ROWS: Final = 128
 #: device.
 NEVER: Final = -(10**12)
 STEPS: Final = 1_000_000
-MAX_SCORE: Final = 100
 
 NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
 
