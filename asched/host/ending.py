@@ -25,7 +25,7 @@ class Ending:
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self._listens = False
-        self._stop: Callable[[], None] = _nothing
+        self._stop: Callable[[], None] = lambda: None
 
     @property
     def is_asked(self) -> bool:
@@ -71,7 +71,3 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, once, number)
-
-
-def _nothing() -> None:
-    """Used until there is something to stop."""

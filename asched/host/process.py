@@ -97,9 +97,6 @@ def listeners_of(
     """
     context = machine.context
 
-    def quota_args() -> Mapping[str, CapacitySchedulingArgs]:
-        return context.args_by_profile(CapacitySchedulingArgs)
-
     clashes = Clashes(
         session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refusals.add
     )
@@ -108,7 +105,7 @@ def listeners_of(
     quotas = QuotaStatus(
         session,
         context.cluster,
-        args=quota_args,
+        args=partial(context.args_by_profile, CapacitySchedulingArgs),
         may_act=may_act,
         wrote=metrics.own.quota_statuses.add,
     )
@@ -150,7 +147,6 @@ class Plan(msgspec.Struct, frozen=True):
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     #: Duration of one audit of all cached objects; 0: only on demand.
     audit_period_s: float = AUDIT_PERIOD_S
-    dispatch: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     serving: ServingPlan = msgspec.field(default_factory=ServingPlan)
     #: Reads configuration and plugins again; None if there is nothing to read.
@@ -303,10 +299,7 @@ def _scheduler(
     recorder: "Recorder | None",
 ) -> Scheduler:
     metrics.client.know_lanes(LANE_NAMES)
-    options = DispatchOptions(
-        concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
-        queue_max=plan.dispatch.queue_max,
-    )
+    concurrency = {**CONCURRENCY, Lane.BINDING: plan.bind_concurrency}
 
     def may_send() -> bool:
         return plan.shadow is None and made.may_act()
@@ -319,7 +312,7 @@ def _scheduler(
         machine,
         make_dispatcher=partial(
             MeasuredDispatcher,
-            options=options,
+            options=DispatchOptions(concurrency),
             extenders=consultants.client,
             metrics=metrics.client,
             may_send=may_send,
