@@ -7,8 +7,7 @@ anti-affinity and hard spread. Nothing of the scheduler's code is asked.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from asched_lab.sim.checker import EndState, apart, skews
-from asched_lab.sim.rules import selected
+from asched_lab.sim.checker import EndState, apart, selected, skews
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -12,7 +12,7 @@ from asched.kube.writes import bind
 from asched_lab.apiserver.faults import named
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.sim.requests import send
+from asched_lab.sim.wire import send
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S

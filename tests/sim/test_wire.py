@@ -12,11 +12,9 @@ from asched.kube.errors import ConnectionLost, DeadlineExceeded
 from asched.kube.writes import WireRequest
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.sim.clock import VirtualClock
+from asched_lab.sim.clock import VirtualClock, VirtualLoop
 from asched_lab.sim.faults import ActiveFaults, Fault, LostAnswers, StaleWatch
-from asched_lab.sim.loop import VirtualLoop
-from asched_lab.sim.streams import Stream
-from asched_lab.sim.wire import Wire
+from asched_lab.sim.wire import Stream, Wire
 
 NODES = "/api/v1/nodes"
 WATCH = f"{NODES}?watch=true&allowWatchBookmarks=true&timeoutSeconds=15&resourceVersion="

@@ -30,7 +30,7 @@ from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver.resources import find
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.measure.retained import entries_of, make_small, weigh
-from asched_lab.sim.reloading import reload
+from asched_lab.sim.scenarios.beside import reload
 from asched_lab.sim.steps import end_pods, pod_manifest, priority_class, remove
 from asched_lab.sim.world import SCHEDULER, World
 

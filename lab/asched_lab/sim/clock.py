@@ -1,13 +1,17 @@
-"""Virtual time: a number that jumps to the next due call.
+"""Virtual time: a number that jumps to the next due call, and an event loop in this time.
 
-Everything that happens in a simulation is a call on this clock's agenda. Calls due at the same
-moment happen in the order in which they were added, so a run can be repeated exactly.
+Everything that happens in a simulation is a call on the clock's agenda. Calls due at the same
+moment happen in the order in which they were added, so a run can be repeated exactly. Each
+simulated process has its own loop, which never waits, so that one can stop or die while the rest go
+on; the owner of the clock steps it.
 """
 
+import asyncio
 import heapq
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 #: Start of simulations: an ordinary day, since timestamps of objects are derived from it.
 START_S: Final = 1_750_000_000.0
@@ -41,3 +45,52 @@ class VirtualClock:
         """Make every call that is due by now, including calls that these make due."""
         while self._agenda and self._agenda[0][0] <= self._now_s:
             heapq.heappop(self._agenda)[2]()
+
+
+#: Timers within this belong to one moment: the resolution of floats at today's seconds.
+MOMENT_S: Final = 1e-6
+
+
+class _NoSockets:
+    """The selector of a loop without sockets."""
+
+    def select(self, _timeout_s: float | None) -> tuple[()]:
+        return ()
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """`step` runs what is due; the clock belongs to the world."""
+
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._clock_resolution = MOMENT_S
+        self._selector = _NoSockets()
+
+    def time(self) -> float:
+        return self._clock.now_s()
+
+    def next_s(self) -> float | None:
+        """When the next call is due; None if never."""
+        if self.is_busy:
+            return self.time()
+        return self._scheduled[0].when() if self._scheduled else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is ready that waits for no time."""
+        return bool(self._ready)
+
+    def step(self) -> None:
+        """One round of due calls; calls that these make due are left to the next round."""
+        self.stop()
+        self.run_forever()
+
+    def _process_events(self, _events: Iterable[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """No thread waits in the selector."""

@@ -26,8 +26,7 @@ from asched.core.framework.effects import (
 )
 from asched.kube.writes import bind as bind_request
 from asched_lab.sim.faults import SickExtenders
-from asched_lab.sim.requests import send
-from asched_lab.sim.wire import WAY_S_MAX
+from asched_lab.sim.wire import WAY_S_MAX, send
 
 if TYPE_CHECKING:
     from asched_lab.sim.world import World

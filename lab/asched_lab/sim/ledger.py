@@ -1,19 +1,37 @@
-"""The ledger: checks every binding of a simulation against the API objects and what was known.
+"""Checks every binding of a simulation against the API objects and what was known; and the lease.
 
 It shares no code with the scheduler's rules. Bindings of another scheduler count from the moment
 the machine had seen them; its own count at once. A broken rule is recorded, not raised, so that the
 run goes on and the end reports all of them.
+
+The lease changes hands only after its holder has released it or could not renew it for its duration
+(counted from the last renewal request), it is not released while a binding of its holder may still
+be carried out, each change is counted, and a process whose lease has expired does not stay leader.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
-from asched_lab.sim.checker import ANTI_AFFINITY, apart
-from asched_lab.sim.rules import Amounts, amount, requests_of, terms_of
+from asched.core.model.timestamp import microseconds
+from asched_lab.apiserver.resources import BY_PATH
+from asched_lab.apiserver.store import Change
+from asched_lab.sim.checker import (
+    ANTI_AFFINITY,
+    Amounts,
+    amount,
+    apart,
+    is_through,
+    requests_of,
+    terms_of,
+)
+from asched_lab.sim.process import LEASE_S, Process
+
+if TYPE_CHECKING:
+    from asched_lab.sim.world import World
 
 Json = dict[str, Any]
 
@@ -96,7 +114,7 @@ class Ledger:
         by_name = {node["metadata"]["name"]: node for node in nodes}
         self._check_room(bind, mine, counted)
         for other in counted if bind.node in by_name else ():
-            if other is not mine and not _is_through(other) and apart(mine, other, by_name):
+            if other is not mine and not is_through(other) and apart(mine, other, by_name):
                 name = other["metadata"]["name"]
                 self.complain(f"pod {bind.pod.key} on {bind.node} must not be near pod {name}")
 
@@ -109,7 +127,7 @@ class Ledger:
         offers = [node["status"]["allocatable"] for node in known if node is not None]
         used: Amounts = defaultdict(int)
         for pod in counted:
-            if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
+            if pod["spec"]["nodeName"] == bind.node and not is_through(pod):
                 for name, requested in requests_of(pod).items():
                     used[name] += requested
         for name, requested in used.items():
@@ -121,5 +139,47 @@ class Ledger:
                 self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
 
 
-def _is_through(pod: Json) -> bool:
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
+LEASE: Final = BY_PATH["coordination.k8s.io", "v1", "leases"]
+
+
+class Leases:
+    """Checks the lease and complains to the ledger."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._written_s = 0.0  # when the server stored the current record
+        self._over_s: dict[Process, float] = {}  # since when a leader may not act
+        world.server.store.table(LEASE.storage).listeners.append(self._hear)
+
+    def _hear(self, change: Change) -> None:
+        now_s, world = self._world.clock.now_s(), self._world
+        before = {} if change.old is None else change.old.obj["spec"]
+        after = change.new.obj["spec"]
+        was, now = before.get("holderIdentity") or "", after.get("holderIdentity") or ""
+        lasts_s = before.get("leaseDurationSeconds", 0)
+        ends_s = self._written_s + lasts_s
+        if was and not now and now_s < microseconds(before["renewTime"]) / 1e6 + lasts_s:
+            late = sum(process.wire.bindings for process in world.processes if process.name == was)
+            if late:
+                world.ledger.complain(
+                    f"{was} gives its lease back, {late} bindings are on their way"
+                )
+        if now and now != was and before:
+            if was and now_s < ends_s:
+                world.ledger.complain(f"{now} took the lease {ends_s - now_s:.1f} s before its end")
+            if after["leaseTransitions"] <= before["leaseTransitions"]:
+                world.ledger.complain(f"{now} took the lease of {was!r} as if it were its own")
+        self._written_s = now_s
+
+    def check(self) -> None:
+        """Check the processes that lead."""
+        now_s = self._world.clock.now_s()
+        for process in self._world.processes:
+            candidate = process.candidate
+            if candidate is None or not candidate.campaign.election.is_leader:
+                continue
+            if process.may_act or process.is_paused:
+                self._over_s[process] = now_s
+            elif now_s - self._over_s.setdefault(process, now_s) > LEASE_S:
+                self._over_s[process] = now_s
+                self._world.ledger.complain(f"{process.name} stands as leader, its time is over")

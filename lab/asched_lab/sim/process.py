@@ -43,7 +43,7 @@ from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
-from asched_lab.sim.loop import VirtualLoop
+from asched_lab.sim.clock import VirtualLoop
 from asched_lab.sim.wire import Wire, WireSession
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from asched.core.model.kinds import BY_PLURAL
 from asched.kube.writes import WireRequest, bind
 from asched_lab.apiserver import deletion
 from asched_lab.apiserver.resources import NODES, PODS, find
-from asched_lab.sim.checker import EndState
-from asched_lab.sim.requests import send
+from asched_lab.sim.checker import EndState, is_through
+from asched_lab.sim.wire import send
 from asched_lab.sim.world import SCHEDULER, World
 
 Json = dict[str, Any]
@@ -241,12 +241,7 @@ class Rival(Step):
         nodes = [name for name in end.nodes if end.has_place(name, pod)]
         if not nodes:
             return
-        node = world.rng.choice(nodes)
-        metadata = pod["metadata"]
-        ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
-        reply = send(world.server.ctx, bind(Bind(pod=ref, node=node)))
-        if reply.status < 300:
-            world.note(f"the rival binds {metadata['name']} to {node}")
+        bind_theirs(world, pod, world.rng.choice(nodes))
 
 
 # --- parts of steps ------------------------------------------------------------------------------
@@ -294,5 +289,28 @@ def remove(world: World, plural: str, name: str, namespace: str = "") -> None:
         send(world.server.ctx, WireRequest("DELETE", kind.object_path(namespace, name), None))
 
 
-def is_through(pod: Json) -> bool:
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
+def wipe(world: World, pod: Json) -> None:
+    """Delete a pod at once."""
+    record = world.server.ctx.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+    if record is not None:
+        world.inhabitants.remove(record)
+
+
+def bind_theirs(world: World, pod: Json, node: str) -> bool:
+    """Bind a pod as another scheduler; return whether the server accepted it."""
+    metadata = pod["metadata"]
+    ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+    is_bound = send(world.server.ctx, bind(Bind(pod=ref, node=node))).status < 300
+    if is_bound:
+        world.note(f"the rival binds {metadata['name']} to {node}")
+    return is_bound
+
+
+def cpu_of(pod: Json) -> str:
+    """The CPU request in a manifest."""
+    cpu: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    return cpu
+
+
+def runs(pod: Json) -> bool:
+    return bool(pod["status"].get("phase") == "Running")

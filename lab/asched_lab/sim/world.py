@@ -29,8 +29,7 @@ from asched_lab.sim.clock import VirtualClock
 from asched_lab.sim.extenders import Extenders, Judge
 from asched_lab.sim.faults import ActiveFaults, Compactions, Fault, LeaderPause, Partition, Restarts
 from asched_lab.sim.inhabitants import Inhabitants
-from asched_lab.sim.leases import Leases
-from asched_lab.sim.ledger import Ledger
+from asched_lab.sim.ledger import Leases, Ledger
 from asched_lab.sim.process import Process, Setup
 
 Json = dict[str, Any]

@@ -28,7 +28,7 @@ from asched_lab.apiserver.resources import BY_KIND, NAMESPACES, POD_GROUPS, PODS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.apiserver.statuses import ApiError
 from asched_lab.apiserver.store import DELETED, Change
-from asched_lab.sim.requests import send
+from asched_lab.sim.wire import send
 from asched_lab.whatif.snapshot import ENDED, WATCHED, Json, Snapshot
 
 QUOTAS: Final = find("resourcequotas")

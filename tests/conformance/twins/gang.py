@@ -9,8 +9,7 @@ find no node with room: room only ever gets less. Nothing else is left out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from asched_lab.sim.checker import EndState
-from asched_lab.sim.rules import selects
+from asched_lab.sim.checker import EndState, selects
 from tests.conformance.twins.gang_claims import (
     Chosen,
     Claims,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-from asched_lab.sim.rules import amount, selects
+from asched_lab.sim.checker import amount, selects
 
 Json = Mapping[str, Any]
 #: Name of the claim, and what was chosen for it.

@@ -22,7 +22,7 @@ from asched_lab.sim.museum.incident import (
     expire_watches,
     over,
 )
-from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Step, Wait
+from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Step, Wait, cpu_of
 from asched_lab.sim.world import World
 
 #: Time until one of several processes leads.
@@ -203,13 +203,8 @@ class Incident13(Incident):
         yield AddPods(count=50, cpu=("100m",), wait_s=0.0)
         begun_s = world.clock.now_s()
         yield Wait(wait_s=4.0)
-        late = [p for p in world.waiting() if _asks(p) == "100m"]
+        late = [p for p in world.waiting() if cpu_of(p) == "100m"]
         assert not late, f"{len(late)} wait after {world.clock.now_s() - begun_s:.1f} s"
-
-
-def _asks(pod: Json) -> str:
-    requested: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    return requested
 
 
 class Incident17(Incident):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from asched_lab.sim.devices import CLASSES, GPU, Devices, devices_of, spec_of
 from asched_lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched_lab.sim.museum.incident import Do, Incident, Json, over
+from asched_lab.sim.scenario import profile
+from asched_lab.sim.scenarios.gangs import create, member, pod_group
 from asched_lab.sim.steps import (
     AddNodes,
     AddPods,
@@ -13,35 +14,16 @@ from asched_lab.sim.steps import (
     RemoveNode,
     Step,
     Wait,
-    pod_manifest,
     remove,
 )
-from asched_lab.sim.storage import Storage
+from asched_lab.sim.storage import CLASSES, GPU, Devices, Storage, devices_of, spec_of
 from asched_lab.sim.world import World
-
-GANGS: Json = {
-    "profiles": [
-        {
-            "schedulerName": "default-scheduler",
-            "plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}},
-        }
-    ]
-}
 
 
 def add_gang(world: World, name: str, count: int, cpu: str) -> None:
     """A group that starts whole or not at all, its objects in any order."""
-    group = {
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
-    }
-    made: list[tuple[str, Json]] = [("podgroups", group)]
-    for number in range(count):
-        pod = pod_manifest(f"{name}-{number}", cpu)
-        pod["spec"]["schedulingGroup"] = {"podGroupName": name}
-        made.append(("pods", pod))
-    for plural, manifest in world.shuffled(made):
-        world.server.create(plural, manifest)
+    pods = [("pods", member(name, number, cpu)) for number in range(count)]
+    create(world, [("podgroups", pod_group(name, count)), *pods])
 
 
 class Incident16(Incident):
@@ -50,7 +32,7 @@ class Incident16(Incident):
     what = "gangs held room that none of them could use, and everything else waited behind them"
     threads = "scheduler-plugins#429, #358; Koordinator#872; Volcano#5805, #3869; HAMi#1832"
     recovers_in_s = 15.0
-    config: ClassVar[Json] = GANGS
+    config: ClassVar[Json] = profile("GangScheduling")
     faults = (StaleWatch(lag_s_max=2.0), LostAnswers(rate=0.05))
 
     def build(self, world: World) -> None:

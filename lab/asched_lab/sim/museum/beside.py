@@ -8,24 +8,23 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from asched.core.framework.effects import Bind, DeletePod, Effect, PodRef
-from asched.kube.writes import bind
-from asched_lab.apiserver import deletion
+from asched.core.framework.effects import Bind, DeletePod, Effect
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import DELETED, Change
-from asched_lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import StaleWatch
 from asched_lab.sim.museum.incident import Do, Incident, Json, over
 from asched_lab.sim.process import Process
-from asched_lab.sim.requests import send
+from asched_lab.sim.scenario import profile
 from asched_lab.sim.steps import (
     AddNodes,
     AddPods,
     Step,
     Wait,
-    is_through,
+    bind_theirs,
     pod_manifest,
     priority_class,
+    wipe,
 )
 from asched_lab.sim.world import World
 
@@ -40,13 +39,6 @@ def make_theirs(world: World, name: str, cpu: str, priority: int, **metadata: An
     pod["spec"]["schedulerName"] = RIVAL
     pod["spec"]["priorityClassName"] = priority_class(world, priority)
     return world.server.create("pods", pod)
-
-
-def bind_theirs(world: World, pod: Json, node: str) -> None:
-    metadata = pod["metadata"]
-    ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
-    if send(world.server.ctx, bind(Bind(pod=ref, node=node))).status < 300:
-        world.note(f"the rival binds {metadata['name']} to {node}")
 
 
 def named(world: World, prefix: str) -> list[Json]:
@@ -144,7 +136,7 @@ class IncidentN2(Incident):
         yield Wait(wait_s=world.rng.uniform(1.0, 3.0))  # the nomination is seen before its room is
         victims = [p for p in named(world, "low") if p["spec"]["nodeName"] == node]
         for victim in victims:
-            yield Do(name="a victim goes", act=lambda w, v=victim: _wipe(w, v))  # type: ignore[misc]
+            yield Do(name="a victim goes", act=lambda w, v=victim: wipe(w, v))  # type: ignore[misc]
             cpu = world.rng.choice(("500m", "1", "2"))
             yield AddPods(count=3, cpu=(cpu,), priority=world.rng.choice((0, 10)))
         yield Wait(wait_s=world.rng.uniform(5.0, 60.0))
@@ -159,12 +151,6 @@ class IncidentN2(Incident):
         ours = [p["metadata"]["name"] for p in placed]
         assert end.has_place(node, self.promised), f"its room on {node} is taken by {ours}"
         bind_theirs(world, self.promised, node)
-
-
-def _wipe(world: World, pod: Json) -> None:
-    record = world.server.ctx.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
-    if record is not None:
-        deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": 0})
 
 
 #: Labels and annotations of gangs of other schedulers.
@@ -184,19 +170,7 @@ class IncidentN3(Incident):
     what = "one pod of a gang of eight was evicted, and the other seven ran without effect"
     threads = FOLLOWS
     recovers_in_s = 20.0
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {
-                    "multiPoint": {
-                        "disabled": [{"name": "DefaultPreemption"}],
-                        "enabled": [{"name": "GangSparingPreemption"}],
-                    }
-                },
-            }
-        ]
-    }
+    config: ClassVar[Json] = profile("GangSparingPreemption", without="DefaultPreemption")
     faults = (StaleWatch(lag_s_max=0.5),)
 
     def build(self, world: World) -> None:

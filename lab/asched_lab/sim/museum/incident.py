@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from asched.core.framework.effects import Bind
-from asched_lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import Fault
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.steps import Step, is_through
+from asched_lab.sim.steps import Step
 from asched_lab.sim.world import World
 
 Json = dict[str, Any]

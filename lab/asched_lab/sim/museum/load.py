@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import DeletePod, Effect, Lane
 from asched.core.queue.queued import CHANGES_MAX
-from asched_lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import Overload, ServerErrors, SlowAnswers, StaleWatch
 from asched_lab.sim.museum.api import LEADS_S
-from asched_lab.sim.museum.beside import FOLLOWS, RIVAL, bind_theirs, make_theirs, named
+from asched_lab.sim.museum.beside import FOLLOWS, RIVAL, make_theirs, named
 from asched_lab.sim.museum.incident import Do, Incident, Json, begin, end, over
 from asched_lab.sim.process import Process
-from asched_lab.sim.steps import AddNodes, AddPods, Relabel, Step, Wait, is_through
+from asched_lab.sim.scenario import profile
+from asched_lab.sim.steps import AddNodes, AddPods, Relabel, Step, Wait, bind_theirs, runs
 from asched_lab.sim.world import World
 
 #: Time that the slow plugin keeps its pod (s), as long as Permit allows.
@@ -42,9 +43,7 @@ class Incident04(Incident):
     threads = "kubernetes#120622, #122725; website PR 48541"
     recovers_in_s = 5.0
     plugins = (Slow,)
-    config: ClassVar[Json] = {
-        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Slow"}]}}}]
-    }
+    config: ClassVar[Json] = profile("Slow")
 
     def build(self, world: World) -> None:
         AddNodes(count=2, cpu=(16,), pods=(110,)).do(world)
@@ -133,13 +132,8 @@ class Incident20a(Incident):
         yield AddPods(count=1)
 
     def _they_run(self, world: World) -> None:
-        late = [p["metadata"]["name"] for p in named(world, "theirs") if not _runs(p)]
+        late = [p["metadata"]["name"] for p in named(world, "theirs") if not runs(p)]
         assert not late, f"{late} do not run while this scheduler is stopped"
-
-
-def _runs(pod: Json) -> bool:
-    phase: str = pod["status"].get("phase", "")
-    return phase == "Running"
 
 
 class IncidentN6(Incident):

@@ -7,6 +7,7 @@ from asched.core.framework.effects import Bind
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import SlowAnswers, StaleWatch
 from asched_lab.sim.museum.incident import Do, Incident, Json, break_watches, over
+from asched_lab.sim.scenario import profile
 from asched_lab.sim.steps import (
     AddNodes,
     AddPods,
@@ -18,6 +19,8 @@ from asched_lab.sim.steps import (
     end_pods,
     pod_manifest,
     remove,
+    runs,
+    wipe,
 )
 from asched_lab.sim.world import World
 
@@ -83,7 +86,7 @@ class Incident01(Incident):
             world.clock.after(0.1, lambda: self._make(world))
 
     def check_end(self, world: World) -> None:
-        assert any(_runs(pod) for pod in world.pods()), "no pod of the owner runs"
+        assert any(runs(pod) for pod in world.pods()), "no pod of the owner runs"
         for at, begun_s in enumerate(self.made_s):
             within = sum(begun_s <= other_s < begun_s + 60 for other_s in self.made_s[at:])
             assert within <= 4, f"{within - 1} pods of one owner were refused within a minute"
@@ -92,11 +95,6 @@ class Incident01(Incident):
 def _ends(world: World) -> None:
     for pod in world.pods():
         world.server.ctx.put(PODS, {**pod, "status": {**pod["status"], "phase": "Succeeded"}})
-
-
-def _runs(pod: Json) -> bool:
-    phase: str = pod["status"].get("phase", "")
-    return phase == "Running"
 
 
 class Incident02(Incident):
@@ -108,9 +106,7 @@ class Incident02(Incident):
     threads = "kubernetes#110726, #82796, #92050"
     recovers_in_s = 5.0
     plugins = (Sore,)
-    config: ClassVar[Json] = {
-        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Sore"}]}}}]
-    }
+    config: ClassVar[Json] = profile("Sore")
 
     def build(self, world: World) -> None:
         AddNodes(count=3, cpu=(64,), pods=(110,)).do(world)
@@ -200,10 +196,7 @@ def _forget(world: World) -> None:
 def _wipe(world: World, pods: list[Json]) -> None:
     """Delete pods at once."""
     for pod in pods:
-        metadata = pod["metadata"]
-        record = world.server.ctx.get(PODS, metadata["namespace"], metadata["name"])
-        if record is not None:
-            world.inhabitants.remove(record)
+        wipe(world, pod)
 
 
 class Incident06(Incident):

@@ -13,37 +13,24 @@ from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.kube.writes import WireRequest
 from asched_lab.sim.autoscalers import (
     CLUSTER_AUTOSCALER,
-    CONSUMES,
     KINDS,
     REQUESTS,
     ZONE,
     Autoscaler,
 )
 from asched_lab.sim.faults import Fault, LostAnswers, Restarts, StaleWatch
-from asched_lab.sim.requests import send
-from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.scenario import Scenario, profile
+from asched_lab.sim.scenarios.gangs import CONFIG, GROUPS, coscheduled, labelled
+from asched_lab.sim.scenarios.room import CLASS, consumer, template
 from asched_lab.sim.steps import AddNodes, AddPods, Json, Step, Wait, pod_manifest, remove
+from asched_lab.sim.wire import send
 from asched_lab.sim.world import World
 
 NODE_CPU: Final = 4
 SHAPE: Final = {"cpu": str(NODE_CPU), "memory": "8Gi", "pods": "110"}
-COSCHEDULED: Final = "scheduling.x-k8s.io/pod-group"
-CLASS: Final = "check-and-hold.asched.dev"
 #: Of a request for new nodes, in seconds.
 LIMIT_S: Final = 200
 DELETED_SHARE: Final = 0.2
-
-
-def _profile(*plugins: str, **args: Json) -> Json:
-    """A configuration with these plugins, and the arguments of some of them."""
-    replaced = [{"name": "PrioritySort"}] if "Coscheduling" in plugins else []
-    points = {"enabled": [{"name": name} for name in plugins], "disabled": replaced}
-    profile = {
-        "schedulerName": "default-scheduler",
-        "plugins": {"multiPoint": points},
-        "pluginConfig": [{"name": name, "args": given} for name, given in args.items()],
-    }
-    return {"profiles": [profile]}
 
 
 class Autoscaled(Scenario):
@@ -103,7 +90,7 @@ class Burst(Autoscaled):
 class GangBurst(Autoscaled):
     """A gang of 64 on a full cluster; pods of another one of two start meanwhile."""
 
-    config: ClassVar[Json] = _profile("Coscheduling")
+    config: ClassVar[Json] = CONFIG
     count = 64
 
     def start(self, world: World) -> Iterator[Step]:
@@ -111,17 +98,9 @@ class GangBurst(Autoscaled):
         yield Wait(wait_s=300.0)
 
     def create(self, world: World, first_cpu: str = "1") -> None:
-        group = {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-            "kind": "PodGroup",
-            "metadata": {"name": "gang", "namespace": "default"},
-            "spec": {"minMember": self.count},
-        }
-        world.server.create("podgroups.scheduling.x-k8s.io", group)
+        world.server.create(GROUPS, coscheduled("gang", minMember=self.count))
         for number in range(self.count):
-            pod = pod_manifest(f"gang-{number}", "1" if number else first_cpu)
-            pod["metadata"]["labels"][COSCHEDULED] = "gang"
-            world.server.create("pods", pod)
+            world.server.create("pods", labelled("gang", f"{number}", "1" if number else first_cpu))
 
     def needed(self, world: World) -> int:
         assert not world.waiting(), "the gang waits, and no node is bought for it"
@@ -135,9 +114,10 @@ class GangAsksOnce(GangBurst):
     """
 
     faults = (*Autoscaled.faults, Restarts(every_s=60.0))
-    config: ClassVar[Json] = _profile(
+    config: ClassVar[Json] = profile(
         "Coscheduling",
         "GroupScaleUp",
+        without="PrioritySort",
         GroupScaleUp={
             "nodeShapes": [
                 {"name": "small", "allocatable": {"cpu": "500m"}},
@@ -175,7 +155,7 @@ class GangAsksOnce(GangBurst):
 class QuotaFull(Autoscaled):
     """Pods that their quota keeps out, and plain pods that need nodes."""
 
-    config: ClassVar[Json] = _profile("CapacityScheduling")
+    config: ClassVar[Json] = profile("CapacityScheduling")
 
     def start(self, world: World) -> Iterator[Step]:
         world.server.create("namespaces", {"metadata": {"name": "full"}})
@@ -204,7 +184,7 @@ class HeldAndEmpty(Autoscaled):
     """Places are held on nodes that stay empty for longer than an autoscaler leaves them."""
 
     cloud: ClassVar[Mapping[str, float]] = {"empty_s": 60.0}
-    config: ClassVar[Json] = _profile(
+    config: ClassVar[Json] = profile(
         "CheckAndHold", CheckAndHold={"maxNamespacePercentage": 100, "keepNodes": True}
     )
 
@@ -216,10 +196,7 @@ class HeldAndEmpty(Autoscaled):
             world.server.create(
                 "nodes", {"metadata": {"name": f"free-{number}"}, "status": amounts}
             )
-        spec = pod_manifest("worker", "3")["spec"]
-        template = {"metadata": {"labels": {"app": "job"}}, "spec": spec}
-        metadata = {"name": "worker", "namespace": "default"}
-        world.server.create("podtemplates", {"metadata": metadata, "template": template})
+        world.server.create("podtemplates", template("worker", "3"))
         self.scaler.on_removal.append(lambda node: self._removed(world, node))
         world.run_for(3.0)
 
@@ -239,9 +216,7 @@ class HeldAndEmpty(Autoscaled):
 
     def _consume(self, world: World) -> None:
         for number in range(2):
-            pod = pod_manifest(f"consumer-{number}", "3")
-            pod["metadata"]["annotations"] = {CONSUMES[0]: "job"}
-            world.server.create("pods", pod)
+            world.server.create("pods", consumer(f"consumer-{number}", "3", "job"))
 
     def _removed(self, world: World, node: Json) -> None:
         name = node["metadata"]["name"]

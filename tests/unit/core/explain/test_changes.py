@@ -15,8 +15,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.insight.explain.changes import changes
 from asched.insight.explain.deciding import SuggestedChange
 from asched.insight.explain.of_nodes import another
-from asched_lab.sim.checker import EndState
-from asched_lab.sim.rules import amount
+from asched_lab.sim.checker import EndState, amount
 from tests.plays.playbook import Play
 
 Json = dict[str, Any]

@@ -1,10 +1,13 @@
-"""Reserved places of ProvisioningRequests in a contested cluster."""
+"""Places of ProvisioningRequests, promised starts, and quotas of namespaces."""
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
+from asched.batch.backfill.reservations import Reservations, StartTimes
+from asched.batch.backfill.starts import CHANGES
 from asched.batch.provisioning.book import Bookings, Slot
 from asched.batch.provisioning.requests import read
 from asched.core.framework.effects import Bind
@@ -14,11 +17,10 @@ from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.kube.writes import WireRequest
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.apiserver.store import Change
-from asched_lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched_lab.sim.process import Process
-from asched_lab.sim.requests import send
-from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.steps import (
     AddNodes,
     AddPods,
@@ -27,14 +29,15 @@ from asched_lab.sim.steps import (
     Json,
     RemoveNode,
     Step,
-    is_through,
+    cpu_of,
+    end_pods,
     pod_manifest,
 )
+from asched_lab.sim.wire import send
 from asched_lab.sim.world import World
 
 CLASS: Final = "check-and-hold.asched.dev"
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
-ROUNDS: Final = 25
 CHECK_S: Final = 0.25
 #: A hold may outlast its deadline by this time.
 LATE_S: Final = 1.0
@@ -58,15 +61,7 @@ class HeldPlaces(Scenario):
         BrokenWatches(every_s=40),
         Restarts(every_s=60),
     )
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}},
-                "pluginConfig": [{"name": "CheckAndHold", "args": ARGS}],
-            }
-        ]
-    }
+    config: ClassVar[Json] = profile("CheckAndHold", CheckAndHold=ARGS)
     settle_s = 300.0
 
     def __init__(self) -> None:
@@ -86,7 +81,7 @@ class HeldPlaces(Scenario):
         world.run_for(2.0)
 
     def start(self, world: World) -> Iterator[Step]:
-        for number in range(ROUNDS):
+        for number in range(self.rounds):
             roll = world.rng.random()
             if roll < 0.5:
                 yield AddRequest(name=f"job-{number}")
@@ -160,14 +155,11 @@ class HeldPlaces(Scenario):
         world.clock.after(CHECK_S, lambda: self._check_deadlines(world))
 
 
+@dataclass(frozen=True, slots=True)
 class AddRequest(Step):
     """Create a request, and soon after it most or all pods that consume it."""
 
-    name: str = ""
-
-    def __init__(self, *, name: str) -> None:
-        object.__setattr__(self, "wait_s", None)
-        object.__setattr__(self, "name", name)
+    name: str
 
     def do(self, world: World) -> None:
         rng = world.rng
@@ -190,9 +182,6 @@ class AddRequest(Step):
 
 class RemoveRequest(Step):
     """Delete a request that may be in use."""
-
-    def __init__(self) -> None:
-        object.__setattr__(self, "wait_s", None)
 
     def do(self, world: World) -> None:
         for request in world.some(world.server.list("provisioningrequests"), 1):
@@ -262,7 +251,183 @@ def cpu_of_slot(slot: Slot) -> str:
     return str((requests or {})["cpu"])
 
 
-def cpu_of(pod: Json) -> str:
-    """The CPU request in its manifest."""
-    cpu: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    return cpu
+LASTS_S: Final = (20, 60, 120)
+
+
+class PromisedStarts(Scenario):
+    """Pods with a deadline, pods with an expected duration and pods without either, and large pods
+    for which there is no room, on a small cluster that loses nodes; the scheduler dies, answers get
+    lost and watches are late. A promise that was moved back has a cause, and once all pods with an
+    end have ended no pod waits for room that is promised to other pods.
+    """
+
+    rounds = 30
+    faults = (
+        LostAnswers(rate=0.1),
+        StaleWatch(lag_s_max=4),
+        BrokenWatches(every_s=40),
+        Restarts(every_s=90),
+    )
+    config: ClassVar[Json] = profile(
+        "Backfill",
+        Backfill={
+            "reservations": 3,
+            "maxNamespacePercentage": 100,
+            "softEnds": True,
+            "learnDurations": True,
+        },
+    )
+    settle_s = 900.0
+    keepers = frozenset({"Backfill"})
+
+    def __init__(self) -> None:
+        self.promised = 0
+        self._starts: dict[str, float] = {}
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=world.rng.randint(2, 4), cpu=(2, 4), pods=(20, 110)).do(world)
+        listeners = world.server.store.table(PODS.storage).listeners
+        listeners.append(lambda change: self._limit(world, change))
+        world.run_for(2.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(self.rounds):
+            roll = world.rng.random()
+            if roll < 0.45:
+                count, cpu = world.rng.randint(1, 3), ("300m", "700m", "1")
+                yield AddPods(count=count, cpu=cpu, make=_lasting)
+            elif roll < 0.65:
+                priority = world.rng.choice((0, 0, 0, 10))
+                yield AddPods(cpu=("2", "3"), priority=priority, make=_lasting)
+            elif roll < 0.75:
+                yield FinishPods(count=1)
+            elif roll < 0.85:
+                yield DeletePods(count=1)
+            elif roll < 0.92 and len(world.node_names()) > 2:
+                yield RemoveNode(node=world.rng.choice(world.node_names()))
+            else:
+                yield AddNodes(cpu=(2, 4))
+            self._check_promises(world)
+
+    def check(self, world: World) -> None:
+        self._check_promises(world)
+        outcomes = world.parts.cluster.singleton(StartTimes).outcomes
+        assert set(outcomes) <= set(CHANGES)
+        world.note(f"{self.promised} starts were promised")
+
+    def _check_promises(self, world: World) -> None:
+        """A promise that is later than before has a cause."""
+        starts = {}
+        for promise in world.parts.cluster.singleton(Reservations).all():
+            key = f"{world.leaders}/{id(world.acting)}/{promise.owner}"
+            before_s = self._starts.get(key)
+            self.promised += before_s is None
+            if before_s is not None and promise.start_s > before_s and not promise.cause:
+                world.ledger.complain(
+                    f"the start of {promise.owner} was moved back without a cause"
+                )
+            starts[key] = promise.start_s
+        self._starts = starts
+
+    def _limit(self, world: World, change: Change) -> None:
+        """As kubelets do: end pods at their deadline, some sooner and some later."""
+        pod = change.new.obj
+        lasts_s = pod["spec"].get("activeDeadlineSeconds")
+        begun = pod["status"].get("phase") == "Running"
+        was = change.old.obj["status"].get("phase") if change.old is not None else ""
+        if lasts_s is not None and begun and was != "Running":
+            world.clock.after(world.rng.uniform(0.3, 1.0) * lasts_s, lambda: end_pods(world, [pod]))
+
+
+def _lasting(world: World, pod: Json) -> None:
+    roll, lasts_s = world.rng.random(), world.rng.choice(LASTS_S)
+    if roll < 0.75:
+        pod["spec"]["activeDeadlineSeconds"] = lasts_s
+    elif roll < 0.85:
+        pod["metadata"]["annotations"] = {"asched.dev/expected-duration-seconds": str(lasts_s)}
+
+
+#: Namespace to (guaranteed, maximum), milli-CPU.
+QUOTAS: Final = {"red": (1000, 2500), "green": (2000, 3000), "blue": (500, 500)}
+MILLI: Final = {"100m": 100, "300m": 300, "700m": 700}
+
+
+class Quotas(Scenario):
+    """Pods of three namespaces with quotas, and of one without, some of them important, on a
+    cluster that has more room than is guaranteed; the scheduler dies, answers get lost and watches
+    are late. By the API objects alone: no binding exceeds the maximum of its namespace, nor the sum
+    of what is guaranteed to all of them.
+    """
+
+    rounds = 30
+    faults = (
+        LostAnswers(rate=0.1),
+        StaleWatch(lag_s_max=4),
+        BrokenWatches(every_s=40),
+        Restarts(every_s=60),
+    )
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {
+                    "multiPoint": {"enabled": [{"name": "CapacityScheduling"}]},
+                    "postFilter": {
+                        "enabled": [{"name": "CapacityScheduling"}],
+                        "disabled": [{"name": "*"}],
+                    },
+                },
+            }
+        ]
+    }
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=4, cpu=(2, 4), pods=(20, 110)).do(world)
+        for namespace, (least, most) in QUOTAS.items():
+            world.server.create("namespaces", {"metadata": {"name": namespace}})
+            spec = {"min": {"cpu": f"{least}m"}, "max": {"cpu": f"{most}m"}}
+            quota = {"metadata": {"name": "quota", "namespace": namespace}, "spec": spec}
+            world.server.create("elasticquotas", quota)
+        world.on_bound.append(lambda bind: self._bound(world, bind))
+        world.run_for(2.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(self.rounds):
+            roll = world.rng.random()
+            if roll < 0.6:
+                priority = world.rng.choice((0, 0, 10, 1000))
+                count = world.rng.randint(1, 4)
+                yield AddPods(count=count, priority=priority, cpu=tuple(MILLI), make=_somewhere)
+            elif roll < 0.8:
+                yield FinishPods(count=2)
+            else:
+                yield DeletePods(count=2)
+
+    def is_plain(self, pod: Json) -> bool:
+        return pod["metadata"]["namespace"] not in QUOTAS
+
+    def _bound(self, world: World, bind: Bind) -> None:
+        if bind.pod.namespace not in QUOTAS:
+            return
+        used = Counter[str]()
+        for pod in world.server.list("pods"):
+            if pod["spec"].get("nodeName") and not is_through(pod):
+                (container,) = pod["spec"]["containers"]
+                used[pod["metadata"]["namespace"]] += MILLI[
+                    container["resources"]["requests"]["cpu"]
+                ]
+        for namespace, (_, most) in QUOTAS.items():
+            if used[namespace] > most:
+                text = (
+                    f"{namespace} uses {used[namespace]}m after {bind.pod.name}, more than {most}m"
+                )
+                world.ledger.complain(text)
+        together = sum(used[namespace] for namespace in QUOTAS)
+        guaranteed = sum(least for least, _ in QUOTAS.values())
+        if together > guaranteed:
+            text = f"all use {together}m after {bind.pod.name}, more than {guaranteed}m"
+            world.ledger.complain(text)
+
+
+def _somewhere(world: World, pod: Json) -> None:
+    pod["metadata"]["namespace"] = world.rng.choice((*QUOTAS, "default"))
