@@ -8,12 +8,11 @@ update   decoded object -> version and identity checked -> immutable fields rest
 from collections.abc import Sequence
 from typing import Any, Final
 
-from asched_lab.apiserver import admission, bodies, managed, shapes, validation, validation_spec
-from asched_lab.apiserver.call import Call, Reply
-from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.resources import CREATED_BY_PUT, VERSIONED_PUT, Resource
-from asched_lab.apiserver.statuses import (
+from asched_lab.apiserver import admission, bodies, managed, shapes, validation, validation_pod
+from asched_lab.apiserver.call import (
     ApiError,
+    Call,
+    Reply,
     already_exists,
     bad_request,
     bad_value,
@@ -22,6 +21,8 @@ from asched_lab.apiserver.statuses import (
     not_found,
     version_too_large,
 )
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.store import Record
 from asched_lab.apiserver.strategy import prepare_create, prepare_update
 
@@ -156,7 +157,7 @@ def handle_create(ctx: Context, call: Call, res: Resource, namespace: str) -> Re
     obj, warnings = bodies.decode(call, res)
     record = create(ctx, res, namespace, obj, manager=manager_of(call), dry_run=call.dry_run)
     if res.kind == "Pod":
-        warnings += validation_spec.warnings(record.obj)
+        warnings += validation_pod.warnings(record.obj)
     if res.kind in ctx.unattended:
         warnings.append(UNATTENDED % res.kind)
     return shapes.object_reply(call, res, record, status=201, now_s=ctx.clock(), warnings=warnings)
@@ -184,13 +185,13 @@ def handle_replace(
     old = ctx.get(res, namespace, name)
     options: dict[str, Any] = {"manager": manager_of(call), "dry_run": call.dry_run}
     if old is None:
-        if sub or res.kind not in CREATED_BY_PUT:
+        if sub or "p" not in res.traits:
             raise not_found(res, name)
         record = create(ctx, res, namespace, obj, **options)
         return shapes.object_reply(
             call, res, record, status=201, now_s=ctx.clock(), warnings=warnings
         )
-    if not metadata.get("resourceVersion") and res.kind in VERSIONED_PUT:
+    if not metadata.get("resourceVersion") and "v" in res.traits:
         complaint = bad_value("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_kind(res.group, res.plural, name, [complaint])
     record = update(ctx, res, old, obj, sub=sub, **options)

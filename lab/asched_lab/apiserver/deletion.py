@@ -10,21 +10,20 @@ from typing import Any, Final
 
 import orjson
 
-from asched_lab.apiserver import (
-    admission,
-    bodies,
-    list_options,
-    listing,
-    schema,
-    shapes,
-    validation,
+from asched_lab.apiserver import admission, bodies, listing, schema, shapes, validation
+from asched_lab.apiserver.call import (
+    ApiError,
+    Call,
+    Reply,
+    answer,
+    bad_request,
+    conflict_kind,
+    removed,
 )
-from asched_lab.apiserver.call import Call, Reply, answer
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.crud import existing
-from asched_lab.apiserver.resources import RETURNED, Resource
+from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import selector_of
-from asched_lab.apiserver.statuses import ApiError, bad_request, conflict_kind, removed
 from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
@@ -41,7 +40,7 @@ def handle_delete(ctx: Context, call: Call, res: Resource, namespace: str, name:
     admission.on_delete(res, name)
     record = existing(ctx, res, namespace, name)
     last, gone = delete(ctx, res, record, options)
-    if gone and res.kind not in RETURNED:
+    if gone and "r" not in res.traits:
         return answer(removed(res, name, record.obj["metadata"]["uid"]))
     return shapes.object_reply(call, res, last, now_s=ctx.clock())
 
@@ -54,7 +53,7 @@ def handle_delete_collection(ctx: Context, call: Call, res: Resource, namespace:
         ctx,
         res,
         namespace,
-        list_options.read(call.query, watch=False),
+        listing.read(call.query, watch=False),
         selector_of(res, call.query),
     )
     for record in chosen:
@@ -77,7 +76,7 @@ def read_options(call: Call) -> JsonObject:
     else:
         raw = {name: call.query[name] for name in ("propagationPolicy",) if name in call.query}
         if "gracePeriodSeconds" in call.query:
-            raw["gracePeriodSeconds"] = list_options.integer(call.query, "gracePeriodSeconds")
+            raw["gracePeriodSeconds"] = listing.integer(call.query, "gracePeriodSeconds")
         if "orphanDependents" in call.query:
             raw["orphanDependents"] = call.flag("orphanDependents")
         if call.query.get("dryRun"):

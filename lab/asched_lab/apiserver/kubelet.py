@@ -8,12 +8,12 @@ nothing: those of a Job's pods succeed after `JOB_S`, all others run until they 
 from typing import Any, Final
 
 from asched_lab.apiserver import crud, deletion
-from asched_lab.apiserver.ages import seconds
 from asched_lab.apiserver.batches import Batches
 from asched_lab.apiserver.binding import with_condition
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.resources import NAMESPACES, NODES, PODS, RESOURCES, Resource
 from asched_lab.apiserver.store import DELETED, Change, Key, Record
+from asched_lab.apiserver.tables import seconds
 
 JsonObject = dict[str, Any]
 

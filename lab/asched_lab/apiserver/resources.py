@@ -6,8 +6,13 @@ The table below is what `/apis` of a kube-apiserver 1.36 lists; a line reads
 
 with `N` for namespaced and `C` for cluster scope, `*` for the eight usual verbs, and for a
 subresource its own verbs and kind where they are not get+patch+update of the same kind; an indented
-line continues the one before. How a kind is written (generation, updates without a version, the
-answer to a removal) is in the sets after it, because clients see these differences.
+line continues the one before. Behind the scope is how a kind is written, as clients see it:
+
+    c   `metadata.generation` counts changes of the spec
+    v   a PUT must have a version
+    p   a PUT to a missing name creates the object
+    r   its removal returns the object; that of other kinds returns a Status
+    s   its status is stored when it comes with the object that is created
 """
 
 import base64
@@ -23,28 +28,28 @@ configmaps ConfigMap N cm - *
 endpoints Endpoints N ep - *
 events Event N ev - *
 limitranges LimitRange N limits - *
-namespaces Namespace C ns - create+delete+get+list+patch+update+watch finalize:update status
-nodes Node C no - * proxy:create+delete+get+patch+update=NodeProxyOptions status
-persistentvolumeclaims PersistentVolumeClaim N pvc - * status
-persistentvolumes PersistentVolume C pv - * status
-pods Pod N po all * attach:create+get=PodAttachOptions binding:create=Binding
+namespaces Namespace Cr ns - create+delete+get+list+patch+update+watch finalize:update status
+nodes Node Cs no - * proxy:create+delete+get+patch+update=NodeProxyOptions status
+persistentvolumeclaims PersistentVolumeClaim Nr pvc - * status
+persistentvolumes PersistentVolume Cr pv - * status
+pods Pod Ncr po all * attach:create+get=PodAttachOptions binding:create=Binding
   ephemeralcontainers eviction:create=policy/v1/Eviction exec:create+get=PodExecOptions log:get
   portforward:create+get=PodPortForwardOptions
   proxy:create+delete+get+patch+update=PodProxyOptions resize status
-podtemplates PodTemplate N - - *
-replicationcontrollers ReplicationController N rc all * scale=autoscaling/v1/Scale status
-resourcequotas ResourceQuota N quota - * status
+podtemplates PodTemplate Ncr - - *
+replicationcontrollers ReplicationController Ncr rc all * scale=autoscaling/v1/Scale status
+resourcequotas ResourceQuota Nr quota - * status
 secrets Secret N - - *
-serviceaccounts ServiceAccount N sa - * token:create=authentication.k8s.io/v1/TokenRequest
-services Service N svc all * proxy:create+delete+get+patch+update=ServiceProxyOptions status
+serviceaccounts ServiceAccount Nr sa - * token:create=authentication.k8s.io/v1/TokenRequest
+services Service Nr svc all * proxy:create+delete+get+patch+update=ServiceProxyOptions status
 [apiregistration.k8s.io/v1]
 apiservices APIService C - api-extensions * status
 [apps/v1]
 controllerrevisions ControllerRevision N - - *
-daemonsets DaemonSet N ds all * status
-deployments Deployment N deploy all * scale=autoscaling/v1/Scale status
-replicasets ReplicaSet N rs all * scale=autoscaling/v1/Scale status
-statefulsets StatefulSet N sts all * scale=autoscaling/v1/Scale status
+daemonsets DaemonSet Nc ds all * status
+deployments Deployment Nc deploy all * scale=autoscaling/v1/Scale status
+replicasets ReplicaSet Nc rs all * scale=autoscaling/v1/Scale status
+statefulsets StatefulSet Nc sts all * scale=autoscaling/v1/Scale status
 [events.k8s.io/v1]
 events Event N ev - *
 [authentication.k8s.io/v1]
@@ -60,29 +65,29 @@ horizontalpodautoscalers HorizontalPodAutoscaler N hpa all * status
 [autoscaling/v1]
 horizontalpodautoscalers HorizontalPodAutoscaler N hpa all * status
 [batch/v1]
-cronjobs CronJob N cj all * status
-jobs Job N - all * status
+cronjobs CronJob Nc cj all * status
+jobs Job Nc - all * status
 [certificates.k8s.io/v1]
 certificatesigningrequests CertificateSigningRequest C csr - * approval status
 [networking.k8s.io/v1]
 ingressclasses IngressClass C - - *
-ingresses Ingress N ing - * status
+ingresses Ingress Nc ing - * status
 ipaddresses IPAddress C ip - *
-networkpolicies NetworkPolicy N netpol - *
+networkpolicies NetworkPolicy Nc netpol - *
 servicecidrs ServiceCIDR C - - * status
 [policy/v1]
-poddisruptionbudgets PodDisruptionBudget N pdb - * status
+poddisruptionbudgets PodDisruptionBudget Ncv pdb - * status
 [rbac.authorization.k8s.io/v1]
 clusterrolebindings ClusterRoleBinding C - - *
 clusterroles ClusterRole C - - *
 rolebindings RoleBinding N - - *
 roles Role N - - *
 [storage.k8s.io/v1]
-csidrivers CSIDriver C - - *
-csinodes CSINode C - - *
-csistoragecapacities CSIStorageCapacity N - - *
-storageclasses StorageClass C sc - *
-volumeattachments VolumeAttachment C - - * status
+csidrivers CSIDriver Cvr - - *
+csinodes CSINode Cvr - - *
+csistoragecapacities CSIStorageCapacity Nv - - *
+storageclasses StorageClass Cr sc - *
+volumeattachments VolumeAttachment Cvr - - * status
 volumeattributesclasses VolumeAttributesClass C vac - *
 [admissionregistration.k8s.io/v1]
 mutatingadmissionpolicies MutatingAdmissionPolicy C - api-extensions *
@@ -94,23 +99,23 @@ validatingwebhookconfigurations ValidatingWebhookConfiguration C - api-extension
 [apiextensions.k8s.io/v1]
 customresourcedefinitions CustomResourceDefinition C crd,crds api-extensions * status
 [scheduling.k8s.io/v1]
-priorityclasses PriorityClass C pc - *
+priorityclasses PriorityClass Cc pc - *
 [coordination.k8s.io/v1]
-leases Lease N - - *
+leases Lease Nvp - - *
 [node.k8s.io/v1]
 runtimeclasses RuntimeClass C - - *
 [discovery.k8s.io/v1]
-endpointslices EndpointSlice N - - *
+endpointslices EndpointSlice Nc - - *
 [resource.k8s.io/v1]
-deviceclasses DeviceClass C - - *
-resourceclaims ResourceClaim N - - * status
-resourceclaimtemplates ResourceClaimTemplate N - - *
-resourceslices ResourceSlice C - - *
+deviceclasses DeviceClass Ccr - - *
+resourceclaims ResourceClaim Nr - - * status
+resourceclaimtemplates ResourceClaimTemplate Nr - - *
+resourceslices ResourceSlice Ccr - - *
 [resource.k8s.io/v1alpha3]
 devicetaintrules DeviceTaintRule C - - * status
 [flowcontrol.apiserver.k8s.io/v1]
-flowschemas FlowSchema C - - * status
-prioritylevelconfigurations PriorityLevelConfiguration C - - * status
+flowschemas FlowSchema Cc - - * status
+prioritylevelconfigurations PriorityLevelConfiguration Cc - - * status
 """
 
 #: Kinds behind feature gates that are off, and custom ones: their group versions are served if
@@ -171,66 +176,6 @@ USUAL_VERBS: Final = (
 )
 STATUS_VERBS: Final = ("get", "patch", "update")
 
-#: Kinds whose `metadata.generation` counts changes of the spec.
-COUNTED: Final = frozenset(
-    {
-        "Pod",
-        "PriorityClass",
-        "PodDisruptionBudget",
-        "Deployment",
-        "ReplicaSet",
-        "StatefulSet",
-        "DaemonSet",
-        "ReplicationController",
-        "Job",
-        "CronJob",
-        "Ingress",
-        "NetworkPolicy",
-        "DeviceClass",
-        "ResourceSlice",
-        "FlowSchema",
-        "PriorityLevelConfiguration",
-        "EndpointSlice",
-        "PodTemplate",
-    }
-)
-#: Kinds whose PUT must have a version.
-VERSIONED_PUT: Final = frozenset(
-    {
-        "Lease",
-        "PodDisruptionBudget",
-        "CSINode",
-        "CSIDriver",
-        "CSIStorageCapacity",
-        "VolumeAttachment",
-    }
-)
-#: Kinds whose PUT to a missing name creates the object.
-CREATED_BY_PUT: Final = frozenset({"Lease"})
-#: Kinds whose removal returns the object; the other kinds return a Status.
-RETURNED: Final = frozenset(
-    {
-        "Pod",
-        "Service",
-        "ServiceAccount",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "StorageClass",
-        "CSINode",
-        "CSIDriver",
-        "Namespace",
-        "PodTemplate",
-        "ResourceQuota",
-        "VolumeAttachment",
-        "ReplicationController",
-        "DeviceClass",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "ResourceSlice",
-    }
-)
-#: Kinds whose status is stored when it comes with the object that is created.
-STATUS_AT_CREATION: Final = frozenset({"Node"})
 #: Versions that are served but not in discovery: a real server has them only with --runtime-config,
 #: and workloads of scheduler_perf use them.
 UNLISTED: Final = frozenset({("resource.k8s.io", "v1alpha3")})
@@ -265,6 +210,7 @@ class Resource:
     categories: tuple[str, ...]
     verbs: tuple[str, ...]
     subresources: tuple[Subresource, ...] = field(default=(), hash=False)
+    traits: str = ""
 
     @property
     def api_version(self) -> str:
@@ -277,7 +223,7 @@ class Resource:
 
     @property
     def counted(self) -> bool:
-        return self.kind in COUNTED
+        return "c" in self.traits
 
     @property
     def stored(self) -> bool:
@@ -328,7 +274,8 @@ def parse(table: str) -> tuple[Resource, ...]:
                 version=version,
                 plural=plural,
                 kind=kind,
-                namespaced=scope == "N",
+                namespaced=scope[0] == "N",
+                traits=scope[1:],
                 short_names=_names(short),
                 categories=_names(categories),
                 verbs=USUAL_VERBS if verbs == "*" else tuple(verbs.split("+")),

@@ -15,22 +15,20 @@ from asched_lab.apiserver import (
     crud,
     deletion,
     discovery,
-    eviction,
     listing,
     patching,
-    reviews,
-    scale,
     watching,
 )
-from asched_lab.apiserver.call import Call, Reply
-from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, LATER, Resource
-from asched_lab.apiserver.statuses import (
+from asched_lab.apiserver.call import (
     ApiError,
+    Call,
+    Reply,
     method_not_allowed,
     no_such_resource,
     page_not_found,
 )
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, LATER, Resource
 from asched_lab.apiserver.watching import Watch
 
 VERBS: Final = {
@@ -156,7 +154,7 @@ def route_subresource(ctx: Context, call: Call, target: Target, verb: str) -> Re
     if subresource is None or verb not in subresource.verbs:
         raise method_not_allowed()
     if sub == "scale":
-        return scale.handle_scale(ctx, call, res, namespace, name, verb)
+        return patching.handle_scale(ctx, call, res, namespace, name, verb)
     if sub in {"status", "ephemeralcontainers", "resize", "approval"}:
         match verb:
             case "get":
@@ -169,9 +167,9 @@ def route_subresource(ctx: Context, call: Call, target: Target, verb: str) -> Re
         case "binding":
             return binding.handle_binding(ctx, call, namespace, name)
         case "eviction":
-            return eviction.handle_eviction(ctx, call, namespace, name)
+            return binding.handle_eviction(ctx, call, namespace, name)
         case "token":
-            return reviews.handle_token_request(ctx, call, namespace, name)
+            return auth.handle_token_request(ctx, call, namespace, name)
         case "finalize":
             return deletion.handle_finalize(ctx, call, res, name)
     crud.existing(ctx, res, namespace, name)
@@ -186,4 +184,4 @@ def route_review(ctx: Context, call: Call, target: Target, verb: str) -> Reply:
         raise method_not_allowed()
     if target.res.kind == "Binding":
         return binding.handle_binding(ctx, call, target.namespace, "")
-    return reviews.handle_review(ctx, call, target.res)
+    return auth.handle_review(ctx, call, target.res)

@@ -26,15 +26,14 @@ from aiohttp import web
 
 from asched import names
 from asched.kube import certificates
-from asched_lab.apiserver import answering, bodies, bootstrap, crud, faults
+from asched_lab.apiserver import bodies, bootstrap, crud, faults
 from asched_lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
-from asched_lab.apiserver.call import Call, User, refusal
+from asched_lab.apiserver.call import ApiError, Call, User, refusal
 from asched_lab.apiserver.context import Context, Options
 from asched_lab.apiserver.controllers import Controllers
 from asched_lab.apiserver.faults import Fault, Faults
 from asched_lab.apiserver.kubelet import Kubelet
 from asched_lab.apiserver.resources import BY_KIND, find
-from asched_lab.apiserver.statuses import ApiError
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, BOOKMARK_EVERY_S, Watch
 
 JsonObject = dict[str, Any]
@@ -194,7 +193,7 @@ class ApiServer:
         call = await self._call(request)
         fault = self._fault(call) if self.faults.rules else None
         if fault is not None:
-            answered = await answering.instead(request, fault)
+            answered = await faults.instead(request, fault)
             if answered is not None:
                 return answered
         try:
@@ -205,8 +204,8 @@ class ApiServer:
                 call.user = self.auth.impersonated(call.user, spoken_for, groups)
             if call.path == faults.PATH:
                 check_path(self.ctx, call)
-                return answering.response(self.faults.handle(call.method, call.body))
-            reply = answering.handled(self.ctx, call, fault)
+                return faults.response(self.faults.handle(call.method, call.body))
+            reply = faults.handled(self.ctx, call, fault)
         except ApiError as error:
             if error.code == 504:
                 await asyncio.sleep(FUTURE_WAIT_S * self._pace)
@@ -216,12 +215,12 @@ class ApiServer:
             reply = refusal(ApiError(500, "the handler failed; see the server's log"))
         if isinstance(reply, Watch):
             return await self._stream(request, reply, call)
-        return await answering.delivered(request, reply, fault)
+        return await faults.delivered(request, reply, fault)
 
     def _fault(self, call: Call) -> Fault | None:
         if call.path == faults.PATH:
             return None
-        return self.faults.hit(call.method, call.path, listing=answering.is_list(call))
+        return self.faults.hit(call.method, call.path, listing=faults.is_list(call))
 
     async def _call(self, request: web.BaseRequest) -> Call:
         path, _, query = request.raw_path.partition("?")
@@ -256,11 +255,11 @@ class ApiServer:
                 if fault is not None:
                     if fault.action == "mute_watch":
                         await asyncio.Event().wait()  # until its client leaves
-                    frames = answering.disturbed(frames, fault)
+                    frames = faults.disturbed(frames, fault)
                 if frames:
                     await response.write(b"".join(frames))
                 if fault is not None and fault.action == "drop_watch":
-                    return answering.reset(request)
+                    return faults.reset(request)
                 if watch.ended and not watch.frames:
                     break
                 await awake.wait()

@@ -5,10 +5,9 @@ from typing import Any
 
 import orjson
 
-from asched_lab.apiserver import bodies, events, tables
-from asched_lab.apiserver.call import JSON, YAML, Call, Reply, Wanted, answer, wanted
+from asched_lab.apiserver import bodies, tables
+from asched_lab.apiserver.call import JSON, YAML, ApiError, Call, Reply, Wanted, answer, wanted
 from asched_lab.apiserver.resources import Resource
-from asched_lab.apiserver.statuses import ApiError
 from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
@@ -86,7 +85,7 @@ def list_reply(
         )
     head = f'{{"kind":"{res.kind}List","apiVersion":"{res.api_version}","metadata":'.encode()
     if res.kind == "Event" and res.group:
-        items = b",".join(orjson.dumps(events.to_v1(record.obj)) for record in records)
+        items = b",".join(orjson.dumps(bodies.to_v1(record.obj)) for record in records)
     else:
         items = b",".join([record.body for record in records])
     body = b"".join((head, orjson.dumps(metadata), b',"items":[', items, b"]}"))

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from asched_lab.apiserver import quantities, schema
 from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.defaults import containers_of
-from asched_lab.apiserver.defaults_kinds import apply_defaults
-from asched_lab.apiserver.resources import STATUS_AT_CREATION, Resource
+from asched_lab.apiserver.defaults import apply_defaults, containers_of
+from asched_lab.apiserver.resources import Resource
 
 JsonObject = dict[str, Any]
 
@@ -48,7 +47,7 @@ def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
     metadata["creationTimestamp"] = ctx.now()
     if res.counted:
         metadata["generation"] = 1
-    if res.sub("status") is not None and res.kind not in STATUS_AT_CREATION:
+    if res.sub("status") is not None and "s" not in res.traits:
         obj["status"] = {}
         if res.kind != "Pod":
             renew_status(res, obj)

@@ -3,17 +3,163 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from asched_lab.apiserver import names, quantities, validation_spec
-from asched_lab.apiserver.statuses import (
+from asched_lab.apiserver import quantities, selectors
+from asched_lab.apiserver.call import (
     FieldError,
     bad_value,
     duplicate,
     forbidden_field,
     required,
+    shown,
     unsupported,
 )
 
 JsonObject = dict[str, Any]
+
+DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+INT32_MAX: Final = 2**31 - 1
+STANDARD_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+IDENTITIES: Final = ("runAsUser", "runAsGroup", "fsGroup")
+NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
+
+
+def part_complaints(spec: JsonObject) -> list[FieldError]:
+    """Errors in the parts of a spec other than containers and placement rules."""
+    found = volumes(spec.get("volumes") or ())
+    if spec["dnsPolicy"] not in DNS_POLICIES:
+        found.append(unsupported("spec.dnsPolicy", spec["dnsPolicy"], DNS_POLICIES))
+    if spec.get("nodeName"):
+        faults = selectors.subdomain_faults(spec["nodeName"])
+        found += [bad_value("spec.nodeName", spec["nodeName"], fault) for fault in faults]
+    for member in ("hostname", "subdomain"):
+        if spec.get(member):
+            faults = selectors.label_faults(spec[member])
+            found += [bad_value(f"spec.{member}", spec[member], fault) for fault in faults]
+    deadline_s = spec.get("activeDeadlineSeconds")
+    if deadline_s is not None and not 1 <= deadline_s <= INT32_MAX:
+        why = f"must be between 1 and {INT32_MAX}, inclusive"
+        found.append(bad_value("spec.activeDeadlineSeconds", deadline_s, why))
+    for member in IDENTITIES:
+        number = spec["securityContext"].get(member)
+        if number is not None and not 0 <= number <= INT32_MAX:
+            why = f"must be between 0 and {INT32_MAX}, inclusive"
+            found.append(bad_value(f"spec.securityContext.{member}", number, why))
+    for name, amount in sorted(spec.get("overhead", {}).items()):
+        if quantities.value(amount) < 0:
+            why = "must be greater than or equal to 0"
+            found.append(bad_value(f"spec.overhead.limits[{name}]", amount, why))
+    return found
+
+
+def volumes(listed: Iterable[JsonObject]) -> list[FieldError]:
+    found = []
+    seen: set[str] = set()
+    for index, volume in enumerate(listed):
+        field, name = f"spec.volumes[{index}]", volume["name"]
+        claim = volume.get("persistentVolumeClaim")
+        if claim is not None and not claim["claimName"]:
+            found.append(required(f"{field}.persistentVolumeClaim.claimName"))
+        if not name:
+            found.append(required(f"{field}.name"))
+        else:
+            found += [bad_value(f"{field}.name", name, f) for f in selectors.label_faults(name)]
+        if name in seen:
+            found.append(duplicate(f"{field}.name", name))
+        seen.add(name)
+    return found
+
+
+def container_parts(spec: JsonObject, value: JsonObject, field: str) -> list[FieldError]:
+    """Errors in a container's image, environment and mounts."""
+    found = []
+    for index, env in enumerate(value.get("env") or ()):
+        if not env["name"]:
+            found.append(required(f"{field}.env[{index}].name"))
+    known = {volume["name"] for volume in spec.get("volumes") or () if volume["name"]}
+    for index, mount in enumerate(value.get("volumeMounts") or ()):
+        path = f"{field}.volumeMounts[{index}]"
+        if not mount["name"]:
+            found.append(required(f"{path}.name"))
+        elif mount["name"] not in known:
+            text = f"Not found: {shown(mount['name'])}"
+            found.append(FieldError(f"{path}.name", "FieldValueNotFound", text))
+        if not mount["mountPath"]:
+            found.append(required(f"{path}.mountPath"))
+    policy = value["imagePullPolicy"]
+    if policy not in PULL_POLICIES:
+        found.append(unsupported(f"{field}.imagePullPolicy", policy, PULL_POLICIES))
+    return found
+
+
+def resource_name(name: str, field: str) -> list[FieldError]:
+    """A container may request standard resources and fully qualified ones."""
+    found = [bad_value(field, name, fault) for fault in selectors.qualified_faults(name)]
+    standard = name in STANDARD_RESOURCES or name.startswith("hugepages-")
+    if not found and "/" not in name and not standard:
+        found.append(bad_value(field, name, "must be a standard resource type or fully qualified"))
+        found.append(bad_value(field, name, "must be a standard resource for containers"))
+    return found
+
+
+def huge_pages(requirements: JsonObject, field: str) -> list[FieldError]:
+    given = {**requirements.get("limits", {}), **requirements.get("requests", {})}
+    if any(name.startswith("hugepages-") for name in given) and not given.keys() & {
+        "cpu",
+        "memory",
+    }:
+        return [forbidden_field(field, "HugePages require cpu or memory")]
+    return []
+
+
+def label_selector(selector: JsonObject | None, field: str) -> list[FieldError]:
+    """A LabelSelector object: keys, values, and operators with the right number of values."""
+    found: list[FieldError] = []
+    path = f"{field}.matchLabels"
+    for key, value in ((selector or {}).get("matchLabels") or {}).items():
+        found += [bad_value(path, key, fault) for fault in selectors.qualified_faults(key)]
+        found += [bad_value(path, value, fault) for fault in selectors.value_faults(value)]
+    for index, rule in enumerate((selector or {}).get("matchExpressions") or ()):
+        path = f"{field}.matchExpressions[{index}]"
+        operator, values = rule["operator"], rule.get("values") or ()
+        if operator in {"In", "NotIn"}:
+            if not values:
+                why = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(required(f"{path}.values", why))
+        elif operator in {"Exists", "DoesNotExist"}:
+            if values:
+                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden_field(f"{path}.values", why))
+        else:
+            found.append(bad_value(f"{path}.operator", operator, "not a valid selector operator"))
+        faults = selectors.qualified_faults(rule["key"])
+        found += [bad_value(f"{path}.key", rule["key"], fault) for fault in faults]
+    return found
+
+
+def warnings(pod: JsonObject) -> list[str]:
+    """Warnings for accepted values that are probably mistakes."""
+    spec = pod["spec"]
+    found = []
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        if "labelSelector" not in constraint:
+            found.append(f"spec.topologySpreadConstraints[{index}].labelSelector: {NULL_SELECTOR}")
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        for member in (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+        ):
+            for index, rule in enumerate(rules.get(member) or ()):
+                inner = ".podAffinityTerm" if "podAffinityTerm" in rule else ""
+                if "labelSelector" not in rule.get("podAffinityTerm", rule):
+                    found.append(
+                        f"spec.affinity.{kind}.{member}[{index}]{inner}.labelSelector:"
+                        f" {NULL_SELECTOR}"
+                    )
+    return found
+
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 OPERATORS: Final = ("Equal", "Exists")
@@ -23,10 +169,6 @@ NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 PORT_MAX: Final = 65535
-
-
-def complaints(pod: JsonObject) -> list[FieldError]:
-    return spec_complaints(pod["spec"])
 
 
 def template_complaints(template: JsonObject) -> list[FieldError]:
@@ -40,7 +182,7 @@ def template_complaints(template: JsonObject) -> list[FieldError]:
 
 
 def spec_complaints(spec: JsonObject) -> list[FieldError]:
-    found = validation_spec.complaints(spec)
+    found = part_complaints(spec)
     found += container_list(spec, "containers")
     if not spec["containers"]:
         found.append(required("spec.containers"))
@@ -61,8 +203,8 @@ def node_selector(selector: dict[str, str]) -> list[FieldError]:
     field = "spec.nodeSelector"
     found = []
     for key, value in selector.items():
-        found += [bad_value(field, key, fault) for fault in names.qualified_faults(key)]
-        found += [bad_value(field, value, fault) for fault in names.value_faults(value)]
+        found += [bad_value(field, key, fault) for fault in selectors.qualified_faults(key)]
+        found += [bad_value(field, value, fault) for fault in selectors.value_faults(value)]
     return found
 
 
@@ -75,16 +217,16 @@ def container_list(spec: JsonObject, member: str) -> list[FieldError]:
         if not name:
             found.append(required(f"{field}.name"))
         else:
-            found += [bad_value(f"{field}.name", name, f) for f in names.label_faults(name)]
+            found += [bad_value(f"{field}.name", name, f) for f in selectors.label_faults(name)]
         if name in seen:
             found.append(duplicate(f"{field}.name", name))
         seen.add(name)
         if not container.get("image"):
             found.append(required(f"{field}.image"))
         found += ports(container, field, host_network=spec.get("hostNetwork", False))
-        found += validation_spec.container(spec, container, field)
+        found += container_parts(spec, container, field)
         found += resources(container["resources"], f"{field}.resources")
-        found += validation_spec.huge_pages(container["resources"], f"{field}.resources")
+        found += huge_pages(container["resources"], f"{field}.resources")
     return found
 
 
@@ -116,7 +258,7 @@ def resources(requirements: JsonObject, field: str) -> list[FieldError]:
     for member, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
             path = f"{field}.{member}[{name}]"
-            found += validation_spec.resource_name(name, path)
+            found += resource_name(name, path)
             value = quantities.value(amount)
             if value < 0:
                 why = "must be greater than or equal to 0"
@@ -143,7 +285,7 @@ def tolerations(listed: Iterable[JsonObject]) -> list[FieldError]:
         field = f"spec.tolerations[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         if key:
-            found += [bad_value(f"{field}.key", key, f) for f in names.qualified_faults(key)]
+            found += [bad_value(f"{field}.key", key, f) for f in selectors.qualified_faults(key)]
         elif operator != "Exists":
             why = (
                 "operator must be Exists when `key` is empty, which means"
@@ -156,7 +298,9 @@ def tolerations(listed: Iterable[JsonObject]) -> list[FieldError]:
             found.append(bad_value(f"{field}.effect", effect, why))
         if operator in {"", "Equal"}:
             value = toleration.get("value", "")
-            found += [bad_value(f"{field}.operator", value, f) for f in names.value_faults(value)]
+            found += [
+                bad_value(f"{field}.operator", value, f) for f in selectors.value_faults(value)
+            ]
         elif operator == "Exists":
             if toleration.get("value"):
                 why = "value must be empty when `operator` is 'Exists'"
@@ -174,7 +318,7 @@ def gates(spec: JsonObject) -> list[FieldError]:
     seen: set[str] = set()
     for index, gate in enumerate(listed):
         field, name = f"spec.schedulingGates[{index}]", gate["name"]
-        found += [bad_value(field, name, fault) for fault in names.qualified_faults(name)]
+        found += [bad_value(field, name, fault) for fault in selectors.qualified_faults(name)]
         if name in seen:
             found.append(duplicate(field, name))
         seen.add(name)
@@ -214,7 +358,7 @@ def spread(constraints: Sequence[JsonObject]) -> list[FieldError]:
             if policy is not None and policy not in {"Honor", "Ignore"}:
                 found.append(unsupported(f"{field}.{member}", policy, ("Honor", "Ignore")))
         selector = constraint.get("labelSelector")
-        found += validation_spec.label_selector(selector, f"{field}.labelSelector")
+        found += label_selector(selector, f"{field}.labelSelector")
     return found
 
 
@@ -242,9 +386,9 @@ def pod_term(term: JsonObject, field: str) -> list[FieldError]:
     key = term["topologyKey"]
     path = f"{field}.topologyKey"
     found = [] if key else [required(path, "can not be empty")]
-    found += [bad_value(path, key, fault) for fault in names.qualified_faults(key)]
+    found += [bad_value(path, key, fault) for fault in selectors.qualified_faults(key)]
     for member in ("labelSelector", "namespaceSelector"):
-        found += validation_spec.label_selector(term.get(member), f"{field}.{member}")
+        found += label_selector(term.get(member), f"{field}.{member}")
     if "labelSelector" not in term:
         found += [
             forbidden_field(
@@ -255,7 +399,7 @@ def pod_term(term: JsonObject, field: str) -> list[FieldError]:
         ]
     for index, namespace in enumerate(term.get("namespaces") or ()):
         place = f"{field}.namespaces[{index}]"
-        found += [bad_value(place, namespace, fault) for fault in names.label_faults(namespace)]
+        found += [bad_value(place, namespace, fault) for fault in selectors.label_faults(namespace)]
     return found
 
 
@@ -291,7 +435,8 @@ def node_term(term: JsonObject, field: str) -> list[FieldError]:
         path = f"{field}.matchExpressions[{index}]"
         found += node_values(rule, path)
         found += [
-            bad_value(f"{path}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])
+            bad_value(f"{path}.key", rule["key"], f)
+            for f in selectors.qualified_faults(rule["key"])
         ]
     return found
 

@@ -14,13 +14,12 @@ from typing import Any, Final
 
 import orjson
 
-from asched_lab.apiserver import bodies, list_options, schema, shapes, tables
-from asched_lab.apiserver.call import Call
+from asched_lab.apiserver import bodies, listing, schema, shapes, tables
+from asched_lab.apiserver.call import Call, expired
 from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.list_options import ListOptions
+from asched_lab.apiserver.listing import ListOptions
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import Selector, selector_of
-from asched_lab.apiserver.statuses import expired
 from asched_lab.apiserver.store import (
     ADDED,
     DELETED,
@@ -215,7 +214,7 @@ class Watch:
 def open_watch(ctx: Context, call: Call, res: Resource, namespace: str, name: str = "") -> Watch:
     """A started watch. Raises ApiError for invalid options."""
     shapes.wanted_of(call, stream=True)
-    options = list_options.read(call.query, watch=True)
+    options = listing.read(call.query, watch=True)
     if name:
         fields = call.query.get("fieldSelector", "")
         query = {**call.query, "fieldSelector": f"metadata.name={name},{fields}".rstrip(",")}
