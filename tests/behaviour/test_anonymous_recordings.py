@@ -12,7 +12,7 @@ from asched.core.cluster.facts import Fact, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_RESOURCE, NODE
 from asched_lab.replay.anonymous import Anonymized, anonymize
-from asched_lab.replay.reading import Recording
+from asched_lab.replay.lines import Recording
 from tests.builders import a_node, a_pod
 from tests.unit.ops.recording.recorded import NOBODY, ours, record
 

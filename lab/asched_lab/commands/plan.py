@@ -24,7 +24,7 @@ from asched.cli.arguments import add_output_flag, plain, whole, written
 from asched.cli.commands import LAB_COMMANDS
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
-from asched_lab.commands.simulate_text import result_lines
+from asched_lab.commands.simulate import result_lines
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,
     MANIFEST_BYTES_MAX,

@@ -26,8 +26,7 @@ from asched.ops.recording.lines import RecordingHead
 from asched.ops.recording.recorder import here
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.comparing import Difference, Findings
-from asched_lab.replay.lines import UnusableRecordingError
-from asched_lab.replay.reading import Recording
+from asched_lab.replay.lines import Recording, UnusableRecordingError
 from asched_lab.replay.replay import Replayed, replay
 
 #: Differences that are printed without --all.

@@ -17,8 +17,7 @@ import yaml
 from asched.cli.commands import LAB_COMMANDS
 from asched.kube.session import ConnectionOptions
 from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
-from asched_lab.whatif.listing import snapshot_of
-from asched_lab.whatif.snapshot import Snapshot
+from asched_lab.whatif.snapshot import Snapshot, snapshot_of
 
 WHAT: Final = """\
 Only what a scheduler reads is written: no Secrets and ConfigMaps, no environments, commands,

@@ -16,7 +16,7 @@ from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.kube.errors import ClientError
 from asched_lab.whatif.changes import ScenarioError
-from asched_lab.whatif.scheduling import ExtendersError, scheduler_of
+from asched_lab.whatif.engine import ExtendersError, scheduler_of
 from asched_lab.whatif.snapshot import Json, Snapshot, SnapshotError, bounded, documents, read
 from asched_lab.whatif.world import Scheduler
 
@@ -96,7 +96,7 @@ def snapshot(args: argparse.Namespace) -> Snapshot:
     if args.snapshot:
         return load(args.snapshot)
     from asched.kube.session import ConnectionOptions  # 0.2 s, which a dump does not need
-    from asched_lab.whatif.listing import snapshot_of
+    from asched_lab.whatif.snapshot import snapshot_of
 
     options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
     return asyncio.run(snapshot_of(options))

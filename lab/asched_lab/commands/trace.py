@@ -18,10 +18,9 @@ import yaml
 from asched.cli.arguments import seed_number
 from asched.cli.commands import LAB_COMMANDS
 from asched_lab.bench.plot import Curve, picture
-from asched_lab.trace.curve import LAST_PERCENT, POINTS
 from asched_lab.trace.openb import TraceError, default_folder, known, one_of
 from asched_lab.trace.policies import POLICIES, policy_named
-from asched_lab.trace.run import Outcome, simulate
+from asched_lab.trace.run import LAST_PERCENT, POINTS, Outcome, simulate
 
 #: Names of the policies in the published table.
 PUBLISHED: Final = {

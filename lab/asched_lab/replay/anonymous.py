@@ -17,12 +17,17 @@ import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
-from asched.ops.recording.recorder import RecordingFile
-from asched_lab.replay.asked import RequestedEffect, asked_for
-from asched_lab.replay.lines import PartLine, TurnLine, read_part
+from asched_lab.replay.comparing import Rebuilt
+from asched_lab.replay.lines import (
+    PartLine,
+    RecordedTurn,
+    Recording,
+    RequestedEffect,
+    TurnLine,
+    asked_for,
+    read_part,
+)
 from asched_lab.replay.pseudonyms import Pseudonyms
-from asched_lab.replay.reading import RecordedTurn, Recording
-from asched_lab.replay.rebuilt import Rebuilt
 
 _any: Final = msgspec.json.Decoder()
 _encode: Final = msgspec.json.encode

@@ -1,4 +1,4 @@
-"""Read the lines of a recording (`asched/ops/recording/lines.py` writes them)."""
+"""Read a recording: its lines, its head, turn after turn, and effects in words and by a key."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.ops.recording.lines import EndLine, RecordingHead
+from asched.ops.recording.lines import FORMAT, EndLine, RecordingHead
 from asched.ops.recording.recorder import GZIP
 
 T = TypeVar("T")
@@ -226,3 +226,159 @@ class RecordingReader:
             self.is_whole = unpacker.eof and not rest
         if not self.is_whole and not self.problem:
             self.problem = f"it ends in the middle, with {len(rest)} bytes of a line"
+
+
+#: Fields about the time of an effect.
+_WHEN: Final = ("id", "turn")
+
+
+class RequestedEffect(NamedTuple):
+    """One effect. `key` is equal for effects of one kind on the same object; `what` has all fields
+    but those of time. `effect_id` is 0 for effects without an answer.
+    """
+
+    name: str
+    effect_id: int
+    subject: str  # namespace/name of the pod or object it is about
+    uid: str
+    key: tuple[str, ...]
+    what: Any
+
+    @property
+    def node(self) -> str:
+        """The node of a binding."""
+        return str(self.what["node"]) if self.name == "Bind" else ""
+
+    def words(self) -> str:
+        """For people."""
+        what = self.what
+        match self.name:
+            case "Bind":
+                return f"bind {self.subject} to {self.node}"
+            case "EmitEvent":
+                return f"event on {self.subject}: {what.get('reason')}: {what.get('note')}"
+            case "PatchPodStatus" | "MarkVictim":
+                return f"write status of {self.subject}: {_status(what)}"
+            case "DeletePod":
+                return f"evict {self.subject}"
+            case "AskExtender":
+                return f"ask {what.get('extender')} to {what.get('verb')}"
+            case "CallPlugin":
+                return f"call plugin {what.get('plugin')}"
+        return f"{self.name} {self.subject}".rstrip()
+
+
+def asked_for(encoded: bytes) -> list[RequestedEffect]:
+    """The effects of a turn's line. Raises UnreadableLineError."""
+    return read_part(lambda effects: [_asked(effect) for effect in _any.decode(effects)], encoded)
+
+
+def _asked(effect: list[Any]) -> RequestedEffect:
+    name = effect[0]
+    if name == "Bind":
+        _, effect_id, _, pod, node = effect
+        fields: dict[str, Any] = {"pod": pod, "node": node}
+    else:
+        fields = dict(effect[1])
+        effect_id = fields.get("id", 0)
+        for field in _WHEN:
+            fields.pop(field, None)
+    about = fields.get("pod") or fields.get("regarding") or fields
+    subject, uid = _name_of(about, fields), about.get("uid", "")
+    key = (name, uid or subject, str(fields.get("reason") or fields.get("verb") or ""))
+    return RequestedEffect(name, effect_id, subject, uid, key, fields)
+
+
+def _name_of(about: dict[str, Any], fields: dict[str, Any]) -> str:
+    name, namespace = about.get("name", ""), about.get("namespace", "")
+    body = fields.get("body")
+    if not name and isinstance(body, dict):
+        pod = body.get("Pod")
+        if isinstance(pod, list):  # a reference to the whole pod
+            return str(pod[-1])
+        metadata = body.get("metadata") or {}
+        name = metadata.get("name") or metadata.get("generateName") or ""
+    if not name:
+        return str(fields.get("plugin", ""))
+    return f"{namespace}/{name}" if namespace else str(name)
+
+
+def _status(what: dict[str, Any]) -> str:
+    condition, node = what.get("condition"), what.get("nominated_node_name")
+    parts = []
+    if condition:
+        parts.append(f"{condition.get('reason')}: {condition.get('message')}")
+    if node is not None:
+        parts.append(f"nominated to {node}" if node else "no longer nominated")
+    return "; ".join(parts) or "nothing"
+
+
+class RecordedTurn(NamedTuple):
+    """Facts of a turn, with the objects of lists by their number, and its effects: all of it
+    encoded.
+    """
+
+    number: int
+    at_s: float
+    is_active: bool
+    went_on: int
+    facts: list[msgspec.Raw]
+    lists: Lists
+    effects: bytes
+    resumed: bool
+
+
+class Recording:
+    """Raises UnusableRecordingError. `cut_off`: after the last turn, why the file has no end, empty
+    if it was closed; `turns` is their number then.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cut_off = ""
+        self.turns = 0
+        try:
+            first = next(iter(RecordingReader(path)), b"")
+            head = read_line(first)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UnusableRecordingError(f"{path}: {reason}") from error
+        except UnreadableLineError as error:
+            raise UnusableRecordingError(f"{path} is no recording of asched") from error
+        if not isinstance(head, RecordingHead):
+            raise UnusableRecordingError(f"{path} is no recording of asched: it has no head")
+        if head.format != FORMAT:
+            raise UnusableRecordingError(
+                f"{path} has format {head.format}, and this asched reads {FORMAT}: replay it with"
+                f" asched {head.version}"
+            )
+        self.head = head
+
+    def __iter__(self) -> Iterator[RecordedTurn]:
+        reader = RecordingReader(self.path)
+        lines = iter(reader)
+        next(lines)
+        self.turns, lists = 0, dict[int, list[msgspec.Raw]]()
+        is_closed = False
+        try:
+            for line in lines:
+                said = read_line(line)
+                if isinstance(said, PartLine):
+                    lists.setdefault(said.number, []).extend(said.objects)
+                elif isinstance(said, TurnLine):
+                    yield _turn(self.turns, said, lists)
+                    lists = {}
+                    self.turns += 1
+                else:
+                    is_closed = isinstance(said, EndLine)
+        except UnreadableLineError as error:
+            self.cut_off = f"a line after turn {self.turns} cannot be read: {error}"
+            return
+        if not is_closed:
+            self.cut_off = reader.problem or "it was not closed"
+
+
+def _turn(number: int, line: TurnLine, lists: Lists) -> RecordedTurn:
+    is_active, effects = not line.idle, bytes(line.effects)
+    facts, went_on = line.facts, line.went_on
+    return RecordedTurn(number, line.at, is_active, went_on, facts, lists, effects, line.resumed)

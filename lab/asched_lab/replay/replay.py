@@ -14,12 +14,16 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.ops.recording.lines import effects_bytes
-from asched_lab.replay.asked import asked_for
-from asched_lab.replay.comparing import Comparison, Findings
-from asched_lab.replay.lines import RecordingReader, TurnLine, UnreadableLineError, read_line
-from asched_lab.replay.reading import RecordedTurn, Recording
-from asched_lab.replay.reasons import Reasons
-from asched_lab.replay.rebuilt import Rebuilt
+from asched_lab.replay.comparing import Comparison, Findings, Reasons, Rebuilt
+from asched_lab.replay.lines import (
+    RecordedTurn,
+    Recording,
+    RecordingReader,
+    TurnLine,
+    UnreadableLineError,
+    asked_for,
+    read_line,
+)
 
 
 class Replayed(msgspec.Struct):

@@ -26,7 +26,7 @@ from asched.hardware.gpu.ledger import (
     placements,
 )
 from asched.plugin import I64
-from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import Fleet
 
 #: With the policy of that name: a fraction that would waste more than this of a device does not
 #: open a free device, while fewer than this share of all devices are free.

@@ -2,22 +2,59 @@
 
 Equal pods share their points: for the next of its kind only the rows that changed meanwhile are
 scored again.
+
+Source  of the curve: experiments/analysis/merge_alloc_discrete.py of the simulator published with
+        Weng et al., USENIX ATC 2023
 """
 
 import time
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from asched.hardware.gpu.ledger import WHOLE
 from asched_lab.trace.arrivals import arrivals
-from asched_lab.trace.curve import curve
-from asched_lab.trace.engine import STRATEGIES, Engine
-from asched_lab.trace.fleet import Fleet
-from asched_lab.trace.openb import Trace, TraceError, TracePod, default_folder, load, one_of
+from asched_lab.trace.openb import (
+    STRATEGIES,
+    Engine,
+    Fleet,
+    Trace,
+    TraceError,
+    TracePod,
+    default_folder,
+    load,
+    one_of,
+)
 from asched_lab.trace.policies import POLICIES, Policy, policy_named
+
+#: Percent of all devices requested, at which figures are published.
+LAST_PERCENT: Final = 130
+POINTS: Final = (60, 90, 100, 130)
+
+
+def curve(arrived: Sequence[int], used: Sequence[int], devices: int) -> list[float | None]:
+    """For 0 to 130 percent arrived: the mean percentage in use, over all arrivals that round to it
+    (or to a neighbour, if none does); None where no value exists.
+
+    `arrived` and `used` are running sums after every arrival, in thousandths of a device.
+    """
+    capacity = devices * WHOLE
+    by_percent: dict[int, list[float]] = {}
+    for requested, in_use in zip(arrived, used, strict=True):
+        share = round(100 * in_use / capacity, 2)
+        by_percent.setdefault(round(100 * requested / capacity), []).append(share)
+    found: list[float | None] = []
+    for percent in range(LAST_PERCENT + 1):
+        shares = by_percent.get(percent)
+        if shares is None:
+            shares = [
+                share for near in (percent - 1, percent + 1) for share in by_percent.get(near, ())
+            ]
+        found.append(round(sum(shares) / len(shares), 2) if shares else None)
+    return found
 
 
 class Outcome(NamedTuple):

@@ -19,12 +19,9 @@ from typing import Any
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched.kube.session import ConnectionOptions
 from asched_lab.whatif.changes import Scenario, ScenarioError
-from asched_lab.whatif.engine import suppose
-from asched_lab.whatif.listing import snapshot_of
-from asched_lab.whatif.picture import picture
-from asched_lab.whatif.result import Difference, Place, Result, differences
-from asched_lab.whatif.scheduling import scheduler_of
-from asched_lab.whatif.snapshot import Snapshot, SnapshotError
+from asched_lab.whatif.engine import scheduler_of, suppose
+from asched_lab.whatif.result import Difference, Place, Result, differences, picture
+from asched_lab.whatif.snapshot import Snapshot, SnapshotError, snapshot_of
 from asched_lab.whatif.snapshot import read as read_stream
 
 __all__ = (

@@ -18,9 +18,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from asched_lab.whatif.daemon_sets import daemons
 from asched_lab.whatif.snapshot import ADMISSION, WATCHED, Json, Snapshot
-from asched_lab.whatif.workloads import claims_of, of_template, replica_set_of, wanted
+from asched_lab.whatif.workloads import claims_of, daemons, of_template, replica_set_of, wanted
 
 #: Keeps planned pods back until all of them exist; as a label it marks a Job's pods.
 GATE: Final = "asched.dev/plan"

@@ -11,10 +11,10 @@ from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.apiserver.store import MODIFIED, Change
 from asched_lab.whatif.applying import Applying
-from asched_lab.whatif.listing import listed
+from asched_lab.whatif.engine import scheduler_of
 from asched_lab.whatif.makers import GATE, NoPlanError
 from asched_lab.whatif.plan import Plan, planned
-from asched_lab.whatif.scheduling import scheduler_of
+from asched_lab.whatif.snapshot import listed
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod
 
 #: How long a plan waits for controllers that never come.

@@ -2,9 +2,9 @@
 
 import pytest
 
+from asched_lab.whatif.engine import scheduler_of
 from asched_lab.whatif.makers import NoPlanError
 from asched_lab.whatif.plan import Plan, holds, pinned, planned
-from asched_lab.whatif.scheduling import scheduler_of
 from asched_lab.whatif.snapshot import Snapshot
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot
 

@@ -29,7 +29,7 @@ from asched.core.config.versions import (
     rules_of,
 )
 from asched.core.plugins import IN_TREE_POINTS
-from asched_lab.pages.versions import SETTLED, TEXTS
+from asched_lab.pages.generated import SETTLED, TEXTS
 
 ROOT = Path(__file__).parents[4]
 

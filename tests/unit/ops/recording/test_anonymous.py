@@ -12,7 +12,7 @@ from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.replay.anonymous import anonymize
-from asched_lab.replay.reading import Recording
+from asched_lab.replay.lines import Recording
 from asched_lab.replay.replay import replay
 from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS

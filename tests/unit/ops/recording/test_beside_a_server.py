@@ -16,7 +16,7 @@ from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.inspection import Inspection
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.replay.reading import Recording
+from asched_lab.replay.lines import Recording
 from asched_lab.replay.replay import replay
 from tests.patience import HANG_S
 from tests.unit.host.elected import CONFIGURATION, a_node, a_pod, bound, until

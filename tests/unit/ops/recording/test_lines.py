@@ -19,13 +19,13 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.ops.recording.lines import LIST_PART, Turn, effects_bytes, turn_lines
-from asched_lab.replay.asked import asked_for
 from asched_lab.replay.lines import (
     FactReader,
     NotKept,
     PartLine,
     TurnLine,
     UnreadableLineError,
+    asked_for,
     read_line,
 )
 from tests.builders import a_node, a_pod

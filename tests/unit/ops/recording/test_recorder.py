@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asched.ops.recording.recorder import Recorder, numbered
-from asched_lab.replay.reading import Recording
+from asched_lab.replay.lines import Recording
 from tests.patience import HANG_S
 from tests.unit.ops.recording.recorded import a_head, a_machine
 from tests.unit.ops.recording.streams import BYTES_MAX, Tape, sights
