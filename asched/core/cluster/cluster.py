@@ -25,7 +25,7 @@ from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
 from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.cluster.objects import RULED_BY_SPEC, Objects
 from asched.core.cluster.pod_classes import PodClasses
-from asched.core.cluster.pod_groups import PodGroups, by_age
+from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, PodGroups, by_age
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.refusals import Refusals
 from asched.core.cluster.supposition import Supposition
@@ -276,7 +276,8 @@ class Cluster(Objects):
             sights.append(self._lose_pod(old, old))
             old = None
         self.pods_seen[key] = pod
-        names_group = pod.metadata.labels or pod.spec.scheduling_group is not None
+        labels, group = pod.metadata.labels, pod.spec.scheduling_group
+        names_group = group is not None or (labels and COSCHEDULING_LABEL in labels)
         if names_group or pod.metadata.uid in self.pod_groups.of_pod:
             self.pod_groups.see(pod, old)
         if cls is not None:

@@ -351,10 +351,10 @@ class SchedulingQueue:
 
     def classify(self, queued: QueuedPod) -> None:
         """Set a pod's class and group by its present version."""
-        pod = queued.pod
+        pod, gangs = queued.pod, self.gangs
         queued.class_key = self._class_key_of(pod)
-        names_group = pod.metadata.labels or pod.spec.scheduling_group
-        queued.gang = self.gangs.key_of(pod) if names_group else ""
+        may_be_of_gang = gangs.coscheduled or pod.spec.scheduling_group
+        queued.gang = gangs.key_of(pod) if may_be_of_gang else ""
 
     def _start(self, queued: QueuedPod) -> bool:
         """Begin an attempt at a popped pod."""
