@@ -41,9 +41,6 @@ class OpenWaits:
         #: how many conditions were evaluated so far
         self.asked = 0
 
-    def __len__(self) -> int:
-        return len(self.open)
-
     def add(self, effect: Question, now_s: float) -> None:
         """Add a wait."""
         if not self.open:  # changes so far concern no wait

@@ -247,7 +247,7 @@ async def test_a_pod_of_a_gang_that_comes_asks_no_gang_that_waits_for_others() -
     assert world.recorder.hints[1] <= 2 * gangs
 
 
-@pytest.mark.parametrize(("row", "most"), [("basic-2", 575), ("gang-4", 755)])
+@pytest.mark.parametrize(("row", "most"), [("basic-2", 555), ("gang-4", 736)])
 async def test_a_pod_of_a_group_takes_few_calls(row: str, most: int) -> None:
     """Of functions, Python's and C's, in all turns from its intake to its confirmation."""
     assert await groups.count_calls(groups.ROWS[row], NODES, 10 * COUNTED) <= most
@@ -265,14 +265,14 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
     [
         ("plain", 220),
         ("node-affinity", 220),
-        ("spread", 307),
-        ("soft-spread", 307),
-        ("preferred", 352),
-        ("anti-affinity", 402),
-        ("affinity", 465),
-        ("different", 645),
-        ("mixed", 737),
-        ("preemption", 1_770),
+        ("spread", 301),
+        ("soft-spread", 301),
+        ("preferred", 346),
+        ("anti-affinity", 396),
+        ("affinity", 459),
+        ("different", 640),
+        ("mixed", 731),
+        ("preemption", 1_767),
     ],
 )
 async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
