@@ -17,6 +17,7 @@ import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
+from asched.ops.recording.recorder import RecordingFile
 from asched_lab.replay.comparing import Rebuilt
 from asched_lab.replay.lines import (
     PartLine,
