@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pod_groups import COSCHEDULED, group_key, is_coscheduled
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import EmitEvent
@@ -62,32 +61,33 @@ def foreign_gang(pod: Pod, gangs: Gangs) -> UnfollowedGang | None:
     return None
 
 
-class ReportedGangs:
-    """The groups that were reported; an instance is made by `Cluster.singleton`."""
+class GangReports:
+    """Reports each gang that is not followed once, of the latest REPORTED_MAX."""
 
-    def __init__(self, _cluster: Cluster) -> None:
-        self._groups: OrderedDict[tuple[str, str], None] = OrderedDict()
+    def __init__(self, context: SchedulerContext) -> None:
+        self._context = context
+        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def is_new(self, foreign: UnfollowedGang) -> bool:
+    def of(self, attempt: Attempt) -> Iterator[EmitEvent]:
+        """The event about the gang of a pod, unless it is followed or was reported."""
+        gangs = self._context.gangs
+        if attempt.info.pod.spec.scheduling_group is not None and gangs.tries_groups:
+            return
+        foreign = foreign_gang(attempt.pod, gangs)
+        if foreign is None or not self._is_new(foreign):
+            return
+        note = (
+            f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by"
+            f" one and may start in part; {foreign.cure}"
+        )
+        yield attempt.emit("Warning", REASON, "Scheduling", note)
+
+    def _is_new(self, foreign: UnfollowedGang) -> bool:
         key = foreign.whose, foreign.name
-        if key in self._groups:
-            self._groups.move_to_end(key)
+        if key in self._reported:
+            self._reported.move_to_end(key)
             return False
-        self._groups[key] = None
-        if len(self._groups) > REPORTED_MAX:
-            self._groups.popitem(last=False)
+        self._reported[key] = None
+        if len(self._reported) > REPORTED_MAX:
+            self._reported.popitem(last=False)
         return True
-
-
-def report_gang(context: SchedulerContext, attempt: Attempt) -> Iterator[EmitEvent]:
-    """Yield the event about a gang that is not followed, unless it was reported."""
-    if attempt.info.pod.spec.scheduling_group is not None and context.gangs.tries_groups:
-        return
-    foreign = foreign_gang(attempt.pod, context.gangs)
-    if foreign is None or not context.cluster.singleton(ReportedGangs).is_new(foreign):
-        return
-    note = (
-        f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by one"
-        f" and may start in part; {foreign.cure}"
-    )
-    yield attempt.emit("Warning", REASON, "Scheduling", note)

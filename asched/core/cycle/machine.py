@@ -33,7 +33,7 @@ from asched.core.cluster.facts import Answer, Done, Fact, Returned
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
-from asched.core.cycle.foreign_gangs import report_gang
+from asched.core.cycle.foreign_gangs import GangReports
 from asched.core.cycle.intake import Intake
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
 from asched.core.cycle.turn_limit import (
@@ -94,6 +94,7 @@ class Machine:
         context.extensions = self._extensions = Extensions(context, extensions)
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
+        self._gang_reports = GangReports(context)
         self.bindings = 0
         self.bindings_max = bindings_max
         self._out: list[Effect] = []
@@ -359,7 +360,7 @@ class Machine:
             attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
             marks = pod.metadata.labels or pod.metadata.annotations or pod.spec.scheduling_group
             if marks and queued.attempts == 1:
-                self._out += report_gang(context, attempt)
+                self._out += self._gang_reports.of(attempt)
         except MISTAKES as raised:
             context.contain(raised, "begin", queued.key)
             now = context.cluster.pods_seen.get(queued.key, pod)
