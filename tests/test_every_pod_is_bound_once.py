@@ -13,8 +13,8 @@ from collections import Counter
 
 import pytest
 
+from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import PODS
-from asched_lab.apiserver.store import Change
 from asched_lab.sim import faults
 from asched_lab.sim.steps import AddNodes, AddPods
 from asched_lab.sim.world import World

@@ -22,9 +22,9 @@ from asched.host.loops import Scheduler
 from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher, DispatchOptions
 from asched.kube.session import ConnectionOptions, connect
+from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.sim.checker import EndState
 from tests.patience import HANG_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from asched.core.cycle import confirmation
 from asched.kube import pace, watch
-from asched_lab.apiserver import deletion
+from asched_lab.apiserver import crud
 from asched_lab.apiserver.faults import NAMES, named
 from asched_lab.apiserver.resources import PODS as KIND
 from tests.e2e.inside import Cluster, a_cluster
@@ -74,5 +74,5 @@ async def churn(cluster: Cluster) -> None:
     for number in range(NEIGHBOURS):
         record = cluster.server.ctx.get(KIND, "default", f"other-{number}")
         assert record is not None
-        deletion.delete(cluster.server.ctx, KIND, record, {"gracePeriodSeconds": 0})
+        crud.delete(cluster.server.ctx, KIND, record, {"gracePeriodSeconds": 0})
         await asyncio.sleep(0)

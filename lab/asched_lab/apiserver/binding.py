@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from asched_lab.apiserver import bodies, crud, deletion, schema, validation
+from asched_lab.apiserver import bodies, crud, schema, validation
 from asched_lab.apiserver.call import (
     ApiError,
     Call,
@@ -24,11 +24,10 @@ from asched_lab.apiserver.call import (
     success,
     unsupported,
 )
-from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.crud import existing
 from asched_lab.apiserver.resources import BUDGETS, NAMESPACES, NODES, PODS, Resource
 from asched_lab.apiserver.selectors import matches_label_selector
-from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
 
@@ -178,11 +177,11 @@ def handle_eviction(ctx: Context, call: Call, namespace: str, name: str) -> Repl
         budget = budget_of(ctx, record.obj)
         if budget is not None and not passes(record.obj, budget.obj):
             charge(ctx, budget, name, dry_run=bool(options.get("dryRun")))
-    deletion.check_preconditions(PODS, record, options)
+    crud.check_preconditions(PODS, record, options)
     if not options.get("dryRun") and not record.obj["metadata"].get("deletionTimestamp"):
         record = ctx.put(PODS, marked(ctx, record.obj))
         options.pop("preconditions", None)
-    deletion.delete(ctx, PODS, record, options)
+    crud.delete(ctx, PODS, record, options)
     return Reply(201, BOUND)
 
 

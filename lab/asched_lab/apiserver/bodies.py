@@ -23,8 +23,8 @@ import yaml
 from asched.core.model.decode import MalformedError, parse
 from asched_lab.apiserver import schema
 from asched_lab.apiserver.call import ApiError, Call, bad_request, unsupported_body
-from asched_lab.apiserver.defaults import apply_defaults
 from asched_lab.apiserver.resources import BY_KIND, Resource
+from asched_lab.apiserver.strategy import apply_defaults
 
 JsonObject = dict[str, Any]
 

@@ -29,11 +29,11 @@ from typing import Any, Final
 
 import orjson
 
-from asched_lab.apiserver import bodies, crud, deletion
-from asched_lab.apiserver.batches import Batches, Item
+from asched_lab.apiserver import bodies, crud
 from asched_lab.apiserver.binding import with_condition
 from asched_lab.apiserver.call import ApiError
-from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.context import ADDED, DELETED, Change, Context, Key, Record
+from asched_lab.apiserver.kubelet import Batches, Item
 from asched_lab.apiserver.resources import (
     BY_KIND,
     JOB_GROUPS,
@@ -43,7 +43,6 @@ from asched_lab.apiserver.resources import (
     Resource,
     find,
 )
-from asched_lab.apiserver.store import ADDED, DELETED, Change, Key, Record
 
 JsonObject = dict[str, Any]
 
@@ -99,7 +98,7 @@ class Dependents:
         crud.create(self.ctx, res, metadata["namespace"], made, manager=MANAGER)
 
     def delete(self, res: Resource, record: Record) -> None:
-        deletion.delete(self.ctx, res, record, {})
+        crud.delete(self.ctx, res, record, {})
 
     def disown(self, item: Item) -> None:
         """Remove the owner reference of a dependent."""

@@ -24,10 +24,9 @@ from asched_lab.apiserver.call import (
     unsupported,
     version_too_large,
 )
-from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import Selector, selector_of
-from asched_lab.apiserver.store import Record
 
 MATCH: Final = "resourceVersionMatch"
 

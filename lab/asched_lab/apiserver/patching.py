@@ -33,7 +33,7 @@ from asched_lab.apiserver.call import (
     shown,
     unsupported_patch,
 )
-from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.managed import (
     Entry,
     FieldSet,
@@ -46,7 +46,6 @@ from asched_lab.apiserver.managed import (
 )
 from asched_lab.apiserver.managed import shown as shown_path
 from asched_lab.apiserver.resources import CUSTOM, Resource
-from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
 

@@ -9,16 +9,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from asched_lab.apiserver import (
-    auth,
-    binding,
-    crud,
-    deletion,
-    discovery,
-    listing,
-    patching,
-    watching,
-)
+from asched_lab.apiserver import auth, binding, crud, discovery, listing, patching, watching
 from asched_lab.apiserver.call import (
     ApiError,
     Call,
@@ -137,14 +128,14 @@ def route_object(ctx: Context, call: Call, target: Target, verb: str) -> Reply |
             case "patch":
                 return patching.handle_patch(ctx, call, res, namespace, name, "")
             case "delete":
-                return deletion.handle_delete(ctx, call, res, namespace, name)
+                return crud.handle_delete(ctx, call, res, namespace, name)
     elif not name:
         if verb == "list":
             return listing.handle_list(ctx, call, res, namespace)
         if verb == "create" and placed:
             return crud.handle_create(ctx, call, res, namespace)
         if verb == "deletecollection" and placed and verb in res.verbs:
-            return deletion.handle_delete_collection(ctx, call, res, namespace)
+            return crud.handle_delete_collection(ctx, call, res, namespace)
     raise method_not_allowed()
 
 
@@ -171,7 +162,7 @@ def route_subresource(ctx: Context, call: Call, target: Target, verb: str) -> Re
         case "token":
             return auth.handle_token_request(ctx, call, namespace, name)
         case "finalize":
-            return deletion.handle_finalize(ctx, call, res, name)
+            return crud.handle_finalize(ctx, call, res, name)
     crud.existing(ctx, res, namespace, name)
     raise ApiError(500, f"{res.plural}/{sub} needs a kubelet, and this server has none", reason="")
 

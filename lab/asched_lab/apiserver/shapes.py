@@ -7,8 +7,8 @@ import orjson
 
 from asched_lab.apiserver import bodies, tables
 from asched_lab.apiserver.call import JSON, YAML, ApiError, Call, Reply, Wanted, answer, wanted
+from asched_lab.apiserver.context import Record
 from asched_lab.apiserver.resources import Resource
-from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
 

@@ -16,19 +16,19 @@ import orjson
 
 from asched_lab.apiserver import bodies, listing, schema, shapes, tables
 from asched_lab.apiserver.call import Call, expired
-from asched_lab.apiserver.context import Context
-from asched_lab.apiserver.listing import ListOptions
-from asched_lab.apiserver.resources import Resource
-from asched_lab.apiserver.selectors import Selector, selector_of
-from asched_lab.apiserver.store import (
+from asched_lab.apiserver.context import (
     ADDED,
     DELETED,
     HISTORY_MAX,
     MODIFIED,
     Change,
+    Context,
     Record,
     Table,
 )
+from asched_lab.apiserver.listing import ListOptions
+from asched_lab.apiserver.resources import Resource
+from asched_lab.apiserver.selectors import Selector, selector_of
 
 JsonObject = dict[str, Any]
 

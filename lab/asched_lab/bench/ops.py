@@ -12,8 +12,7 @@ from typing import Final
 from asched_lab.bench import metrics, stand_ins
 from asched_lab.bench.manifests import DEFAULT_NODE, DEFAULT_POD, JsonObject
 from asched_lab.bench.metrics import DataItem
-from asched_lab.bench.nodes import NodeMaker
-from asched_lab.bench.objects import resource_of
+from asched_lab.bench.objects import NodeMaker, resource_of
 from asched_lab.bench.opcodes import ATTEMPTED, Op
 from asched_lab.bench.templates import Template
 from asched_lab.bench.watching import Collection

@@ -24,7 +24,7 @@ import yaml
 from asched import names
 from asched.kube.errors import ConnectError
 from asched_lab.apiserver.resources import find
-from asched_lab.bench import histograms
+from asched_lab.bench import metrics
 from asched_lab.bench.api import PODS_PATH, Api, resource_of
 from asched_lab.bench.manifests import (
     JsonObject,
@@ -36,8 +36,8 @@ from asched_lab.bench.manifests import (
     updated,
 )
 from asched_lab.bench.metrics import DataItem
-from asched_lab.bench.preparation import Prepared
 from asched_lab.bench.processes import Process
+from asched_lab.bench.suite import Prepared
 from asched_lab.bench.world import Step, WorkloadFailedError, World
 
 #: Histograms of the scheduler that become data items.
@@ -69,7 +69,7 @@ class BindWorld(World):
         self._usage_before: Mapping[str, float] = {}
         self._priorities: set[int] = set()
         self._metrics_url = ""
-        self._histograms: dict[str, histograms.Histogram] = {}
+        self._histograms: dict[str, metrics.Histogram] = {}
 
     @classmethod
     async def started(cls, prepared: Prepared, *, kubeconfig: str = "") -> "BindWorld":
@@ -254,16 +254,16 @@ class BindWorld(World):
     # --- figures ---------------------------------------------------------------------------------
 
     def latencies(self, run: str) -> list[DataItem]:
-        now = histograms.fetch(self._metrics_url)
+        now = metrics.fetch(self._metrics_url)
         found = (
-            histograms.item(metric, run, now[metric].since(self._histograms.get(metric)))
+            metrics.item(metric, run, now[metric].since(self._histograms.get(metric)))
             for metric in LATENCIES
             if metric in now
         )
         return [item for item in found if item is not None]
 
     def forget_measured(self) -> None:
-        self._histograms = histograms.fetch(self._metrics_url)
+        self._histograms = metrics.fetch(self._metrics_url)
         if self.scheduler is not None:
             self._usage_before = self.scheduler.usage()
 

@@ -30,9 +30,8 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.memory import Collector
 from asched.ops.recording.recorder import Recorder as Recording
 from asched.ops.recording.recorder import head_of
-from asched_lab.bench.engine_time import Recorder
 from asched_lab.bench.manifests import JsonObject
-from asched_lab.bench.metrics import DataItem, latency
+from asched_lab.bench.metrics import DataItem, Recorder, latency
 from asched_lab.bench.objects import Objects
 from asched_lab.bench.world import Step, WorkloadFailedError, World
 

@@ -17,11 +17,10 @@ from typing import Any, Final
 from asched.cli.arguments import seed_number
 from asched.cli.commands import LAB_COMMANDS
 from asched.host.process import run_on_loop
-from asched_lab.bench import plot, report
-from asched_lab.bench.preparation import Prepared
+from asched_lab.bench import report
 from asched_lab.bench.run_bind import BindWorld
 from asched_lab.bench.run_decide import DecideWorld
-from asched_lab.bench.suite import Maker, Result, Show, run_all, select
+from asched_lab.bench.suite import Maker, Prepared, Result, Show, run_all, select
 from asched_lab.bench.workload import LabelFilter, Workload, WorkloadError
 from asched_lab.bench.world import World
 
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             text = json.dumps(report.document(results), indent=1)
             print(text) if args.json == "-" else Path(args.json).write_text(text, encoding="utf-8")
         if args.plot:
-            Path(args.plot).write_text(plot.svg(results), encoding="utf-8")
+            Path(args.plot).write_text(report.svg(results), encoding="utf-8")
         if args.append:
             report.append(Path(args.append), results)
     except OSError as error:

@@ -24,14 +24,14 @@ from asched.cli.arguments import add_output_flag, plain, whole, written
 from asched.cli.commands import LAB_COMMANDS
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
-from asched_lab.commands.simulate import result_lines
-from asched_lab.commands.supposed import (
+from asched_lab.commands.simulate import (
     INPUT_ERRORS,
     MANIFEST_BYTES_MAX,
     USAGE_ERRORS,
     add_input_flags,
     fail,
     manifests,
+    result_lines,
     scheduler,
     snapshot,
 )

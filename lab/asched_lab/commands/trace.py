@@ -17,7 +17,7 @@ import yaml
 
 from asched.cli.arguments import seed_number
 from asched.cli.commands import LAB_COMMANDS
-from asched_lab.bench.plot import Curve, picture
+from asched_lab.bench.report import Curve, picture
 from asched_lab.trace.openb import TraceError, default_folder, known, one_of
 from asched_lab.trace.policies import POLICIES, policy_named
 from asched_lab.trace.run import LAST_PERCENT, POINTS, Outcome, simulate

@@ -23,8 +23,8 @@ from typing import Any, Final
 import orjson
 
 from asched.core.model.timestamp import rfc3339
+from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import NODES, PODS, find
-from asched_lab.apiserver.store import Change
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.steps import remove
 from asched_lab.sim.world import World

@@ -6,16 +6,15 @@ All of them end when the liveness phase begins.
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+
+class Fault(msgspec.Struct):
     """Base of all faults."""
 
 
-@dataclass(frozen=True, slots=True)
 class LostAnswers(Fault):
     """The connection breaks after the request was sent; a share of these was carried out."""
 
@@ -23,7 +22,6 @@ class LostAnswers(Fault):
     applied_share: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
 class LateWrites(Fault):
     """The connection breaks, and the request is carried out later, after its timeout."""
 
@@ -31,14 +29,12 @@ class LateWrites(Fault):
     late_s_max: float = 20.0
 
 
-@dataclass(frozen=True, slots=True)
 class Unreachable(Fault):
     """No request leaves the process."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
 class ServerErrors(Fault):
     """Answers 500; a share of the requests was carried out. `spares` as of Overload."""
 
@@ -47,7 +43,6 @@ class ServerErrors(Fault):
     spares: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Overload(Fault):
     """Answers 429 with Retry-After, except requests with `spares` in their path, if it is set."""
 
@@ -56,7 +51,6 @@ class Overload(Fault):
     spares: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Conflicts(Fault):
     """Answers 409 as if another client had changed the object. `spares` as of Overload."""
 
@@ -64,61 +58,52 @@ class Conflicts(Fault):
     spares: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class SlowAnswers(Fault):
     seconds_max: float
 
 
-@dataclass(frozen=True, slots=True)
 class StaleWatch(Fault):
     """Each kind's stream has its own delay, so that kinds overtake one another."""
 
     lag_s_max: float
 
 
-@dataclass(frozen=True, slots=True)
 class DuplicateSights(Fault):
     """The newest event of an object is delivered once more."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
 class SwallowedEvents(Fault):
     """A stream omits an event and goes on, bookmarks included, as if it had sent it."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
 class SilentWatches(Fault):
     """A stream opens, sends nothing at all, and ends at its timeout."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
 class BrokenWatches(Fault):
     """Streams break and are opened again from the last version they delivered."""
 
     every_s: float
 
 
-@dataclass(frozen=True, slots=True)
 class ExpiredWatches(Fault):
     """Streams end with 410 and everything is listed again, not always at the newest version."""
 
     every_s: float
 
 
-@dataclass(frozen=True, slots=True)
 class Compactions(Fault):
     """The server compacts its history: a watch from an earlier version gets 410."""
 
     every_s: float
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderPause(Fault):
     """The whole process stops for a while, as if its machine had been suspended."""
 
@@ -126,14 +111,12 @@ class LeaderPause(Fault):
     lasting_s_max: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
 class Restarts(Fault):
     """The process dies with open requests; a new one starts from a list."""
 
     every_s: float
 
 
-@dataclass(frozen=True, slots=True)
 class Partition(Fault):
     """The network between the leading process and the server fails in both directions."""
 
@@ -141,7 +124,6 @@ class Partition(Fault):
     lasting_s_max: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
 class SickExtenders(Fault):
     """An extender fails when it is called, in one of several ways."""
 

@@ -7,11 +7,11 @@ not exist is deleted. All with the server's own handlers, at random moments of v
 import random
 from typing import Any, Final
 
-from asched_lab.apiserver import deletion
+from asched_lab.apiserver import crud
+from asched_lab.apiserver.context import DELETED, Change, Key, Record
 from asched_lab.apiserver.kubelet import running
 from asched_lab.apiserver.resources import NODES, PODS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import DELETED, Change, Key, Record
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.clock import VirtualClock
 
@@ -114,4 +114,4 @@ class Inhabitants:
         if pod["metadata"].get("finalizers"):
             metadata = {k: v for k, v in pod["metadata"].items() if k != "finalizers"}
             record = self._ctx.put(PODS, {**pod, "metadata": metadata})
-        deletion.delete(self._ctx, PODS, record, {"gracePeriodSeconds": 0})
+        crud.delete(self._ctx, PODS, record, {"gracePeriodSeconds": 0})

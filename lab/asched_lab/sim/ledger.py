@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
 from asched.core.model.timestamp import microseconds
+from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import BY_PATH
-from asched_lab.apiserver.store import Change
 from asched_lab.sim.checker import (
     ANTI_AFFINITY,
     Amounts,

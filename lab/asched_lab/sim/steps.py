@@ -10,7 +10,7 @@ from typing import Any, Final
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.model.kinds import BY_PLURAL
 from asched.kube.writes import WireRequest, bind
-from asched_lab.apiserver import deletion
+from asched_lab.apiserver import crud
 from asched_lab.apiserver.resources import NODES, PODS, find
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.wire import send
@@ -280,7 +280,7 @@ def end_pods(world: World, pods: list[Json]) -> None:
         metadata = pod["metadata"]
         record = world.server.ctx.get(PODS, metadata["namespace"], metadata["name"])
         if record is not None:
-            deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": GRACE_S})
+            crud.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": GRACE_S})
 
 
 def remove(world: World, plural: str, name: str, namespace: str = "") -> None:

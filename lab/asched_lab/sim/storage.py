@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from asched.core.framework.effects import Bind
 from asched.core.model.storage import BIND_COMPLETED, SELECTED_NODE
-from asched_lab.apiserver import deletion
+from asched_lab.apiserver import crud
+from asched_lab.apiserver.context import DELETED, Change, Key
 from asched_lab.apiserver.resources import PODS, find
-from asched_lab.apiserver.store import DELETED, Change, Key
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.ledger import Ledger
 from asched_lab.sim.world import World
@@ -282,7 +282,7 @@ class Devices:
         def drop() -> None:
             record = self._ctx.get(SLICES, "", old["metadata"]["name"])
             if record is not None:
-                deletion.delete(self._ctx, SLICES, record, {})
+                crud.delete(self._ctx, SLICES, record, {})
 
         self._world.clock.after(self._rng.uniform(0.0, DEVICES_SYNC_S_MAX), drop)
 
@@ -313,7 +313,7 @@ class Devices:
     def delete_claim(self, name: str) -> None:
         record = self._ctx.get(DEVICES_CLAIMS, "default", name)
         if record is not None:
-            deletion.delete(self._ctx, DEVICES_CLAIMS, record, {})
+            crud.delete(self._ctx, DEVICES_CLAIMS, record, {})
 
     def _see_pod(self, change: Change) -> None:
         key, pod = change.new.key, change.new.obj
@@ -381,7 +381,7 @@ class Devices:
             claim = record.obj
         owners = claim["metadata"].get("ownerReferences") or []
         if not remaining and any(owner["uid"] not in alive for owner in owners):
-            record, _ = deletion.delete(self._ctx, DEVICES_CLAIMS, record, {})
+            record, _ = crud.delete(self._ctx, DEVICES_CLAIMS, record, {})
             claim = record.obj
         if not remaining and claim["metadata"].get("deletionTimestamp"):
             metadata = {k: v for k, v in claim["metadata"].items() if k != "finalizers"}
@@ -391,7 +391,7 @@ class Devices:
                 record = self._ctx.put(
                     DEVICES_CLAIMS, {**claim, "metadata": metadata, "status": rest}
                 )
-                deletion.delete(self._ctx, DEVICES_CLAIMS, record, {})
+                crud.delete(self._ctx, DEVICES_CLAIMS, record, {})
 
     # --- checks ----------------------------------------------------------------------------------
 

@@ -21,10 +21,9 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
 from asched.host.assemble import Parts
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver import bootstrap
-from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.context import Change, Options
 from asched_lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import Change
 from asched_lab.sim.clock import VirtualClock
 from asched_lab.sim.extenders import Extenders, Judge
 from asched_lab.sim.faults import ActiveFaults, Compactions, Fault, LeaderPause, Partition, Restarts

@@ -22,12 +22,11 @@ from asched.kube.writes import answer_for, request_for
 from asched_lab.apiserver import binding, bodies, bootstrap, crud
 from asched_lab.apiserver.admission import pod_usage
 from asched_lab.apiserver.call import ApiError
-from asched_lab.apiserver.context import NAME_LETTERS, SUFFIX_LENGTH, Options
-from asched_lab.apiserver.defaults import apply_defaults
+from asched_lab.apiserver.context import DELETED, NAME_LETTERS, SUFFIX_LENGTH, Change, Options
 from asched_lab.apiserver.quantities import canonical, value
 from asched_lab.apiserver.resources import BY_KIND, NAMESPACES, POD_GROUPS, PODS, Resource, find
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import DELETED, Change
+from asched_lab.apiserver.strategy import apply_defaults
 from asched_lab.sim.wire import send
 from asched_lab.whatif.snapshot import ENDED, WATCHED, Json, Snapshot
 

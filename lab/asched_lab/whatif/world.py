@@ -48,8 +48,8 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.plugin_calls import answer_now
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.names import LABEL_HOSTNAME
+from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import NODES, PODS, find
-from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.whatif.snapshot import Json
 from asched_lab.whatif.store import RefusedError, Store
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.kubelet import Kubelet
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import Change
 from tests.lab.apiserver.client import MERGE, PODS, STRATEGIC, Client, a_node
 
 Json = Any

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from asched_lab.apiserver.store import Store
+from asched_lab.apiserver.context import Store
 
 KIND = ("", "things")
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from asched_lab.bench.ops import OpRunner
-from asched_lab.bench.preparation import prepare
 from asched_lab.bench.run_decide import DecideWorld
+from asched_lab.bench.suite import prepare
 from asched_lab.bench.workload import Workload, read_file
 from asched_lab.bench.world import WorkloadFailedError
 

@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from asched.kube.session import ConnectionOptions, Session, connect
+from asched_lab.apiserver.context import MODIFIED, Change
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.store import MODIFIED, Change
 from asched_lab.whatif.applying import Applying
 from asched_lab.whatif.engine import scheduler_of
 from asched_lab.whatif.makers import GATE, NoPlanError

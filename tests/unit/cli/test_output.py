@@ -5,7 +5,7 @@ import pytest
 from asched.cli import explain
 from asched.cli.arguments import plain
 from asched.cli.top import screen
-from asched_lab.commands.supposed import fail
+from asched_lab.commands.simulate import fail
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eback\r"
 OBEYED = set("\x1b\x07\x9b\u202e\r")

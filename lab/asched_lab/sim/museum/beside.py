@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import Bind, DeletePod, Effect
+from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import PODS
-from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import StaleWatch
 from asched_lab.sim.museum.incident import Do, Incident, Json, over

@@ -17,8 +17,8 @@ from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.extenders import Consultants
 from asched.serve.inspection import Inspection
 from asched.serve.telemetry.component_metrics import OwnMetrics
+from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import PODS
-from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.sim.checker import EndState, amount, is_through
 from asched_lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched_lab.sim.process import Process

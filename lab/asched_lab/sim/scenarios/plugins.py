@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from asched import names
 from asched.core.framework.effects import Bind, DeletePod, Effect
 from asched.core.framework.waiting import Stage
-from asched_lab.apiserver import deletion
+from asched_lab.apiserver import crud
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.extenders import Judge
 from asched_lab.sim.faults import LostAnswers, ServerErrors, SickExtenders, SlowAnswers, StaleWatch
@@ -183,7 +183,7 @@ class DeleteIn(Step):
         self.hits[self.phase] += 1
         world.note(f"delete {name} in phase {self.phase}")
         grace_s = world.rng.choice((0, 30))
-        deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": grace_s})
+        crud.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": grace_s})
         if world.rng.random() < 0.4:
             AddPods(name=name, make=_any_outcome).do(world)
 

@@ -15,8 +15,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.kube.writes import WireRequest
+from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import PODS, find
-from asched_lab.apiserver.store import Change
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched_lab.sim.process import Process
