@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.core.config.gates import default_gates
 from asched.core.config.versions import BASE
-from asched.core.dra.allocator import Solution, allocate
+from asched.core.dra.allocator import DeviceSearch, Solution
 from asched.core.dra.inventory import Inventory, Taken
 from asched.core.dra.plan import ClaimPlan, plan
 from asched.core.model.claim import (
@@ -107,7 +107,8 @@ class World:
         labels = labels or {}
         pools = self.inventory.pools_for(node, labels)
         place = (node, labels)
-        return allocate(pools, self.plans(*claims), self.taken, place, STEPS_MAX, self.rules)
+        plans = self.plans(*claims)
+        return DeviceSearch(pools, plans, self.taken, place, STEPS_MAX, self.rules).run()
 
     def devices(self, *claims: ResourceClaim, **where: Any) -> list[list[str]] | None:
         """The names of the chosen devices of each claim; None if there is no solution."""

@@ -321,52 +321,13 @@ class _Outcome(Enum):
 _NOTHING: Final[dict[str, Fraction]] = {}
 
 
-def allocate(
-    pools: tuple[Pool, ...],
-    plans: Sequence[ClaimPlan],
-    taken: Taken,
-    node: tuple[str, Mapping[str, str]],
-    steps_max: int,
-    rules: Mapping[str, bool] = DEFAULT_GATES,
-) -> Solution | None:
-    """Find devices for all claims on a node (name and labels) that sees these pools, by the rules
+class DeviceSearch:
+    """Finds devices for all claims on a node (name and labels) that sees these pools, by the rules
     of a minor version (`config/versions.py`).
 
-    None: they cannot be allocated there. Raises NodeRejected, OutOfSteps, and AllocationError for
-    an error on every node. `steps_max` 0 means no limit.
+    `steps_max` 0 means no limit. Valid as long as pools and taken devices are unchanged.
     """
-    steps = allocating(pools, plans, taken, node, steps_max, Effort(), rules)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Solution | None = end.value
-            return found
 
-
-def allocating(
-    pools: tuple[Pool, ...],
-    plans: Sequence[ClaimPlan],
-    taken: Taken,
-    node: tuple[str, Mapping[str, str]],
-    steps_max: int,
-    effort: Effort,
-    rules: Mapping[str, bool] = DEFAULT_GATES,
-) -> Steps[Solution | None]:
-    """The same as a generator, valid as long as pools and taken devices are unchanged."""
-    search = _DeviceSearch(pools, plans, taken, node, steps_max, effort, rules)
-    try:
-        yield from search.prepare()
-        if (yield from search.claim(0)) is _Outcome.FOUND:
-            return search.solution()
-    finally:
-        search.end()
-    if any(pool.invalid_reason for pool in pools):
-        raise NodeRejected(INVALID_POOLS)
-    return None
-
-
-class _DeviceSearch:
     def __init__(
         self,
         pools: tuple[Pool, ...],
@@ -374,14 +335,13 @@ class _DeviceSearch:
         taken: Taken,
         node: tuple[str, Mapping[str, str]],
         steps_max: int,
-        effort: Effort,
-        rules: Mapping[str, bool] = DEFAULT_GATES,
+        rules: Mapping[str, bool],
     ) -> None:
         self._rules = rules
         self._all_lists_full = rules["all-mode-lists-full-devices"]
         self._paid_shares = taken.shared if rules["shares-pay-counters-once"] else taken.capacity
         self._names_devices = rules["selector-errors-name-the-device"]
-        self._effort = effort
+        self.effort = Effort()
         self._pools = pools
         self._plans = plans
         self._taken = taken
@@ -396,13 +356,33 @@ class _DeviceSearch:
         self._results: list[list[ChosenDevice]] = [[] for _ in plans]
         self._selected: dict[tuple[int, int], int] = {}
 
-    def end(self) -> None:
-        """Drop reference cycles, so that the search is freed without the garbage collector."""
-        self._candidates.clear()
+    def run(self) -> Solution | None:
+        """None: they cannot be allocated there. Raises NodeRejected, OutOfSteps, and
+        AllocationError for an error on every node.
+        """
+        steps = self.steps()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Solution | None = end.value
+                return found
+
+    def steps(self) -> Steps[Solution | None]:
+        """`run` as a generator."""
+        try:
+            yield from self._prepare()
+            if (yield from self._claim(0)) is _Outcome.FOUND:
+                return self._solution()
+        finally:  # drops reference cycles: the search is freed without the garbage collector
+            self._candidates.clear()
+        if any(pool.invalid_reason for pool in self._pools):
+            raise NodeRejected(INVALID_POOLS)
+        return None
 
     # --- before the search -----------------------------------------------------------------------
 
-    def prepare(self) -> Steps[None]:
+    def _prepare(self) -> Steps[None]:
         """Resolve "all", and reject requests that can never be satisfied. Raises
         AllocationError.
         """
@@ -447,20 +427,20 @@ class _DeviceSearch:
             for device in pool.devices:
                 if self._is_selectable(request, device) and self._is_listed(request, device):
                     found.append(device)
-                self._effort.steps += 1
-                if self._effort.is_due:
+                self.effort.steps += 1
+                if self.effort.is_due:
                     yield
         self._all[request] = found
         return len(found)
 
     # --- the search ------------------------------------------------------------------------------
 
-    def claim(self, c: int) -> Steps[_Outcome]:
+    def _claim(self, c: int) -> Steps[_Outcome]:
         if c == len(self._plans):
             return _Outcome.FOUND
         return (yield from self._request(c, 0))
 
-    def solution(self) -> Solution:
+    def _solution(self) -> Solution:
         return Solution(
             tuple(tuple(chosen) for chosen in self._results),
             tuple(
@@ -472,7 +452,7 @@ class _DeviceSearch:
     def _request(self, c: int, r: int) -> Steps[_Outcome]:
         plan = self._plans[c]
         if r == len(plan.requests):
-            outcome = yield from self.claim(c + 1)
+            outcome = yield from self._claim(c + 1)
             # Another choice for this request may leave the next claim an alternative with fewer
             # devices.
             return _Outcome.NONE if outcome is _Outcome.TOO_MANY else outcome
@@ -505,12 +485,12 @@ class _DeviceSearch:
             if candidates.are_too_few(index, needed - k):
                 break
             if self._is_held(c, request, device) or not candidates.is_selectable(index):
-                self._effort.steps += 1
-                if self._effort.is_due:
+                self.effort.steps += 1
+                if self.effort.is_due:
                     yield
                 continue
             self._step()
-            if self._effort.is_due:
+            if self.effort.is_due:
                 yield
             if self._consumption(request, device) is None:
                 continue
@@ -534,7 +514,7 @@ class _DeviceSearch:
         return outcome
 
     def _step(self) -> None:
-        self._effort.steps += 1
+        self.effort.steps += 1
         self._steps_left -= 1
         if self._steps_left == 0:
             raise OutOfSteps
@@ -629,9 +609,9 @@ class _DeviceSearch:
         try:
             selects, cost = request.selects(device, is_named=self._names_devices)
         except AllocationError as error:
-            self._effort.steps += error.cost // CEL_PER_STEP
+            self.effort.steps += error.cost // CEL_PER_STEP
             raise
-        self._effort.steps += cost // CEL_PER_STEP
+        self.effort.steps += cost // CEL_PER_STEP
         if not selects:
             return False
         return device.place is None or device.place.matches(*self._node)

@@ -28,13 +28,12 @@ from asched.core.dra.allocator import (
     STALE_EXTENDED,
     TIMED_OUT,
     TIMED_OUT_TEXT,
+    DeviceSearch,
     Effort,
     NodeRejected,
     OutOfSteps,
     Solution,
     Steps,
-    allocate,
-    allocating,
 )
 from asched.core.dra.devices import Pool
 from asched.core.dra.ledger import DeviceLedger
@@ -218,7 +217,8 @@ class AnswerBook:
         pools = self._ledger.inventory.pools_for(node.name, node.labels)
         place = (node.name, node.labels)
         ledger, steps_max = self._ledger, self._steps_max
-        return plans, allocate(pools, plans, ledger.taken, place, steps_max, ledger.rules)
+        search = DeviceSearch(pools, plans, ledger.taken, place, steps_max, ledger.rules)
+        return plans, search.run()
 
     def _old_rows(self, answers: Answers) -> Sequence[int] | None:
         """Rows to be searched again; None for all."""
@@ -334,10 +334,10 @@ class AnswerBook:
         node = self._nodes.node_at[row]
         assert node is not None, f"row {row} is searched but holds no node"
         self._ledger.budget.note(ROW_STEPS)
-        plans, effort, place = demand.plans(served), Effort(), (node.name, node.labels)
+        plans, place = demand.plans(served), (node.name, node.labels)
         ledger, steps_max = self._ledger, self._steps_max
-        steps = allocating(pools, plans, ledger.taken, place, steps_max, effort, ledger.rules)
-        return PendingDeviceSearch(row, node.name, plans, effort, steps)
+        search = DeviceSearch(pools, plans, ledger.taken, place, steps_max, ledger.rules)
+        return PendingDeviceSearch(row, node.name, plans, search.effort, search.steps())
 
     def _run(self, search: PendingDeviceSearch) -> Solution | None:
         """Run it to its end, as far as the budget goes."""

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asched.core.dra.allocator import INVALID_POOLS, NodeRejected, OutOfSteps, allocate
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.dra.allocator import INVALID_POOLS, DeviceSearch, NodeRejected, OutOfSteps
 from asched.core.dra.plan import AllocationError
 from tests.plays.dra_worlds import (
     DRIVER,
@@ -175,8 +176,10 @@ def test_a_hopeless_search_is_given_up() -> None:
     devices = [a_device(f"d{i:02}") for i in range(24)]
     world = World(a_slice(*devices))
     plans = world.plans(a_claim(asks(count=11), asks("false")))
+    pools = world.inventory.pools_for(NODE, {})
+    search = DeviceSearch(pools, plans, world.taken, (NODE, {}), 1000, DEFAULT_GATES)
     with pytest.raises(OutOfSteps):
-        allocate(world.inventory.pools_for(NODE, {}), plans, world.taken, (NODE, {}), 1000)
+        search.run()
 
 
 def test_selectors_of_a_device_in_use_are_not_asked() -> None:
