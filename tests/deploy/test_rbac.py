@@ -12,7 +12,7 @@ from asched import names
 from asched.cli import flags
 from asched.cli.reach import LEASE
 from asched.cli.reach import READER as READER_ACCOUNT
-from asched.core.config.defaults import default_configuration, default_profile
+from asched.core.config.defaults import default_configuration
 from asched.core.config.merge import resolve
 from asched.core.config.v1 import LeaderElection
 from asched.core.model import kinds
@@ -49,7 +49,8 @@ def rights_in(manifests: list[JsonObject]) -> Iterator[Right]:
 
 
 def default_plugins() -> tuple[str, ...]:
-    return resolve(default_profile("asched"), IN_TREE_POINTS, 0).plugin_names
+    (profile,) = default_configuration("asched").profiles
+    return resolve(profile, IN_TREE_POINTS, 0).plugin_names
 
 
 def test_the_manifests_grant_what_the_default_profile_needs_and_nothing_else() -> None:

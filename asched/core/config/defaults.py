@@ -28,14 +28,6 @@ from asched.core.config.v1 import (
 Document = Mapping[str, Any]
 
 
-def default_profile(
-    scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
-    gates: Mapping[str, bool] = DEFAULT_GATES,
-) -> KubeSchedulerProfile:
-    """The profile of a minimal file, under another name if one is given."""
-    return profile({"schedulerName": scheduler_name}, gates)
-
-
 def default_configuration(
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
     gates: Mapping[str, bool] = DEFAULT_GATES,

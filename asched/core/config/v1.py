@@ -2,7 +2,7 @@
 
 Rules   a record's own defaults are kube-scheduler 1.36's defaults, so that
         `SchedulerConfiguration()` with one default profile is a minimal file
-        (`core.config.defaults.default_profile`); what a field declares is said in `fields.py`;
+        (`defaults.default_configuration`); what a field declares is said in `fields.py`;
         durations are whole nanoseconds (`_ns`), as in Go, so that no text is ever rounded; args of
         a plugin that is not in tree are the mapping that the user wrote.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go,

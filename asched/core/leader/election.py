@@ -28,8 +28,6 @@ from msgspec.structs import replace
 
 from asched.core.model.timestamp import micro_time, microseconds
 
-#: Smallest ratio of the renew deadline to the retry period.
-JITTER_FACTOR: Final = 1.2
 #: A follower waits between one retry period and this many more. Upstream waits up to 1.2 more and
 #: does not wake when the lease ends, so that a take-over may come a third of a lease late.
 FOLLOWER_JITTER: Final = 0.2
@@ -41,7 +39,7 @@ YOUNG_S: Final = 5.0
 
 
 class LeaseTimes(msgspec.Struct, frozen=True):
-    """Times in seconds. `lease_s` > `renew_s` > `retry_s` x JITTER_FACTOR."""
+    """Times in seconds. `lease_s` > `renew_s` > 1.2 `retry_s`."""
 
     identity: str
     lease_s: float

@@ -75,9 +75,6 @@ class Selector(NamedTuple):
         return Selector(_in_order((*self.requirements, *other.requirements)))
 
 
-EVERYTHING: Final = Selector(())
-
-
 class Matcher:
     """The requirements of one or more selectors that must all hold, prepared for many calls.
 

@@ -3,7 +3,6 @@ from asched.core.config import args
 from asched.core.config.defaults import (
     configuration,
     default_configuration,
-    default_profile,
 )
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
@@ -27,7 +26,6 @@ def one(name: str, given: object, **gates: bool) -> object:
 def test_an_empty_document_is_the_default_configuration() -> None:
     assert configuration({}) == default_configuration()
     assert configuration({}).leader_election == LeaderElection()
-    assert configuration({}).profiles == (default_profile(),)
 
 
 def test_the_records_own_defaults_are_what_an_empty_document_gives() -> None:

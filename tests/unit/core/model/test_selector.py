@@ -6,9 +6,9 @@ import pytest
 
 from asched.core.model.meta import LabelSelector, LabelSelectorRequirement
 from asched.core.model.selector import (
-    EVERYTHING,
     NodeSelectorTerm,
     Requirement,
+    Selector,
     compile_selector,
     compile_term,
     equality_selector,
@@ -72,8 +72,8 @@ def test_none_matches_nothing_and_an_empty_one_everything() -> None:
     assert compile_selector(None) is None
     assert not matches(None, {"a": "b"})
     empty = compile_selector(LabelSelector())
-    assert empty == EVERYTHING
-    assert EVERYTHING.is_everything
+    assert empty == Selector(())
+    assert empty.is_everything
     assert matches(empty, None)
     assert not equality_selector({"a": "b"}).is_everything
     assert equality_selector(None).is_everything
