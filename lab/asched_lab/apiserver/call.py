@@ -98,6 +98,10 @@ def bad_value(field: str, value: object, why: str) -> FieldError:
     return FieldError(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {why}")
 
 
+def bad_values(field: str, value: object, faults: Iterable[str]) -> list[FieldError]:
+    return [bad_value(field, value, fault) for fault in faults]
+
+
 def forbidden_field(field: str, why: str) -> FieldError:
     return FieldError(field, "FieldValueForbidden", f"Forbidden: {why}")
 

@@ -11,6 +11,7 @@ from asched_lab.apiserver import selectors, validation_pod
 from asched_lab.apiserver.call import (
     FieldError,
     bad_value,
+    bad_values,
     duplicate,
     forbidden_field,
     invalid,
@@ -46,13 +47,9 @@ def node(obj: JsonObject) -> list[FieldError]:
     for index, taint in enumerate(obj["spec"].get("taints") or ()):
         field = f"metadata.taints[{index}]"
         key, effect = taint["key"], taint["effect"]
-        found += [
-            bad_value(f"{field}.key", key, fault) for fault in selectors.qualified_faults(key)
-        ]
+        found += bad_values(f"{field}.key", key, selectors.qualified_faults(key))
         value = taint.get("value", "")
-        found += [
-            bad_value(f"{field}.value", value, fault) for fault in selectors.value_faults(value)
-        ]
+        found += bad_values(f"{field}.value", value, selectors.value_faults(value))
         if not effect:
             found.append(required(f"{field}.effect"))
         elif effect not in EFFECTS:
@@ -118,10 +115,7 @@ def event(obj: JsonObject, *, strict: bool) -> list[FieldError]:
     controller = obj.get("reportingComponent", "")
     if not controller:
         found.append(required("reportingController"))
-    found += [
-        bad_value("reportingController", controller, fault)
-        for fault in selectors.qualified_faults(controller)
-    ]
+    found += bad_values("reportingController", controller, selectors.qualified_faults(controller))
     for member in ("reportingInstance", "action", "reason"):
         if not obj.get(member):
             found.append(required(member))
@@ -466,30 +460,19 @@ def name_complaints(res: Resource, metadata: JsonObject) -> list[FieldError]:
         faults = selectors.label_faults(name)
     else:
         faults = selectors.subdomain_faults(name)
-    return [bad_value("metadata.name", name, fault) for fault in faults]
-
-
-def label_complaints(labels: Mapping[str, str], field: str) -> list[FieldError]:
-    """Labels of any field: keys must be qualified names, values label values."""
-    complaints = []
-    for key, value in labels.items():
-        complaints += [bad_value(field, key, fault) for fault in selectors.qualified_faults(key)]
-        complaints += [bad_value(field, value, fault) for fault in selectors.value_faults(value)]
-    return complaints
+    return bad_values("metadata.name", name, faults)
 
 
 def metadata_complaints(metadata: JsonObject) -> list[FieldError]:
-    complaints = label_complaints(metadata.get("labels") or {}, "metadata.labels")
+    complaints = validation_pod.label_complaints(metadata.get("labels") or {}, "metadata.labels")
     for key in metadata.get("annotations") or ():
-        complaints += [
-            bad_value("metadata.annotations", key, fault)
-            for fault in selectors.qualified_faults(key.lower())
-        ]
+        complaints += bad_values(
+            "metadata.annotations", key, selectors.qualified_faults(key.lower())
+        )
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        complaints += [
-            bad_value("metadata.finalizers", finalizer, fault)
-            for fault in selectors.qualified_faults(finalizer)
-        ]
+        complaints += bad_values(
+            "metadata.finalizers", finalizer, selectors.qualified_faults(finalizer)
+        )
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             complaints.append(bad_value(f"metadata.finalizers[{index}]", finalizer, why))

@@ -1,12 +1,13 @@
 """Validation of new pods, as far as schedulers and load generators need it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from asched_lab.apiserver import quantities, selectors
 from asched_lab.apiserver.call import (
     FieldError,
     bad_value,
+    bad_values,
     duplicate,
     forbidden_field,
     required,
@@ -31,11 +32,11 @@ def part_complaints(spec: JsonObject) -> list[FieldError]:
         found.append(unsupported("spec.dnsPolicy", spec["dnsPolicy"], DNS_POLICIES))
     if spec.get("nodeName"):
         faults = selectors.subdomain_faults(spec["nodeName"])
-        found += [bad_value("spec.nodeName", spec["nodeName"], fault) for fault in faults]
+        found += bad_values("spec.nodeName", spec["nodeName"], faults)
     for member in ("hostname", "subdomain"):
         if spec.get(member):
             faults = selectors.label_faults(spec[member])
-            found += [bad_value(f"spec.{member}", spec[member], fault) for fault in faults]
+            found += bad_values(f"spec.{member}", spec[member], faults)
     deadline_s = spec.get("activeDeadlineSeconds")
     if deadline_s is not None and not 1 <= deadline_s <= INT32_MAX:
         why = f"must be between 1 and {INT32_MAX}, inclusive"
@@ -63,7 +64,7 @@ def volumes(listed: Iterable[JsonObject]) -> list[FieldError]:
         if not name:
             found.append(required(f"{field}.name"))
         else:
-            found += [bad_value(f"{field}.name", name, f) for f in selectors.label_faults(name)]
+            found += bad_values(f"{field}.name", name, selectors.label_faults(name))
         if name in seen:
             found.append(duplicate(f"{field}.name", name))
         seen.add(name)
@@ -94,7 +95,7 @@ def container_parts(spec: JsonObject, value: JsonObject, field: str) -> list[Fie
 
 def resource_name(name: str, field: str) -> list[FieldError]:
     """A container may request standard resources and fully qualified ones."""
-    found = [bad_value(field, name, fault) for fault in selectors.qualified_faults(name)]
+    found = bad_values(field, name, selectors.qualified_faults(name))
     standard = name in STANDARD_RESOURCES or name.startswith("hugepages-")
     if not found and "/" not in name and not standard:
         found.append(bad_value(field, name, "must be a standard resource type or fully qualified"))
@@ -112,28 +113,23 @@ def huge_pages(requirements: JsonObject, field: str) -> list[FieldError]:
     return []
 
 
+def label_complaints(labels: Mapping[str, str], field: str) -> list[FieldError]:
+    """Labels of any field: keys must be qualified names, values label values."""
+    complaints = []
+    for key, value in labels.items():
+        complaints += bad_values(field, key, selectors.qualified_faults(key))
+        complaints += bad_values(field, value, selectors.value_faults(value))
+    return complaints
+
+
 def label_selector(selector: JsonObject | None, field: str) -> list[FieldError]:
     """A LabelSelector object: keys, values, and operators with the right number of values."""
-    found: list[FieldError] = []
-    path = f"{field}.matchLabels"
-    for key, value in ((selector or {}).get("matchLabels") or {}).items():
-        found += [bad_value(path, key, fault) for fault in selectors.qualified_faults(key)]
-        found += [bad_value(path, value, fault) for fault in selectors.value_faults(value)]
+    found = label_complaints((selector or {}).get("matchLabels") or {}, f"{field}.matchLabels")
     for index, rule in enumerate((selector or {}).get("matchExpressions") or ()):
         path = f"{field}.matchExpressions[{index}]"
-        operator, values = rule["operator"], rule.get("values") or ()
-        if operator in {"In", "NotIn"}:
-            if not values:
-                why = "must be specified when `operator` is 'In' or 'NotIn'"
-                found.append(required(f"{path}.values", why))
-        elif operator in {"Exists", "DoesNotExist"}:
-            if values:
-                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden_field(f"{path}.values", why))
-        else:
-            found.append(bad_value(f"{path}.operator", operator, "not a valid selector operator"))
+        found += rule_values(rule, path, numeric=False)
         faults = selectors.qualified_faults(rule["key"])
-        found += [bad_value(f"{path}.key", rule["key"], fault) for fault in faults]
+        found += bad_values(f"{path}.key", rule["key"], faults)
     return found
 
 
@@ -189,22 +185,13 @@ def spec_complaints(spec: JsonObject) -> list[FieldError]:
     found += container_list(spec, "initContainers")
     if spec["restartPolicy"] not in RESTART_POLICIES:
         found.append(unsupported("spec.restartPolicy", spec["restartPolicy"], RESTART_POLICIES))
-    found += node_selector(spec.get("nodeSelector") or {})
+    found += label_complaints(spec.get("nodeSelector") or {}, "spec.nodeSelector")
     found += affinity(spec.get("affinity") or {})
     found += tolerations(spec.get("tolerations") or ())
     found += gates(spec)
     found += spread(spec.get("topologySpreadConstraints") or ())
     if "resources" in spec:
         found += resources(spec["resources"], "spec.resources")
-    return found
-
-
-def node_selector(selector: dict[str, str]) -> list[FieldError]:
-    field = "spec.nodeSelector"
-    found = []
-    for key, value in selector.items():
-        found += [bad_value(field, key, fault) for fault in selectors.qualified_faults(key)]
-        found += [bad_value(field, value, fault) for fault in selectors.value_faults(value)]
     return found
 
 
@@ -217,7 +204,7 @@ def container_list(spec: JsonObject, member: str) -> list[FieldError]:
         if not name:
             found.append(required(f"{field}.name"))
         else:
-            found += [bad_value(f"{field}.name", name, f) for f in selectors.label_faults(name)]
+            found += bad_values(f"{field}.name", name, selectors.label_faults(name))
         if name in seen:
             found.append(duplicate(f"{field}.name", name))
         seen.add(name)
@@ -285,7 +272,7 @@ def tolerations(listed: Iterable[JsonObject]) -> list[FieldError]:
         field = f"spec.tolerations[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         if key:
-            found += [bad_value(f"{field}.key", key, f) for f in selectors.qualified_faults(key)]
+            found += bad_values(f"{field}.key", key, selectors.qualified_faults(key))
         elif operator != "Exists":
             why = (
                 "operator must be Exists when `key` is empty, which means"
@@ -298,9 +285,7 @@ def tolerations(listed: Iterable[JsonObject]) -> list[FieldError]:
             found.append(bad_value(f"{field}.effect", effect, why))
         if operator in {"", "Equal"}:
             value = toleration.get("value", "")
-            found += [
-                bad_value(f"{field}.operator", value, f) for f in selectors.value_faults(value)
-            ]
+            found += bad_values(f"{field}.operator", value, selectors.value_faults(value))
         elif operator == "Exists":
             if toleration.get("value"):
                 why = "value must be empty when `operator` is 'Exists'"
@@ -318,7 +303,7 @@ def gates(spec: JsonObject) -> list[FieldError]:
     seen: set[str] = set()
     for index, gate in enumerate(listed):
         field, name = f"spec.schedulingGates[{index}]", gate["name"]
-        found += [bad_value(field, name, fault) for fault in selectors.qualified_faults(name)]
+        found += bad_values(field, name, selectors.qualified_faults(name))
         if name in seen:
             found.append(duplicate(field, name))
         seen.add(name)
@@ -386,7 +371,7 @@ def pod_term(term: JsonObject, field: str) -> list[FieldError]:
     key = term["topologyKey"]
     path = f"{field}.topologyKey"
     found = [] if key else [required(path, "can not be empty")]
-    found += [bad_value(path, key, fault) for fault in selectors.qualified_faults(key)]
+    found += bad_values(path, key, selectors.qualified_faults(key))
     for member in ("labelSelector", "namespaceSelector"):
         found += label_selector(term.get(member), f"{field}.{member}")
     if "labelSelector" not in term:
@@ -399,7 +384,7 @@ def pod_term(term: JsonObject, field: str) -> list[FieldError]:
         ]
     for index, namespace in enumerate(term.get("namespaces") or ()):
         place = f"{field}.namespaces[{index}]"
-        found += [bad_value(place, namespace, fault) for fault in selectors.label_faults(namespace)]
+        found += bad_values(place, namespace, selectors.label_faults(namespace))
     return found
 
 
@@ -433,37 +418,22 @@ def node_term(term: JsonObject, field: str) -> list[FieldError]:
             found.append(bad_value(f"{path}.key", rule["key"], "not a valid field selector key"))
     for index, rule in enumerate(term.get("matchExpressions") or ()):
         path = f"{field}.matchExpressions[{index}]"
-        found += node_values(rule, path)
-        found += [
-            bad_value(f"{path}.key", rule["key"], f)
-            for f in selectors.qualified_faults(rule["key"])
-        ]
+        found += rule_values(rule, path, numeric=True)
+        found += bad_values(f"{path}.key", rule["key"], selectors.qualified_faults(rule["key"]))
     return found
 
 
-def node_values(rule: JsonObject, field: str) -> list[FieldError]:
-    values, operator = rule.get("values") or (), rule["operator"]
-    checks: dict[str, tuple[Callable[[int], bool], FieldError]] = {
-        "In": (
-            bool,
-            required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"),
-        ),
-        "Exists": (
-            lambda count: not count,
-            forbidden_field(
-                f"{field}.values",
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            ),
-        ),
-        "Gt": (
-            lambda count: count == 1,
-            required(
-                f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            ),
-        ),
-    }
-    family = {"NotIn": "In", "DoesNotExist": "Exists", "Lt": "Gt"}.get(operator, operator)
-    if family not in checks:
-        return [bad_value(f"{field}.operator", operator, "not a valid selector operator")]
-    accept, complaint = checks[family]
-    return [] if accept(len(values)) else [complaint]
+def rule_values(rule: JsonObject, field: str, *, numeric: bool) -> list[FieldError]:
+    """Whether a rule has as many values as its operator takes; `numeric`: with Gt and Lt."""
+    operator, count = rule["operator"], len(rule.get("values") or ())
+    path = f"{field}.values"
+    if operator in {"In", "NotIn"}:
+        why = "must be specified when `operator` is 'In' or 'NotIn'"
+        return [] if count else [required(path, why)]
+    if operator in {"Exists", "DoesNotExist"}:
+        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden_field(path, why)] if count else []
+    if numeric and operator in {"Gt", "Lt"}:
+        why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        return [] if count == 1 else [required(path, why)]
+    return [bad_value(f"{field}.operator", operator, "not a valid selector operator")]

@@ -131,6 +131,12 @@ class SickExtenders(Fault):
     kinds: tuple[str, ...] = ("down", "error", "nonsense", "slow", "lie")
 
 
+def unreliable(lost: float, lag_s: float, restarts_s: float) -> tuple[Fault, ...]:
+    """A share of answers gets lost, watches are late and break, and the process dies."""
+    watches = StaleWatch(lag_s_max=lag_s), BrokenWatches(every_s=40)
+    return LostAnswers(rate=lost), *watches, Restarts(every_s=restarts_s)
+
+
 F = TypeVar("F", bound=Fault)
 
 

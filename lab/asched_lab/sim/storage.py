@@ -11,7 +11,7 @@ without its devices or on another node.
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from asched.core.framework.effects import Bind
@@ -20,7 +20,6 @@ from asched_lab.apiserver import crud
 from asched_lab.apiserver.context import DELETED, Change, Key
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.sim.checker import EndState, is_through
-from asched_lab.sim.ledger import Ledger
 from asched_lab.sim.world import World
 
 Json = dict[str, Any]
@@ -45,6 +44,7 @@ class Storage:
         store = world.server.store
         store.table(CLAIMS.storage).listeners.append(self._see_claim)
         store.table(VOLUMES.storage).listeners.append(self._see_volume)
+        world.on_bound.append(self._check_volumes)
         for name, driver in (
             ("local", "kubernetes.io/no-provisioner"),
             ("made", "csi.example.com"),
@@ -79,8 +79,16 @@ class Storage:
         )
         return name
 
-    def unreached(self, bind: Bind, ledger: Ledger) -> None:
+    def mount(self, pod: Json, names: Sequence[str]) -> None:
+        """Create these claims for a pod."""
+        pod["spec"]["volumes"] = [
+            {"name": f"data-{n}", "persistentVolumeClaim": {"claimName": self.add_claim(name)}}
+            for n, name in enumerate(names)
+        ]
+
+    def _check_volumes(self, bind: Bind) -> None:
         """Complain about a pod that was bound without its volumes."""
+        complain = self._world.ledger.complain
         pod = self._world.server.get("pods", bind.pod.namespace, bind.pod.name)
         for volume in (pod or {"spec": {}})["spec"].get("volumes") or ():
             name = volume["persistentVolumeClaim"]["claimName"]
@@ -88,9 +96,11 @@ class Storage:
             bound_to = claim["spec"].get("volumeName", "") if claim is not None else ""
             made = self._world.server.get("persistentvolumes", "", bound_to) if bound_to else None
             if made is not None and _node_of(made) != bind.node:
-                ledger.complain(f"pod {bind.pod.key} on {bind.node}: {bound_to} is elsewhere")
+                self._world.ledger.complain(
+                    f"pod {bind.pod.key} on {bind.node}: {bound_to} is elsewhere"
+                )
             if claim is not None and not bound_to:
-                ledger.complain(f"pod {bind.pod.key} was bound before its claim {name}")
+                complain(f"pod {bind.pod.key} was bound before its claim {name}")
 
     # --- events ----------------------------------------------------------------------------------
 

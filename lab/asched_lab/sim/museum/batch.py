@@ -70,7 +70,6 @@ class Incident18(Incident):
 
     def build(self, world: World) -> None:
         self.storage = Storage(world)
-        world.on_bound.append(lambda bind: self.storage.unreached(bind, world.ledger))
         AddNodes(count=3, cpu=(4,), pods=(20,)).do(world)
         for node in world.node_names():
             for _ in range(2):
@@ -87,14 +86,12 @@ class Incident18(Incident):
 
     def _replica(self, world: World, pod: Json) -> None:  # noqa: ARG002 - the signature of `make`
         """No two of them on one node."""
-        claim = self.storage.add_claim(pod["metadata"]["name"])
-        volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+        self.storage.mount(pod, [pod["metadata"]["name"]])
         pod["metadata"]["labels"] = {"app": "db"}
         term = {
             "topologyKey": "kubernetes.io/hostname",
             "labelSelector": {"matchLabels": {"app": "db"}},
         }
-        pod["spec"]["volumes"] = [volume]
         pod["spec"]["affinity"] = {
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         }
@@ -211,7 +208,6 @@ class IncidentN4(Incident):
 
     def build(self, world: World) -> None:
         self.storage = Storage(world)
-        world.on_bound.append(lambda bind: self.storage.unreached(bind, world.ledger))
         AddNodes(count=3, cpu=(4,), pods=(20,)).do(world)
         for node in world.node_names():
             self.storage.add_local_volume(node)
@@ -229,6 +225,4 @@ class IncidentN4(Incident):
         yield AddPods(count=1, cpu=("100m",))
 
     def _with_claim(self, world: World, pod: Json) -> None:  # noqa: ARG002 - the signature of `make`
-        claim = self.storage.add_claim(pod["metadata"]["name"])
-        volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
-        pod["spec"]["volumes"] = [volume]
+        self.storage.mount(pod, [pod["metadata"]["name"]])

@@ -11,7 +11,7 @@ from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.sim.checker import EndState, is_through, requests_of
-from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
+from asched_lab.sim.faults import unreliable
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.steps import (
@@ -37,12 +37,7 @@ class Gangs(Scenario):
     """
 
     rounds = 12
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=5),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=120),
-    )
+    faults = unreliable(0.1, lag_s=5, restarts_s=120)
     config: ClassVar[Json] = profile("GangScheduling")
 
     def __init__(self) -> None:
@@ -251,12 +246,7 @@ class ActivationStorm(Scenario):
     """
 
     rounds = 12
-    faults = (
-        LostAnswers(rate=0.05),
-        StaleWatch(lag_s_max=2),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=120),
-    )
+    faults = unreliable(0.05, lag_s=2, restarts_s=120)
     config: ClassVar[Json] = Gangs.config
 
     def __init__(self) -> None:
@@ -437,12 +427,7 @@ class DyingMembers(_Coscheduled):
     PodGroup counts its pods, and no group with fewer than its minimum is Running.
     """
 
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=3),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=90),
-    )
+    faults = unreliable(0.1, lag_s=3, restarts_s=90)
 
     def __init__(self) -> None:
         self._gangs: dict[str, tuple[int, int]] = {}  # minMember, size
@@ -519,12 +504,7 @@ class LeaderFirst(_Coscheduled):
     are late, and the scheduler dies.
     """
 
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=3),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=200),
-    )
+    faults = unreliable(0.1, lag_s=3, restarts_s=200)
 
     def __init__(self) -> None:
         self._followers: dict[str, int] = {}

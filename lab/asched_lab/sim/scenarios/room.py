@@ -18,7 +18,7 @@ from asched.kube.writes import WireRequest
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.sim.checker import EndState, is_through
-from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
+from asched_lab.sim.faults import unreliable
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.steps import (
@@ -55,12 +55,7 @@ class HeldPlaces(Scenario):
     deadline; pods that consume a request go to its places.
     """
 
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=4),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=60),
-    )
+    faults = unreliable(0.1, lag_s=4, restarts_s=60)
     config: ClassVar[Json] = profile("CheckAndHold", CheckAndHold=ARGS)
     settle_s = 300.0
 
@@ -262,12 +257,7 @@ class PromisedStarts(Scenario):
     """
 
     rounds = 30
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=4),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=90),
-    )
+    faults = unreliable(0.1, lag_s=4, restarts_s=90)
     config: ClassVar[Json] = profile(
         "Backfill",
         Backfill={
@@ -360,12 +350,7 @@ class Quotas(Scenario):
     """
 
     rounds = 30
-    faults = (
-        LostAnswers(rate=0.1),
-        StaleWatch(lag_s_max=4),
-        BrokenWatches(every_s=40),
-        Restarts(every_s=60),
-    )
+    faults = unreliable(0.1, lag_s=4, restarts_s=60)
     config: ClassVar[Json] = {
         "profiles": [
             {

@@ -1,7 +1,7 @@
 """Pods that wait for volumes and devices."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from asched_lab.sim.faults import Conflicts, LostAnswers, ServerErrors, SlowAnswers, StaleWatch
 from asched_lab.sim.scenario import Scenario, profile
@@ -19,8 +19,26 @@ from asched_lab.sim.steps import (
 from asched_lab.sim.storage import CLASSES, EXTENDED, REQUESTS, Devices, Storage
 from asched_lab.sim.world import World
 
+FAILING: Final = (
+    StaleWatch(lag_s_max=5),
+    LostAnswers(rate=0.1),
+    ServerErrors(rate=0.05),
+    Conflicts(rate=0.05),
+    SlowAnswers(seconds_max=0.5),
+)
 
-class LateVolumes(Scenario):
+
+class _Volumes(Scenario):
+    """Base of scenarios with volumes."""
+
+    storage: Storage
+
+    def _with_claims(self, world: World, pod: Json) -> None:
+        number = world.rng.choice((0, 1, 1, 2))
+        self.storage.mount(pod, [f"{pod['metadata']['name']}-{n}" for n in range(number)])
+
+
+class LateVolumes(_Volumes):
     """Each volume has one claim, pods are where their volumes are, though drivers fail."""
 
     rounds = 20
@@ -28,7 +46,6 @@ class LateVolumes(Scenario):
 
     def setup(self, world: World) -> None:
         self.storage = Storage(world)
-        world.on_bound.append(lambda bind: self.storage.unreached(bind, world.ledger))
         AddNodes(count=world.rng.randint(2, 5), cpu=(4,)).do(world)
         for node in world.node_names():
             for _ in range(world.rng.randint(0, 3)):
@@ -43,36 +60,18 @@ class LateVolumes(Scenario):
             elif roll < 0.4:
                 self.storage.add_local_volume(world.rng.choice(world.node_names()))
 
-    def _with_claims(self, world: World, pod: Json) -> None:
-        number = world.rng.choice((0, 1, 1, 2))
-        names = [f"{pod['metadata']['name']}-{n}" for n in range(number)]
-        pod["spec"]["volumes"] = [
-            {
-                "name": f"data-{n}",
-                "persistentVolumeClaim": {"claimName": self.storage.add_claim(name)},
-            }
-            for n, name in enumerate(names)
-        ]
 
-
-class SlowVolumes(Scenario):
+class SlowVolumes(_Volumes):
     """A driver takes twice the binding timeout, fails, and nodes are deleted meanwhile: each volume
     has one claim, pods are where their volumes are, and each pod is tried until it has them.
     """
 
-    faults = (
-        StaleWatch(lag_s_max=5),
-        LostAnswers(rate=0.1),
-        ServerErrors(rate=0.05),
-        Conflicts(rate=0.05),
-        SlowAnswers(seconds_max=0.5),
-    )
+    faults = FAILING
     settle_s = 400.0  # each pod may wait for its volume several times over
     config: ClassVar[Json] = profile(VolumeBinding={"bindTimeoutSeconds": 15})
 
     def setup(self, world: World) -> None:
         self.storage = Storage(world, making_s_max=30.0)
-        world.on_bound.append(lambda bind: self.storage.unreached(bind, world.ledger))
         AddNodes(count=world.rng.randint(2, 5), cpu=(2, 4)).do(world)
 
     def start(self, world: World) -> Iterator[Step]:
@@ -91,18 +90,6 @@ class SlowVolumes(Scenario):
             elif roll < 0.65:
                 yield AddNodes(cpu=(4,))
 
-    def _with_claims(self, world: World, pod: Json) -> None:
-        number = world.rng.choice((0, 1, 1, 2))
-        pod["spec"]["volumes"] = [
-            {
-                "name": f"data-{n}",
-                "persistentVolumeClaim": {
-                    "claimName": self.storage.add_claim(f"{pod['metadata']['name']}-{n}")
-                },
-            }
-            for n in range(number)
-        ]
-
 
 class BusyDevices(Scenario):
     """No device is in two claims, no pod is bound without its devices, and free devices are used.
@@ -112,13 +99,7 @@ class BusyDevices(Scenario):
     """
 
     rounds = 30
-    faults = (
-        StaleWatch(lag_s_max=5),
-        LostAnswers(rate=0.1),
-        ServerErrors(rate=0.05),
-        Conflicts(rate=0.05),
-        SlowAnswers(seconds_max=0.5),
-    )
+    faults = FAILING
 
     def setup(self, world: World) -> None:
         self.devices = Devices(world)
