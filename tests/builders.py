@@ -190,6 +190,11 @@ def a_node(name: str) -> NodeBuilder:
     return NodeBuilder(name)
 
 
+def room(name: str, cpu: int = 4) -> NodeBuilder:
+    """A node of so many CPUs, on which nothing else runs out."""
+    return a_node(name).allocatable(cpu=str(cpu), memory="64Gi", pods="100")
+
+
 def a_pod(name: str = "web", namespace: str = "default") -> PodBuilder:
     return PodBuilder(name, namespace)
 

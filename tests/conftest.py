@@ -12,7 +12,7 @@ import pytest
 
 from asched.host.user_plugins import catalogue
 from asched.serve import connections
-from tests.real_api_server import real_api_server
+from tests.support import real_api_server
 
 # Hundreds of tests start a process, and each worker imports all test files: without cached bytecode
 # every one of them compiles all modules again, which doubles the time of the whole run.

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: Deadlines in figures are a guess about a machine; `tests.patience.HANG_S` is none.
+#: Deadlines in figures are a guess about a machine; `tests.support.HANG_S` is none.
 DEADLINE = re.compile(r"asyncio\.timeout\(\d|^PATIENCE_S = ", re.MULTILINE)
 
 

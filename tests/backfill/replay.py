@@ -19,7 +19,7 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
 from tests.backfill.workload import Job
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 EPOCH_S = 1_700_000_000.0

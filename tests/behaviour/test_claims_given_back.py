@@ -36,9 +36,8 @@ from asched.core.model.kinds import (
 from asched.core.model.workload import PodGroup
 from asched.plugin import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.dra_world import a_claim_object, allocated
-from tests.plays.dra_worlds import a_class, a_slice
-from tests.plays.playbook import Play
+from tests.device_builders import a_claim_object, a_class, a_slice, allocated
+from tests.playbook import Play
 
 DONE = "deallocation of ResourceClaim completed"
 ORDER = [{"name": name} for name in ("Giver", "Taker", "DefaultPreemption")]

@@ -16,9 +16,16 @@ from asched.core.model.kinds import (
     RESOURCE_SLICE,
 )
 from tests.builders import a_node
-from tests.plays.dra_world import a_claim_object, a_pod
-from tests.plays.dra_worlds import DRIVER, a_class, a_device, a_slice, asks
-from tests.plays.playbook import Play
+from tests.device_builders import (
+    DRIVER,
+    a_claim_object,
+    a_claiming_pod,
+    a_class,
+    a_device,
+    a_slice,
+    asks,
+)
+from tests.playbook import Play
 
 TAINT = {"key": "broken", "effect": "NoSchedule"}
 HALF = {"consumesCounters": [{"counterSet": "set", "counters": {"mem": {"value": "20"}}}]}
@@ -41,7 +48,7 @@ def devices_for(play: Play, *requests: dict[str, Any], **devices: Any) -> list[s
     finalizers = ["resource.kubernetes.io/delete-protection"]
     claim = a_claim_object("c", *requests, metadata={"finalizers": finalizers})
     claim["spec"]["devices"] |= devices
-    pod = a_pod("c")
+    pod = a_claiming_pod("c")
     spec = msgspec.structs.replace(pod.spec, scheduler_name="default-scheduler")
     play.turn(Seen(RESOURCE_CLAIM, decode(ResourceClaim, claim)))
     play.see(msgspec.structs.replace(pod, spec=spec))

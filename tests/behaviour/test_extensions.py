@@ -9,7 +9,7 @@ from asched.core.cycle.context import Attempt
 from asched.core.cycle.extension import Extension
 from asched.core.framework.effects import Bind
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 class Broken(Extension):

@@ -3,9 +3,8 @@
 from asched.core.cluster.facts import Listed, Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import POD
-from tests.builders import a_node, a_pod
-from tests.plays.label_gangs import a_member, a_play, group_seen, room
-from tests.plays.playbook import Play, ours
+from tests.builders import a_node, a_pod, room
+from tests.playbook import Play, a_label_member, label_gang_play, label_group_seen, ours
 
 #: What the API server takes of an event's note.
 NOTE_BYTES_MAX = 1024
@@ -23,11 +22,11 @@ def notes_within(play: Play, seconds: float) -> list[str]:
 
 
 def test_a_note_about_an_incomplete_gang_names_a_handful_of_gates() -> None:
-    play = a_play(room("n1", 9))
-    group_seen(play, "crew", 1_000)
+    play = label_gang_play(room("n1", 9))
+    label_group_seen(play, "crew", 1_000)
     gates = [{"name": f"example.com/a-gate-with-a-long-name-{n}"} for n in range(500)]
-    pods = [a_member(f"p{number}").spec(schedulingGates=gates) for number in range(150)]
-    free = a_member("free")
+    pods = [a_label_member(f"p{number}").spec(schedulingGates=gates) for number in range(150)]
+    free = a_label_member("free")
     play.turn(Listed(POD, tuple(ours(Seen(POD, pod.build())).obj for pod in (free, *pods))))
 
     notes = notes_within(play, 60)
@@ -40,12 +39,12 @@ def test_a_note_about_an_incomplete_gang_names_a_handful_of_gates() -> None:
 
 
 def test_a_note_stays_short_where_every_name_is_long() -> None:
-    play = a_play(room("n1", 9))
-    group_seen(play, "crew", 9)
-    play.see(a_member("free"))
+    play = label_gang_play(room("n1", 9))
+    label_group_seen(play, "crew", 9)
+    play.see(a_label_member("free"))
     for number in range(9):
-        play.see(a_member(f"gated-{number}").gated(f"{'x' * 250}.example.com/{number}"))
-        play.see(a_member(f"far-{number}").spec(schedulerName=f"{number}-{'y' * 250}"))
+        play.see(a_label_member(f"gated-{number}").gated(f"{'x' * 250}.example.com/{number}"))
+        play.see(a_label_member(f"far-{number}").spec(schedulerName=f"{number}-{'y' * 250}"))
 
     notes = notes_within(play, 60)
 
@@ -54,10 +53,10 @@ def test_a_note_stays_short_where_every_name_is_long() -> None:
 
 
 def test_gated_pods_of_another_scheduler_do_not_make_a_complete_gang_incomplete() -> None:
-    play = a_play(room("n1", 0))
-    group_seen(play, "crew", 1)
-    play.see(a_member("mine"))
-    play.see(a_member("far").spec(schedulerName="other").gated("example.com/wait"))
+    play = label_gang_play(room("n1", 0))
+    label_group_seen(play, "crew", 1)
+    play.see(a_label_member("mine"))
+    play.see(a_label_member("far").spec(schedulerName="other").gated("example.com/wait"))
 
     assert not [note for note in notes_within(play, 60) if "incomplete" in note]
 

@@ -9,9 +9,16 @@ from asched.core.cluster.facts import Bound, Seen
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays import gang_plays as by_field
-from tests.plays import label_gangs as by_label
-from tests.plays.playbook import Play, ours
+from tests.playbook import (
+    Play,
+    a_group,
+    a_label_group,
+    a_label_member,
+    a_member,
+    gang_play,
+    label_gang_play,
+    ours,
+)
 
 
 class Tenants:
@@ -19,9 +26,9 @@ class Tenants:
 
     def __init__(self, kind: str, *nodes: NodeBuilder) -> None:
         label = kind == "label"
-        self.play: Play = by_label.a_play(*nodes) if label else by_field.a_play(*nodes)
-        self._member: Callable[..., PodBuilder] = by_label.a_member if label else by_field.a_member
-        self._group: Callable[..., Any] = by_label.a_group if label else by_field.a_group
+        self.play: Play = (label_gang_play if label else gang_play)(*nodes)
+        self._member: Callable[..., PodBuilder] = a_label_member if label else a_member
+        self._group: Callable[..., Any] = a_label_group if label else a_group
         self._kind = COSCHEDULING_GROUP if label else POD_GROUP
         self.bound: list[str] = []
         self.refused: list[str] = []

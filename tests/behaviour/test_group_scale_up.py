@@ -14,17 +14,18 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.pod import PodSpec
 from asched_lab.apiserver.server import ApiServer
-from tests.builders import a_pod
-from tests.plays.label_gangs import a_group, a_member, room
-from tests.plays.scale_up_plays import (
+from tests.builders import a_pod, room
+from tests.playbook import (
     BACKOFF_S,
-    CLASS,
     HELPS,
     LIMIT_S,
     REQUESTED,
-    USUAL,
+    SCALE_UP_CLASS,
+    USUAL_SHAPE,
     ScaleUpPlay,
-    profile,
+    a_label_group,
+    a_label_member,
+    scale_up_profile,
 )
 
 
@@ -33,7 +34,7 @@ def test_a_gang_on_a_full_cluster_gets_its_nodes_by_one_request() -> None:
     play = ScaleUpPlay(room("n1", 2))
     play.crew(64)
     request = play.request
-    assert request.spec.provisioning_class_name == CLASS
+    assert request.spec.provisioning_class_name == SCALE_UP_CLASS
     assert (play.counts, play.new_nodes) == ([64], "16 of shape usual")
     assert [o.uid for o in request.metadata.owner_references or ()] == ["uid-crew"]
     assert play.reasons == {REQUESTED}
@@ -55,12 +56,14 @@ def test_a_gang_on_a_full_cluster_gets_its_nodes_by_one_request() -> None:
 
 
 SMALL = {"name": "small", "allocatable": {"cpu": "500m"}}
-TAINTED = {**USUAL, "name": "tainted", "taints": [{"key": "gpu", "effect": "NoSchedule"}]}
-FEW = {**USUAL, "name": "few", "maxNodes": 1}
+TAINTED = {**USUAL_SHAPE, "name": "tainted", "taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+FEW = {**USUAL_SHAPE, "name": "few", "maxNodes": 1}
 
 
 @pytest.mark.parametrize(
-    "shapes", [(SMALL, USUAL), (TAINTED, USUAL), (FEW, USUAL)], ids=["small", "tainted", "few"]
+    "shapes",
+    [(SMALL, USUAL_SHAPE), (TAINTED, USUAL_SHAPE), (FEW, USUAL_SHAPE)],
+    ids=["small", "tainted", "few"],
 )
 def test_the_first_shape_that_takes_all_pods_is_requested(
     shapes: tuple[dict[str, Any], ...],
@@ -99,8 +102,8 @@ def test_nodes_are_counted_by_all_rules_of_the_profile() -> None:
     }
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [keep]}}
     label = {"scheduling.x-k8s.io/pod-group": "crew", "role": "db"}
-    members = [a_member(f"db-{n}").labels(label).spec(affinity=affinity) for n in range(4)]
-    play.gang(*members, *(a_member(f"web-{n}", cpu="500m") for n in range(4)))
+    members = [a_label_member(f"db-{n}").labels(label).spec(affinity=affinity) for n in range(4)]
+    play.gang(*members, *(a_label_member(f"web-{n}", cpu="500m") for n in range(4)))
     assert play.new_nodes == "4 of shape usual"
     assert sorted(play.counts) == [4, 4]
     specs = [template["template"]["spec"] for template in play.templates.values()]
@@ -109,9 +112,9 @@ def test_nodes_are_counted_by_all_rules_of_the_profile() -> None:
 
 def test_no_other_pod_is_placed_on_a_supposed_node() -> None:
     play = ScaleUpPlay(room("n1", 0))
-    group = a_group("crew", 400)
+    group = a_label_group("crew", 400)
     play.turn(Seen(COSCHEDULING_GROUP, group))
-    play.turn(*(Seen(POD, a_member(f"m{n}").build()) for n in range(400)))
+    play.turn(*(Seen(POD, a_label_member(f"m{n}").build()) for n in range(400)))
     for number in range(40):
         play.see(a_pod(f"plain-{number}").requests(cpu="1"))
         assert not play.of(Bind)
@@ -155,9 +158,9 @@ def test_a_request_is_withdrawn_when_its_gang_cannot_start(end: str) -> None:
     play = ScaleUpPlay(room("n1", 1))
     play.crew()
     if end == "group":
-        play.turn(Gone(COSCHEDULING_GROUP, a_group("crew", 8)))
+        play.turn(Gone(COSCHEDULING_GROUP, a_label_group("crew", 8)))
     for number in range({"group": 0, "pods": 8, "incomplete": 1}[end]):
-        play.lose(a_member(f"crew-{number}"))
+        play.lose(a_label_member(f"crew-{number}"))
     play.settle(60)
     assert play.is_clean
     assert len(play.made) == 1
@@ -176,8 +179,8 @@ def test_the_next_process_follows_a_request_of_a_gang_that_waits() -> None:
     first.crew()
     first.settle(LIMIT_S / 2)
     kept = first.request
-    members = [Seen(POD, a_member(f"crew-{n}").build()) for n in range(8)]
-    other = again(first, Seen(COSCHEDULING_GROUP, a_group("crew", 8)), *members)
+    members = [Seen(POD, a_label_member(f"crew-{n}").build()) for n in range(8)]
+    other = again(first, Seen(COSCHEDULING_GROUP, a_label_group("crew", 8)), *members)
     other.settle(5)
     assert (other.request, other.made, other.reasons) == (kept, [], {REQUESTED})
     other.settle(LIMIT_S / 2 + 10)
@@ -221,7 +224,7 @@ def test_a_write_without_a_clear_answer_is_repeated(answer: tuple[type[Answer], 
     play.settle(10)
     assert play.counts == [8]
     play.answers = [answer]
-    play.lose(a_member("crew-0"))
+    play.lose(a_label_member("crew-0"))
     play.settle(60)
     assert not play.requests
 
@@ -284,18 +287,21 @@ def test_the_api_server_accepts_the_templates() -> None:
     [
         (None, "nodeShapes: Required value: name the shapes of node"),
         ({"nodeShapes": []}, "nodeShapes: Required value: name the shapes of node"),
-        ({"nodeShapes": [USUAL, USUAL]}, 'nodeShapes[1].name: Duplicate value: "usual"'),
+        (
+            {"nodeShapes": [USUAL_SHAPE, USUAL_SHAPE]},
+            'nodeShapes[1].name: Duplicate value: "usual"',
+        ),
         ({"nodeShapes": [{"name": "x"}]}, "nodeShapes[0].allocatable: Required value"),
         (
             {"nodeShapes": [{"name": "x", "allocatable": {"cpu": "many"}}]},
             "nodeShapes[0].allocatable[cpu]: Invalid value",
         ),
         (
-            {"nodeShapes": [{**USUAL, "taints": [{"key": "a", "effect": "No"}]}]},
+            {"nodeShapes": [{**USUAL_SHAPE, "taints": [{"key": "a", "effect": "No"}]}]},
             "nodeShapes[0].taints[0].effect: Unsupported value",
         ),
-        ({"nodeShapes": [{**USUAL, "maxNodes": 0}]}, "nodeShapes[0].maxNodes: Invalid value"),
-        ({"nodeShapes": [USUAL], "timeLimitSeconds": 0}, "timeLimitSeconds: Invalid value"),
+        ({"nodeShapes": [{**USUAL_SHAPE, "maxNodes": 0}]}, "nodeShapes[0].maxNodes: Invalid value"),
+        ({"nodeShapes": [USUAL_SHAPE], "timeLimitSeconds": 0}, "timeLimitSeconds: Invalid value"),
     ],
 )
 def test_unusable_arguments_are_refused_by_name(
@@ -304,7 +310,7 @@ def test_unusable_arguments_are_refused_by_name(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    own = profile()
+    own = scale_up_profile()
     own["pluginConfig"] = [{"name": "GroupScaleUp", "args": args}] if args is not None else []
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     file = tmp_path / "config.json"

@@ -8,14 +8,14 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.workload import ElasticQuota
-from tests.builders import a_pod
-from tests.plays.request_plays import RequestPlay, a_play, again, consumer, held_play, room
+from tests.builders import a_pod, room
+from tests.playbook import RequestPlay, consumer, held_play, request_play, restarted
 
 LEAST_S = 3.0
 
 
 def shared(*nodes: Any, percent: int = 10, **args: Any) -> RequestPlay:
-    return a_play(*nodes, args={"maxNamespacePercentage": percent, **args})
+    return request_play(*nodes, args={"maxNamespacePercentage": percent, **args})
 
 
 # --- whose it is, and how much of it -------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_room_of_a_request_that_ended_is_no_part_of_the_share() -> None:
 
 def test_a_status_that_promises_more_than_the_share_holds_nothing() -> None:
     play = held_play(room("n1", 20), count=20)
-    other = again(play, room("n1", 20))
+    other = restarted(play, room("n1", 20))
     other = shared(room("n1", 20))
     other.now_s, other.stored, other.version = play.now_s, play.stored, play.version
     other.template()
@@ -96,7 +96,7 @@ def test_what_is_held_counts_against_the_quota_of_its_namespace() -> None:
 
 
 def test_a_namespace_has_so_many_requests_without_an_end() -> None:
-    play = a_play(room("n1", 1))
+    play = request_play(room("n1", 1))
     play.template(cpu="2")
     for number in range(501):
         play.ask(f"job-{number}", sets={"worker": 1})
@@ -114,7 +114,7 @@ def test_a_namespace_has_so_many_requests_without_an_end() -> None:
 
 
 def test_a_request_may_hold_for_a_shorter_time_and_not_for_a_longer_one() -> None:
-    play = a_play(room("n1", 4), args={"holdSeconds": 60})
+    play = request_play(room("n1", 4), args={"holdSeconds": 60})
     play.template()
     play.ask("long", sets={"worker": 1}, parameters={"holdSeconds": "61"})
     assert play.settle("long")["Failed"] == ("True", "FailedToCreatePods")
@@ -131,7 +131,7 @@ def test_a_request_may_hold_for_a_shorter_time_and_not_for_a_longer_one() -> Non
 
 @pytest.mark.parametrize("priority", [None, 2_147_483_647])
 def test_a_priority_in_a_template_does_not_win_over_a_nominated_pod(priority: int | None) -> None:
-    play = a_play(room("n1", 1))
+    play = request_play(room("n1", 1))
     victim = a_pod("victim").requests(cpu="1").on("n1")
     play.see(victim)
     play.see(a_pod("vip").requests(cpu="1").priority(2_000_000_000))
@@ -200,7 +200,7 @@ def test_a_pod_that_fits_nowhere_even_so_takes_nothing() -> None:
 
 
 def test_an_administrator_says_which_pods_held_places_give_way_to() -> None:
-    play = a_play(room("n1", 1), args={"priority": 1000})
+    play = request_play(room("n1", 1), args={"priority": 1000})
     play.template()
     play.ask(sets={"worker": 1})
     play.settle()
@@ -211,7 +211,7 @@ def test_an_administrator_says_which_pods_held_places_give_way_to() -> None:
 
 
 def test_a_pod_that_waited_takes_room_that_is_held_in_the_turn_in_which_it_came_free() -> None:
-    play = a_play(room("n1", 2))
+    play = request_play(room("n1", 2))
     other = a_pod("other").requests(cpu="2").priority(5).on("n1")
     play.see(other)
     play.see(a_pod("vip").requests(cpu="2").priority(5))
@@ -248,7 +248,7 @@ def anti_affinity(**scope: Any) -> dict[str, Any]:
 def test_a_template_that_keeps_others_out_beyond_amounts_is_refused(
     spec: dict[str, Any], why: str
 ) -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.template(**spec)
     play.ask(sets={"worker": 1})
     assert play.settle()["Failed"] == ("True", "FailedToCreatePods")
@@ -257,7 +257,7 @@ def test_a_template_that_keeps_others_out_beyond_amounts_is_refused(
 
 
 def test_anti_affinity_within_the_namespace_is_held() -> None:
-    play = a_play(room("n1", 4).labels(zone="a"), room("n2", 4).labels(zone="b"))
+    play = request_play(room("n1", 4).labels(zone="a"), room("n2", 4).labels(zone="b"))
     play.template(affinity=anti_affinity())
     play.ask(sets={"worker": 2})
     assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
@@ -269,7 +269,7 @@ def test_anti_affinity_within_the_namespace_is_held() -> None:
 
 def test_a_request_that_goes_lets_others_be_decided_for_at_once() -> None:
     places, classes = 300, 60
-    play = a_play(*(room(f"n{number}", 10) for number in range(30)))
+    play = request_play(*(room(f"n{number}", 10) for number in range(30)))
     play.template()
     play.ask(sets={"worker": places})
     while sum(play.held().values()) < places:
@@ -302,7 +302,7 @@ def test_pods_that_wait_get_the_places_of_a_request_that_goes() -> None:
 
 
 def test_namespaces_are_answered_one_after_the_other() -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.machine.is_active = False
     play.template("large", cpu="5")
     play.template(namespace="team")
@@ -320,7 +320,7 @@ def test_namespaces_are_answered_one_after_the_other() -> None:
 
 
 def test_requests_that_found_no_place_come_after_new_ones() -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.template("large", cpu="5")
     for number in range(10):
         play.ask(f"vain-{number}", sets={"large": 1}, namespace="default")

@@ -4,7 +4,7 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def test_a_placed_pod_that_loses_its_node_leaves_it() -> None:

@@ -15,7 +15,7 @@ from asched.core.model.kinds import POD
 from asched.core.cluster.facts import Bound, Gone, Seen
 from asched.core.framework.effects import Bind
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 def rss():
     with open("/proc/self/statm") as file:

@@ -10,7 +10,8 @@ from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.node import Node
-from tests.plays.request_plays import RequestPlay, a_play, consumer, room
+from tests.builders import room
+from tests.playbook import RequestPlay, consumer, request_play
 
 CA = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 KARPENTER = "karpenter.sh/do-not-disrupt"
@@ -36,7 +37,7 @@ class Nodes:
 
     def begin(self, *, keeps: bool = True) -> None:
         """Start a process that knows the nodes."""
-        self.play: RequestPlay = a_play(args={"keepNodes": keeps})
+        self.play: RequestPlay = request_play(args={"keepNodes": keeps})
         self.play.turn(*(Seen(NODE, self.record(name)) for name in self.stored))
 
     def record(self, name: str) -> Node:

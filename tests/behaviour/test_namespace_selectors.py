@@ -14,7 +14,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 HOST = "kubernetes.io/hostname"
 NOT_PROD = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}

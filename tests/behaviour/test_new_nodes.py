@@ -11,10 +11,15 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA
 from asched.core.model.workload import ElasticQuota
 from asched.testing import World, given, node, pod
 from tests.builders import NodeBuilder, a_node, a_pod
-from tests.plays import label_gangs
-from tests.plays.batch_stage import lasting, two_full_nodes
-from tests.plays.label_gangs import LABEL, a_group
-from tests.plays.playbook import Play
+from tests.playbook import (
+    GROUP_LABEL,
+    Play,
+    a_label_group,
+    a_label_member,
+    label_gang_play,
+    lasting,
+    two_full_nodes,
+)
 
 HELPS, DOES_NOT = "Unschedulable", "NewNodesDoNotHelp"
 
@@ -56,8 +61,8 @@ def test_a_node_does_not_cure_a_full_quota(quota: int, reason: str) -> None:
 def test_the_pods_of_a_gang_have_one_reason(free: int, quota: int, reason: str) -> None:
     """Two of three pods have places; their reason is that of the third."""
     play = limited(room("n1", free), cpu=quota)
-    play.turn(Seen(COSCHEDULING_GROUP, a_group()))
-    members = [a_pod(name).labels({LABEL: "crew"}).requests(cpu="1") for name in "abc"]
+    play.turn(Seen(COSCHEDULING_GROUP, a_label_group()))
+    members = [a_pod(name).labels({GROUP_LABEL: "crew"}).requests(cpu="1") for name in "abc"]
     found: dict[str, str] = {}
     for member in members:
         play.see(member)
@@ -102,11 +107,11 @@ def test_a_gang_that_lost_a_pod_is_nominated_to_no_node() -> None:
     """Its victims were evicted, then a member went: autoscalers would leave the others alone for
     good, and the room would stay reserved.
     """
-    play = label_gangs.a_play(room("n1", 3))
+    play = label_gang_play(room("n1", 3))
     for number in range(3):
         play.see(a_pod(f"low-{number}").requests(cpu="1").on("n1"))
-    play.turn(Seen(COSCHEDULING_GROUP, a_group()))
-    members = {name: label_gangs.a_member(name).priority(10) for name in "abc"}
+    play.turn(Seen(COSCHEDULING_GROUP, a_label_group()))
+    members = {name: a_label_member(name).priority(10) for name in "abc"}
     for member in members.values():
         play.see(member)
     patches = {patch.pod.name: patch for patch in play.of(PatchPodStatus)}

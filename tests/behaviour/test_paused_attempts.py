@@ -4,7 +4,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 NODES, PODS_PER_NODE = 20, 100
 

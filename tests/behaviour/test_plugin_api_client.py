@@ -10,7 +10,7 @@ from pathlib import Path
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 PODS = 4
 PLUGIN = """

@@ -8,8 +8,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import NODE
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_member, bound, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_member, bound, seen_group
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

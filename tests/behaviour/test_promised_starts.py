@@ -12,7 +12,7 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, JOB, NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup, ElasticQuota, Job
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 EPOCH_S = 1_700_000_000.0
 DURATION = "asched.dev/expected-duration-seconds"

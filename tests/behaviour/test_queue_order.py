@@ -10,8 +10,7 @@ from asched.core.cluster.facts import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.label_gangs import a_group, a_member, a_play
-from tests.plays.playbook import Play, ours
+from tests.playbook import Play, a_label_group, a_label_member, label_gang_play, ours
 
 
 def made_at(pod: PodBuilder, second: int) -> PodBuilder:
@@ -30,10 +29,10 @@ def bound(play: Play) -> list[str]:
     return [bind.pod.name for bind in play.of(Bind)]
 
 
-OLDER = (made_at(a_member("z0", "zz"), 1), made_at(a_member("z1", "zz"), 1))
-YOUNGER_GANG = (made_at(a_member("a0", "aa"), 5), made_at(a_member("a1", "aa"), 5))
+OLDER = (made_at(a_label_member("z0", "zz"), 1), made_at(a_label_member("z1", "zz"), 1))
+YOUNGER_GANG = (made_at(a_label_member("a0", "aa"), 5), made_at(a_label_member("a1", "aa"), 5))
 YOUNGER_PODS = tuple(made_at(a_pod(name).requests(cpu="1"), 5) for name in ("a0", "a1"))
-GROUPS = (a_group("zz", 2), a_group("aa", 2))
+GROUPS = (a_label_group("zz", 2), a_label_group("aa", 2))
 
 
 @pytest.mark.parametrize("younger", [YOUNGER_GANG, YOUNGER_PODS])
@@ -41,7 +40,7 @@ GROUPS = (a_group("zz", 2), a_group("aa", 2))
 def test_after_a_start_an_older_gang_goes_before_what_is_younger(
     younger: tuple[PodBuilder, ...], *, groups_come_last: bool
 ) -> None:
-    play = a_play()
+    play = label_gang_play()
     play.machine.is_active = False
     facts = [listed(*younger, *OLDER), Listed(COSCHEDULING_GROUP, GROUPS)]
     play.turn(*(facts if groups_come_last else reversed(facts)))
@@ -56,7 +55,7 @@ def test_after_a_start_an_older_gang_goes_before_what_is_younger(
 def test_within_one_turn_the_gang_that_came_first_goes_first(
     younger: tuple[PodBuilder, ...],
 ) -> None:
-    play = a_play()
+    play = label_gang_play()
     play.turn(*(Seen(COSCHEDULING_GROUP, group) for group in GROUPS))
     play.machine.is_active = False
     play.turn(*(Seen(POD, pod.build()) for pod in (*OLDER, *younger)))

@@ -39,9 +39,8 @@ from asched.core.model.kinds import (
     STORAGE_CLASS,
 )
 from tests.builders import a_node, a_pod
-from tests.plays.dra_world import a_claim_object
-from tests.plays.dra_worlds import a_class, a_slice
-from tests.plays.playbook import Play
+from tests.device_builders import a_claim_object, a_class, a_slice
+from tests.playbook import Play
 from tests.volume_builders import HOST, a_claim, a_volume
 from tests.volume_builders import a_class as a_storage_class
 from tests.volume_builders import a_pod as a_pod_with_volume

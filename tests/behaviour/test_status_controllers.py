@@ -18,7 +18,7 @@ from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.deploy.manifests import DEPLOY, container, one, rendered
 from tests.e2e.outside import Asched, a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 GROUP: Final = "scheduling.x-k8s.io"
 CONFIG: Final = {

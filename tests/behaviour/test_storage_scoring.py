@@ -7,7 +7,7 @@ import pytest
 from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Patch, PatchPodStatus
 from tests.builders import a_node
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.volume_builders import KIND_OF, a_capacity, a_claim, a_class, a_driver, a_pod
 
 GATES = {"StorageCapacityScoring": True, "NominatedNodeNameForExpectation": True}

@@ -4,9 +4,9 @@ import pytest
 
 from asched.core.cluster.facts import Bound
 from asched.core.framework.effects import Bind
-from tests.along import plugins_along
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
+from tests.support import plugins_along
 
 PLUGINS = [
     "CapacityScheduling",

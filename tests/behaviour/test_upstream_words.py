@@ -13,9 +13,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.plugin import PodInfo
 from tests.builders import a_node, a_pod
-from tests.plays.dra_world import a_claim_object
-from tests.plays.dra_worlds import a_class, a_device, a_slice
-from tests.plays.playbook import Play
+from tests.device_builders import a_claim_object, a_class, a_device, a_slice
+from tests.playbook import Play
 
 
 class AtPermit(PermitPlugin):

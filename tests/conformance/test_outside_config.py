@@ -2,7 +2,7 @@ import json
 from collections import Counter
 
 from tests.conformance.outside_config import UNAVOIDABLE, compare, replay
-from tests.shared import shared_path
+from tests.support import shared_path
 
 RECORD = "outside/config/config.jsonl"
 

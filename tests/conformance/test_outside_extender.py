@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.outside_extender import deliberate, replay
-from tests.shared import shared_path
+from tests.support import shared_path
 
 RECORD = "outside/extender/scenarios.jsonl"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conformance.queue_traces import replay
-from tests.shared import shared_path
+from tests.support import shared_path
 
 
 @pytest.mark.shared

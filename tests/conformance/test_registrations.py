@@ -8,7 +8,7 @@ from asched.core.cluster.changes import Action
 from asched.core.framework.profile import with_implicit
 from tests.conformance.own_registrations import own_registrations
 from tests.conformance.registrations import BY_TEXT, compare, split
-from tests.shared import shared_path
+from tests.support import shared_path
 
 
 @pytest.mark.shared

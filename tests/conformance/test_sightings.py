@@ -13,7 +13,7 @@ from asched.core.model.kinds import KINDS, POD
 from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
 from asched.core.queue.hints import Interest
 from tests.conformance.own_registrations import own_registrations
-from tests.shared import shared_path
+from tests.support import shared_path
 
 KIND_OF = {kind.name: kind for kind in KINDS}
 

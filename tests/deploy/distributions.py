@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 #: Distribution -> its folder.
 PROJECTS = {"asched": ROOT, "asched-lab": ROOT / "lab"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 #: libyaml's, where it is: the other one takes a tenth of a second for an overlay.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -9,7 +9,7 @@ import pytest
 
 from asched.cli.commands import COMMANDS, LAB_COMMANDS
 from tests.deploy.distributions import PROJECTS, built, installed
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
 

@@ -12,8 +12,7 @@ import pytest
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one
-from tests.patience import HANG_S
-from tests.shared import ROOT
+from tests.support import HANG_S, ROOT
 
 FOLDER = DEPLOY / "examples" / "my-scheduler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")

@@ -14,7 +14,7 @@ import pytest
 from asched.cli.commands import COMMANDS
 from tests.deploy.locks import pins_of
 from tests.deploy.manifests import DEPLOY, container, documents, one, overlay, program, rendered
-from tests.shared import ROOT
+from tests.support import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 DEVELOPMENT_LOCK = ROOT / "requirements-dev.lock"

@@ -27,8 +27,7 @@ from tests.deploy.manifests import (
 )
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
-from tests.real_api_server import real_api_server
+from tests.support import HANG_S, real_api_server
 
 SECOND = DEPLOY / "examples/second-installation"
 POLICIES = "admissionPolicy.enabled=true"

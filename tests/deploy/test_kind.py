@@ -17,7 +17,7 @@ import yaml
 
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, kubectl, program
-from tests.shared import ROOT
+from tests.support import ROOT
 
 FOLDER = DEPLOY / "kind"
 SCRIPT = FOLDER / "loadtest.sh"

@@ -24,7 +24,7 @@ from tests.deploy.manifests import (
     program,
     rendered,
 )
-from tests.shared import ROOT
+from tests.support import ROOT
 
 SELECTOR = {"app.kubernetes.io/name": "asched", "app.kubernetes.io/instance": "asched"}
 EXAMPLE = DEPLOY / "examples" / "my-scheduler"

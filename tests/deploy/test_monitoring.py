@@ -11,7 +11,7 @@ import yaml
 
 from asched.serve.telemetry.metrics import Metrics
 from tests.deploy.manifests import DEPLOY, documents, one, overlay, program
-from tests.shared import ROOT
+from tests.support import ROOT
 
 FOLDER = DEPLOY / "components" / "monitoring"
 RULES = documents(FOLDER / "rules.yaml")[0]["spec"]

@@ -26,8 +26,7 @@ from asched.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one, overlay
-from tests.patience import HANG_S
-from tests.shared import ROOT
+from tests.support import HANG_S, ROOT
 
 ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
 ACCOUNT = "system:serviceaccount:asched-system:asched"

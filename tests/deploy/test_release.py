@@ -15,7 +15,7 @@ import yaml
 
 from tests.deploy.locks import pins_of
 from tests.deploy.manifests import DEPLOY, helm_ran
-from tests.shared import ROOT
+from tests.support import ROOT
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 URL = "https://example.com/release"

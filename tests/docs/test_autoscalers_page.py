@@ -5,7 +5,7 @@ from asched.core.config.merge import default_multi_point
 from asched.core.config.new_nodes import RULES
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.user_plugins.catalogue import discover
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PAGE = (ROOT / "docs/autoscalers.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ import pytest
 from asched_lab.pages.annotations import MARKERS
 from asched_lab.pages.generated import PAGES
 from asched_lab.pages.metrics import VALUES
-from tests.shared import ROOT
+from tests.support import ROOT
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -12,8 +12,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.framework.profile import points_of
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
-from tests.shared import ROOT
+from tests.playbook import Play
+from tests.support import ROOT
 
 TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")
 

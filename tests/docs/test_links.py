@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PAGES = [
     *ROOT.glob("*.md"),

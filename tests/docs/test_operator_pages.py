@@ -8,7 +8,7 @@ import yaml
 
 from asched.cli.commands import COMMANDS, LAB_COMMANDS
 from tests.deploy.manifests import DEPLOY, container, documents, one, rendered
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PAGES = ("index", "install", "operate", "troubleshoot")
 TEXTS = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in PAGES}

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 CLAIMS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 IDENTITY = {
     f"GIT_{role}_{part}": value

@@ -26,7 +26,7 @@ from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.checker import EndState
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Json = dict[str, Any]
 

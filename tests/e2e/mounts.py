@@ -6,7 +6,7 @@ from typing import Any
 
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 RULE = """
 class Picky:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05

@@ -4,7 +4,7 @@ import asyncio
 
 from asched.core.cluster import audit
 from tests.e2e.inside import Cluster
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 
 def is_told(pod: dict) -> bool:

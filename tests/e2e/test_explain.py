@@ -17,7 +17,7 @@ from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.cli.programs import asched
 
 pytestmark = pytest.mark.real

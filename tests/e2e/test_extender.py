@@ -18,7 +18,7 @@ import pytest
 
 from asched.kube.session import ConnectionOptions, Session, connect
 from tests.e2e.extenders import PLUGIN, running
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 pytestmark = pytest.mark.real
 

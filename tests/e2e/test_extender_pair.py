@@ -9,7 +9,7 @@ from typing import Any
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.e2e.extenders import PLUGIN, running
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.kube.conftest import Certificates
 
 

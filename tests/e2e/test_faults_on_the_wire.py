@@ -14,7 +14,7 @@ from asched_lab.apiserver.faults import NAMES, named
 from asched_lab.apiserver.resources import PODS as KIND
 from tests.e2e.inside import Cluster, a_cluster
 from tests.e2e.placements import assert_placed_once, settled
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 PODS = 40
 #: Events of others that happen while the fault lasts, so that watches have something to say.

@@ -29,7 +29,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, a_process
 from tests.lab.apiserver.client import Client
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

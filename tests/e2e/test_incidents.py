@@ -15,7 +15,7 @@ from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.wire import send
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 WAITING = 800
 #: Of a pod that waits: the pod, its place in the queue, its last story, its event's series.

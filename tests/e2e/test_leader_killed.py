@@ -14,8 +14,7 @@ import pytest
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import a_pod
-from tests.patience import HANG_S
-from tests.real_api_server import real_api_server
+from tests.support import HANG_S, real_api_server
 
 LEASE_S = 3.0
 FLAGS = (

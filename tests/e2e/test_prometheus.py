@@ -11,7 +11,7 @@ import pytest
 
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.processes import free_port
 
 SCRAPE = """

@@ -27,7 +27,7 @@ from tests.e2e.control_plane import (
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
 from tests.e2e.program_flags import flags
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Json = dict[str, Any]
 

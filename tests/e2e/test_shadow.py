@@ -19,7 +19,7 @@ from tests.e2e.control_plane import NODES_COUNT, PODS_COUNT, ControlPlane, all_s
 from tests.e2e.inside import a_pod
 from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 pytestmark = pytest.mark.real
 USER: Final = "onlooker"

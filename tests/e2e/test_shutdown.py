@@ -11,7 +11,7 @@ from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.checker import EndState
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 BINDING = r"/binding$"
 FLAGS = ("--leader-elect=false", "--secure-port=0", f"--scheduler-name={SCHEDULER}")

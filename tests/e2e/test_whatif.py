@@ -14,7 +14,7 @@ from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim import mix
 from tests.e2e.control_plane import ControlPlane, all_settled, refusal
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.cli.programs import asched
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.worst_day.__main__ import trial
 from tests.e2e.worst_day.day import Order
 from tests.e2e.worst_day.wire import Fault, Wire
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 A_SHORT_DAY = Order(
     pods=300,

@@ -14,7 +14,7 @@ from kubernetes_asyncio import config
 from asched.plugin import Patch
 from asched.testing import given, node, pod
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TEAM = "example.com/team"

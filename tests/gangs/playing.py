@@ -14,7 +14,7 @@ from asched.core.model.workload import Namespace, PodGroup
 from tests.conformance.twins.gang import can_come_to, claims_broken
 from tests.gangs.controllers import Api, complete, seen
 from tests.gangs.instances import Instance
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 PROFILE: dict[str, Any] = {
     "schedulerName": "default-scheduler",

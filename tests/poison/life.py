@@ -34,10 +34,10 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod
-from tests.along import plugins_along
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.poison.made import Maker, read
+from tests.support import plugins_along
 
 POISON: Final = (*KINDS, POD_GROUP, POD, POD, POD)
 GATES: Final = {"GenericWorkload": True, "GangScheduling": True}

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.serve.world import a_port, client_tls
 
 SEEDS: Final = range(4)

@@ -14,8 +14,7 @@ from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node
-from tests.plays.gang_plays import GANGS, a_group, a_member
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_group, a_member
 from tests.sim.labelled import Labelled
 
 STEPS = 60

@@ -9,7 +9,7 @@ import pytest
 
 from asched_lab.measure.retained import growth, make_small
 from asched_lab.measure.year import Year
-from tests.garbage import uncollected
+from tests.support import uncollected
 
 #: Once all that ages has been full once, and as often again.
 DAYS = 40

@@ -24,7 +24,7 @@ from asched.core.framework.points import (
 from asched.core.framework.profile import Factory
 from asched.core.framework.status import Code
 from asched.core.plugins import IN_TREE
-from tests.along import plugins_along
+from tests.support import plugins_along
 
 
 def _with_args(make: Factory, needed: Any, args: Any, cluster: Cluster) -> Plugin:

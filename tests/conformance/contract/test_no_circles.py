@@ -8,7 +8,7 @@ from weakref import ref
 
 from asched.core.cluster.cluster import Cluster
 from tests.conformance.contract.asking import MAKERS
-from tests.garbage import uncollected
+from tests.support import uncollected
 
 
 def test_a_plugin_goes_with_its_last_user() -> None:

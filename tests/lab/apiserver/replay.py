@@ -24,7 +24,7 @@ from asched_lab.apiserver.call import User
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Json = Any
 PLACEHOLDER = re.compile(r"\$[a-zA-Z]+\d*")

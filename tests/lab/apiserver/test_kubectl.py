@@ -11,7 +11,7 @@ import pytest
 
 from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import a_node, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Run = Callable[..., Awaitable[tuple[int, str]]]
 DEPLOYMENT = """

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.apiserver.differences import ALLOWED, unexplained
 from tests.lab.apiserver.replay import Replay, server_of
-from tests.shared import SHARED, shared_path
+from tests.support import SHARED, shared_path
 
 INDEX = SHARED / "apiserver" / "index.json"
 RECORDED = json.loads(INDEX.read_text())["scenarios"] if INDEX.exists() else {}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from asched_lab.bench.workload import WorkloadError, read_file
-from tests.shared import shared_path
+from tests.support import shared_path
 
 
 def case(**more) -> dict:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 OTHER = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -9,7 +9,7 @@ import pytest
 
 from asched_lab.sim.checker import EndState
 from tests.conformance.cases import DECLARED
-from tests.shared import shared_path
+from tests.support import shared_path
 
 #: Families whose rules the checker knows whole.
 FAMILIES = ("hostports", "interpod", "mixed", "nodeaffinity", "resources", "spread", "taints")

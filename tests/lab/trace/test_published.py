@@ -8,7 +8,7 @@ import pytest
 
 from asched_lab.trace.openb import Trace, load
 from asched_lab.trace.run import play
-from tests.shared import shared_path
+from tests.support import shared_path
 
 CLOSE = 0.05
 PAGE = [

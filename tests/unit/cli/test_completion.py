@@ -12,7 +12,7 @@ import pytest
 from asched.cli import completion
 from asched.cli.commands import COMMANDS, LAB_COMMANDS, main
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PARSER = full_parser()
 

@@ -12,7 +12,7 @@ from asched.core.config.merge import resolve
 from asched.core.config.text import effective
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import load_config
-from tests.shared import shared_path
+from tests.support import shared_path
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -11,7 +11,7 @@ from asched.cli.flag_checks import check
 from asched.cli.flag_table import ALL, BY_NAME
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested, parse
 from asched.cli.go_values import READERS, UPSTREAM_VERSION
-from tests.shared import shared_path
+from tests.support import shared_path
 
 #: Defaults of ours that differ, on purpose, from kube-scheduler's.
 OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler"}

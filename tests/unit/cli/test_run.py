@@ -15,7 +15,7 @@ from asched.host.configuration.source import fetch_policy
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
 from asched_lab.apiserver.server import ApiServer
-from tests.shared import shared_path
+from tests.support import shared_path
 
 POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsHostPorts"}]}'
 

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from asched.cli.reach import TOKEN_HEADER
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.cli.programs import (
     LEASE,
     POD,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
-from tests.shared import ROOT
+from tests.support import ROOT
 
 THEIRS = ("asched.hardware", "asched_lab.trace", "scipy", "xxhash")
 

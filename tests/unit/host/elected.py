@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -11,7 +11,7 @@ from asched.host.loops import Scheduler
 from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 NAME = "counted"
 

@@ -22,7 +22,7 @@ from asched.serve.options import (
     ServingPlan,
 )
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

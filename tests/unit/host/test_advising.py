@@ -17,7 +17,7 @@ from asched.serve.extender import CERTIFICATE_NEEDED
 from asched.serve.options import CannotServeError, ServingOptions
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.advisers import a_plan, serving
 from tests.unit.kube.conftest import Certificates
 

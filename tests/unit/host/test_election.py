@@ -16,7 +16,7 @@ from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.elected import CONFIGURATION, a_pod, bound, until
 
 #: Short, and as far apart as the real ones.

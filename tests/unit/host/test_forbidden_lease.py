@@ -10,7 +10,7 @@ from asched.core.leader.election import LeaseTimes
 from asched.host.election import Campaign, Stand
 from asched.kube.errors import ApiError, Forbidden, ServerFailed
 from asched.serve.telemetry.metrics import Metrics
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 TRIES = 16
 RULES = LeaseTimes("a", lease_s=0.03, renew_s=0.02, retry_s=0.01)

@@ -12,7 +12,7 @@ from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 RULES = {"lease_s": 4.0, "renew_s": 3.0, "retry_s": 0.1}
 

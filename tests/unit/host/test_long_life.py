@@ -29,7 +29,7 @@ from asched.serve.options import (
 )
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.processes import (
     CONFIGURATION,
     Process,

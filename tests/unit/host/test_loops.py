@@ -19,7 +19,7 @@ from asched.kube.clock import counter_s
 from asched.kube.hearing import DeafError
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 
 

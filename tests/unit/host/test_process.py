@@ -22,7 +22,7 @@ from asched.serve.options import (
 )
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.processes import CONFIGURATION, a_node, a_pod, a_process, free_port
 
 

@@ -17,7 +17,7 @@ from asched.core.framework.effects import (
 from asched.core.model.meta import ObjectReference
 from asched.kube.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
 from asched.kube.lanes import QUEUE_MAX
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.kube.conftest import session_with
 from tests.unit.kube.scripted import reply, scripted, status
 

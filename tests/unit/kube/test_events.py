@@ -8,7 +8,7 @@ from asched.core.framework.effects import EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.kube import events
 from asched.kube.events import EventRecorder, cut_note
-from tests.shared import shared_path
+from tests.support import shared_path
 
 SECOND_NS = 1_000_000_000
 

@@ -11,7 +11,7 @@ from asched.kube.errors import ConnectionLost
 from asched.kube.hearing import ReflectorWatchdog
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.processes import a_node, a_pod, a_process
 
 LEASE = ("leases", "kube-system", "asched")

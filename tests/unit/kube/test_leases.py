@@ -7,7 +7,7 @@ import pytest
 
 from asched.host.election import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
-from tests.shared import shared_path
+from tests.support import shared_path
 from tests.unit.kube.scripted import reply, status
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"

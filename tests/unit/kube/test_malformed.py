@@ -37,7 +37,7 @@ from asched.ops.audit.objects import Heads
 from asched.serve.connections import ConnectionServer, listen
 from asched.serve.extender import ExtenderService, Opinion
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.ops.recording.recorded import record
 
 odd_values = pytest.mark.parametrize("odd", ODD.values(), ids=ODD)

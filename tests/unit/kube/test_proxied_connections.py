@@ -21,7 +21,7 @@ from asched.kube.certificates import load_pem, self_signed
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.cli.programs import asched
 
 NAME = "api.invalid"

@@ -34,7 +34,7 @@ from asched.kube.errors import Conflict, ConnectError
 from asched.kube.session import ConnectionOptions, connect
 from asched.kube.watch import Reflector
 from asched_lab.apiserver.faults import Fault
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.kube.real_servers import running
 
 

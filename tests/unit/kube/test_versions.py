@@ -19,7 +19,7 @@ from asched.kube.transport import Reply
 from asched.kube.watch import Reflector
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 OLD, ALPHA, BETA, STABLE = (
     kind.group_version for kind in (POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1, POD_GROUP_V1)

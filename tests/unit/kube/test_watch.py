@@ -12,7 +12,7 @@ from asched.kube import reading
 from asched.kube.errors import Forbidden, NotFound
 from asched.kube.pace import INITIAL_S, RETRY_S_MAX, ReflectorOptions
 from asched.kube.watch import Reflector
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.kube.conftest import session_with
 from tests.unit.kube.scripted import reply, scripted, status
 from tests.unit.kube.watch_world import (

@@ -18,7 +18,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
 from asched.kube.transport import Reply
 from asched.kube.writes import STRATEGIC_MERGE, answer_for, request_for
-from tests.shared import shared_path
+from tests.support import shared_path
 from tests.unit.kube.scripted import status
 
 POD = PodRef(namespace="t", name="a", uid="u1")

@@ -8,7 +8,7 @@ from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE
 from asched.kube.pace import ReflectorOptions
 from asched.kube.watch import Reflector
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.kube.conftest import session_with
 from tests.unit.kube.scripted import reply, scripted, status
 

@@ -17,7 +17,7 @@ from asched.kube.watch import Reflector
 from asched.ops.clashes import QUEUE_MAX, Clashes, Meta, PodEnd, PodEndStatus
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import PodBuilder, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"

@@ -9,7 +9,7 @@ import yaml
 
 from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
 from asched.ops.doctor.permissions import HARDWARE_COMPONENTS, Right, rights_of
-from tests.shared import ROOT
+from tests.support import ROOT
 
 PATCH_PODS = Right("patch", "", "pods")
 PATCH_NODES = Right("patch", "", "nodes")

@@ -16,7 +16,7 @@ from asched.ops.group_status import GroupStatus
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 GROUPS = "podgroups.scheduling.x-k8s.io"
 MERGE = "application/merge-patch+json"

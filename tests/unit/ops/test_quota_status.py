@@ -22,7 +22,7 @@ from asched.ops.quota_status import QuotaStatus
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 MERGE = "application/merge-patch+json"
 

@@ -20,7 +20,7 @@ from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.inside import a_node, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 Json = dict[str, Any]
 THEIRS = "default-scheduler"

@@ -17,7 +17,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 PROGRAMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS: Final = (

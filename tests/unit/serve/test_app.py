@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from asched.serve.options import ALWAYS_ALLOWED
-from tests.shared import shared_path
+from tests.support import shared_path
 from tests.unit.serve.world import TOKENS, a_port
 
 ELECTS = "leader election on, delegated authentication and authorization"

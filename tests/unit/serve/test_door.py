@@ -9,7 +9,7 @@ import pytest
 from asched.serve import app
 from asched.serve import connections as door
 from asched.serve.connections import Limits
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.serve.world import a_port, client_tls
 
 PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from asched.serve.connections import ConnectionServer, listen
 from asched.serve.extender import ExtenderService, Opinion
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 LIMIT = 100
 

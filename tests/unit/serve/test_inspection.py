@@ -12,8 +12,7 @@ from asched.core.config.defaults import configuration
 from asched.core.model.kinds import NODE
 from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_member, room_for, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_member, room_for, seen_group
 
 NO_AUDIT: Any = SimpleNamespace(findings=None, findings_now=None)
 

@@ -19,7 +19,7 @@ from asched.serve.options import ServingOptions
 from asched.serve.tls import Certificates
 from asched_lab.commands.apiserver import add_parser, serve
 from tests.builders import a_node, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.cli.programs import a_forwarder
 from tests.unit.host.advisers import a_plan, serving
 

@@ -21,7 +21,7 @@ from asched.serve.request import HttpRequest
 from asched.serve.tls import Certificates
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
-from tests.patience import HANG_S
+from tests.support import HANG_S
 
 PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 OK = b"\r\n\r\nok"

@@ -18,7 +18,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
-from tests.topology_world import ZONE, affinity, term
+from tests.topology_builders import ZONE, affinity, term
 
 NODES, PODS = [f"n{number}" for number in range(5)], [f"p{number}" for number in range(10)]
 TOO_MUCH = {"cpu": "9e18", "memory": "9e18"}

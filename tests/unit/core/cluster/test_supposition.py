@@ -5,7 +5,7 @@ import pytest
 from asched.core.cluster.audit import recount
 from asched.core.model.kinds import NODE
 from tests.builders import a_node
-from tests.topology_world import RandomWorld
+from tests.topology_builders import RandomWorld
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -6,15 +6,7 @@ from asched.core.cluster import topology
 from asched.core.cluster.audit import recount
 from asched.core.cluster.counters import CounterKey, PodCounter, PodPredicate
 from tests.conformance.twins import topology as twin
-from tests.topology_world import (
-    HOST,
-    RACK,
-    ZONE,
-    RandomWorld,
-    World,
-    a_node,
-    a_pod,
-)
+from tests.topology_builders import HOST, RACK, ZONE, RandomWorld, World, a_node, a_pod
 from tests.unit.core.cluster.topology_keys import key, on
 
 KEYS = (ZONE, HOST, RACK)

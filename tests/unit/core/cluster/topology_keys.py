@@ -4,9 +4,7 @@ from asched.core.cluster.counters import CounterKey, PodPredicate
 from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Selector, compile_selector
-from tests.topology_world import (
-    selector_of,
-)
+from tests.topology_builders import selector_of
 
 
 def on(text: str) -> Selector:

@@ -17,7 +17,7 @@ from asched.core.config.gates import (
     parse_bool,
     resolve,
 )
-from tests.shared import shared_path
+from tests.support import shared_path
 
 MIXED = (
     "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"

@@ -7,7 +7,7 @@ from asched.core.config.construct import construct
 from asched.core.config.defaults import configuration
 from asched.core.config.text import effective, to_yaml, without_keys
 from asched.core.plugins import IN_TREE_POINTS
-from tests.shared import shared_path
+from tests.support import shared_path
 
 
 def shown(**fields: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from asched.core.framework.effects import Pause
 from tests.builders import PodBuilder
-from tests.plays.gang_plays import a_member
+from tests.playbook import a_member
 
 KEY = "default/crew"
 

@@ -11,7 +11,7 @@ from asched.core.framework.effects import (
 from asched.core.framework.points import BindPlugin, PermitPlugin, PreBindPlugin, ReservePlugin
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.cycle.recording import Recorder
 
 

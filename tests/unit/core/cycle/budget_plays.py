@@ -9,7 +9,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, FilterPlugin
 from tests.builders import a_node
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 class Slow(FilterPlugin):

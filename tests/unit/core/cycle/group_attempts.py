@@ -9,8 +9,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.points import I64, ScorePlugin
-from tests.plays.gang_plays import uid_of
-from tests.plays.playbook import Play
+from tests.playbook import Play, uid_of
 
 
 def notes_of(play: Play) -> dict[str, str]:

@@ -14,7 +14,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import POD, POD_GROUP
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.preemption.group_stage import a_group
 
 GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}

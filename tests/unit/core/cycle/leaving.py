@@ -9,7 +9,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.queue.queued import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 class Scene:

@@ -6,7 +6,7 @@ from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def crowd(count: int) -> tuple[Pod, ...]:

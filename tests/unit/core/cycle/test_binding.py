@@ -18,7 +18,7 @@ from asched.core.framework.status import SUCCESS, Code, Status, failure, unsched
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.cycle.binding_scene import Scene, flow
 from tests.unit.core.cycle.recording import Recorder
 

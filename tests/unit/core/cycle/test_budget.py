@@ -8,8 +8,7 @@ from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD, POD_GROUP
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_group, a_member, bound
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_group, a_member, bound
 from tests.unit.core.cycle.budget_plays import Slow, a_play
 from tests.unit.core.cycle.group_stage import Stage, low, member
 

@@ -17,10 +17,8 @@ from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, PROVISIONING_REQUEST
 from asched.core.model.workload import CoschedulingGroup
-from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.batch_stage import LABEL, Batch, room
-from tests.plays.playbook import Play
-from tests.plays.request_plays import a_play
+from tests.builders import PodBuilder, a_node, a_pod, room
+from tests.playbook import GROUP_LABEL, Batch, Play, request_play
 
 
 class Mine(int):
@@ -126,7 +124,7 @@ def test_an_exception_about_a_group_costs_its_attempt_and_none_of_others() -> No
     play = Batch(room("n1", cpu=4))
     ear = listening(play)
     group = a_gang(play, "g", 2)
-    members = [plain(f"g{n}").labels({LABEL: "g"}) for n in range(2)]
+    members = [plain(f"g{n}").labels({GROUP_LABEL: "g"}) for n in range(2)]
     play.machine.is_active = False
     play.show(*members, plain("other"))
     play.machine.is_active, Mine.armed = True, True
@@ -145,7 +143,7 @@ def test_an_exception_about_an_incomplete_group_keeps_no_other_from_its_event() 
     play = Batch(room("n1", cpu=4))
     ear = listening(play)
     a_gang(play, "bad", 2)
-    play.show(plain("b0").labels({LABEL: "bad"}))
+    play.show(plain("b0").labels({GROUP_LABEL: "bad"}))
     play.gang("short", plain("s0"), minimum=2)
     Mine.armed = True
     notes: list[str] = []
@@ -159,7 +157,7 @@ def test_an_exception_about_an_incomplete_group_keeps_no_other_from_its_event() 
 
 
 def test_an_exception_about_a_request_is_followed_by_a_pause_and_others_are_answered() -> None:
-    play = a_play(a_node("n1").allocatable(cpu="4", memory="4Gi", pods="10"))
+    play = request_play(a_node("n1").allocatable(cpu="4", memory="4Gi", pods="10"))
     ear = listening(play)
     play.template()
     play.machine.is_active = False

@@ -7,7 +7,7 @@ from asched.core.cycle.history import BEST_MAX, NAMED_MAX, DecisionStep, read
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 SIZES = ("2", "4", "8", "16", "32", "64", "128")
 

@@ -16,7 +16,7 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatu
 from asched.core.framework.points import Nomination
 from asched.core.model.kinds import POD
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play, ours
+from tests.playbook import Play, ours
 
 
 def patch(pod: PodBuilder, nomination: Nomination = KEPT, **more: Any) -> PatchPodStatus | None:

@@ -6,8 +6,7 @@ from asched.core.cluster.facts import Fact, Listed, Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.gang_plays import a_group, a_member, a_play
-from tests.plays.playbook import Play, ours
+from tests.playbook import Play, a_group, a_member, gang_play, ours
 
 
 def at(pod: PodBuilder, second: int) -> PodBuilder:
@@ -57,7 +56,7 @@ def test_a_gated_pod_keeps_the_time_of_its_arrival() -> None:
 
 @pytest.mark.parametrize("groups_come_last", [True, False])
 def test_of_two_gangs_the_one_that_was_complete_first_wins(*, groups_come_last: bool) -> None:
-    play = a_play()
+    play = gang_play()
     play.machine.is_active = False
     groups = Listed(POD_GROUP, (a_group("early-but-late"), a_group("in-between")))
     pods = listed(
@@ -74,7 +73,7 @@ def test_of_two_gangs_the_one_that_was_complete_first_wins(*, groups_come_last: 
 
 
 def test_of_two_gangs_that_come_one_by_one_the_one_that_was_complete_first_wins() -> None:
-    play = a_play()
+    play = gang_play()
     play.machine.is_active = False
     play.turn(Seen(POD_GROUP, a_group("early-but-late")), Seen(POD_GROUP, a_group("in-between")))
     for name, group in (("a0", 0), ("a1", 0), ("b0", 1), ("b1", 1), ("b2", 1), ("a2", 0)):

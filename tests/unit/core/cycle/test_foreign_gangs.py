@@ -4,8 +4,7 @@ import pytest
 
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
-from tests.plays.label_gangs import a_member, a_play, group_seen
-from tests.plays.playbook import Play
+from tests.playbook import Play, a_label_member, label_gang_play, label_group_seen
 
 
 def told(play: Play) -> list[str]:
@@ -38,7 +37,7 @@ def test_a_gang_of_another_scheduler_is_told_of_once(where: str, mark: str, whos
 
 def test_a_label_in_a_profile_without_the_plugin_says_which_plugin() -> None:
     play = Play(a_node("n1"))
-    play.see(a_member("a"))
+    play.see(a_label_member("a"))
     (note,) = told(play)
     assert 'enable the plugin Coscheduling in profile "default-scheduler"' in note
 
@@ -51,9 +50,9 @@ def test_a_group_whose_gate_is_off_says_which_gate() -> None:
 
 
 def test_a_gang_that_is_followed_and_a_pod_without_one_say_nothing() -> None:
-    play = a_play(a_node("n1"))
-    group_seen(play, "crew", 1)
-    play.see(a_member("a"))
+    play = label_gang_play(a_node("n1"))
+    label_group_seen(play, "crew", 1)
+    play.see(a_label_member("a"))
     assert play.of(Bind)
     assert not told(play)
     play.see(a_pod("b").labels(app="x").metadata(annotations={"note": "y"}))

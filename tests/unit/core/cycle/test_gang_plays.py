@@ -4,20 +4,11 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.framework.effects import PatchPodStatus
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import (
-    a_group,
-    a_member,
-    a_play,
-    bound,
-    places,
-    room_for,
-    seen_group,
-    uid_of,
-)
+from tests.playbook import a_group, a_member, bound, gang_play, places, room_for, seen_group, uid_of
 
 
 def test_pods_wait_outside_until_the_gang_is_there_and_then_all_bind_in_one_turn() -> None:
-    play = a_play(room_for(3))
+    play = gang_play(room_for(3))
     seen_group(play)
     for name in ("a", "b"):
         play.see(a_member(name))
@@ -31,7 +22,7 @@ def test_pods_wait_outside_until_the_gang_is_there_and_then_all_bind_in_one_turn
 
 
 def test_a_gang_that_does_not_fit_holds_nothing_and_is_tried_again_after_its_backoff() -> None:
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -49,7 +40,7 @@ def test_each_pod_of_a_gang_that_does_not_fit_is_told_why_in_the_words_of_kube_s
     """The last one has no node. The others would have one, and Permit lets them wait: its words
     are the plugin's and the framework's, behind what is wrong with the group.
     """
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -72,7 +63,7 @@ def test_each_pod_of_a_gang_that_does_not_fit_is_told_why_in_the_words_of_kube_s
 
 def test_nobody_is_popped_from_backoff_early_for_a_gang() -> None:
     """kube-scheduler would try such a gang without a pause while nothing else is active."""
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -91,7 +82,7 @@ def test_nobody_is_popped_from_backoff_early_for_a_gang() -> None:
 
 
 def test_a_gang_that_lost_is_not_tried_again_without_a_change() -> None:
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -102,7 +93,7 @@ def test_a_gang_that_lost_is_not_tried_again_without_a_change() -> None:
 
 
 def test_room_that_a_gang_could_not_use_is_free_for_others() -> None:
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -113,7 +104,7 @@ def test_room_that_a_gang_could_not_use_is_free_for_others() -> None:
 
 
 def test_a_pod_whose_group_is_unknown_waits_outside_for_it() -> None:
-    play = a_play(room_for(3))
+    play = gang_play(room_for(3))
     for name in ("a", "b", "c"):
         play.see(a_member(name))
     assert not places(play)
@@ -126,7 +117,7 @@ def test_a_pod_whose_group_is_unknown_waits_outside_for_it() -> None:
 
 
 def test_a_group_without_a_gang_policy_holds_nobody_up() -> None:
-    play = a_play(room_for(3))
+    play = gang_play(room_for(3))
     seen_group(play, min_count=None)
 
     play.see(a_member("a"))
@@ -135,7 +126,7 @@ def test_a_group_without_a_gang_policy_holds_nobody_up() -> None:
 
 
 def test_pods_beyond_min_count_follow_at_once() -> None:
-    play = a_play(room_for(4))
+    play = gang_play(room_for(4))
     seen_group(play, min_count=2)
     for name in ("a", "b"):
         play.see(a_member(name))
@@ -147,7 +138,7 @@ def test_pods_beyond_min_count_follow_at_once() -> None:
 
 
 def test_a_pod_that_has_run_for_long_counts() -> None:
-    play = a_play(room_for(3))
+    play = gang_play(room_for(3))
     seen_group(play, min_count=2)
     play.see(a_member("a").on("room-for-3"))
 
@@ -157,7 +148,7 @@ def test_a_pod_that_has_run_for_long_counts() -> None:
 
 
 def test_pods_of_a_group_that_went_wait_for_another_one() -> None:
-    play = a_play(room_for(2))
+    play = gang_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
@@ -172,7 +163,7 @@ def test_pods_of_a_group_that_went_wait_for_another_one() -> None:
 
 
 def test_a_group_that_goes_between_the_gate_and_permit_makes_an_error_and_frees_all() -> None:
-    play = a_play(room_for(3))
+    play = gang_play(room_for(3))
     seen_group(play)
     for name in ("a", "b"):
         play.see(a_member(name))
@@ -197,7 +188,7 @@ def test_a_pod_that_must_be_near_another_of_its_gang_may_be_tried_before_it() ->
             ]
         }
     }
-    play = a_play(
+    play = gang_play(
         *(
             a_node(name).labels({"kubernetes.io/hostname": name}).allocatable(cpu="4", pods="10")
             for name in ("n1", "n2")
@@ -213,7 +204,7 @@ def test_a_pod_that_must_be_near_another_of_its_gang_may_be_tried_before_it() ->
 
 
 def test_a_gang_may_be_larger_than_what_may_be_under_way() -> None:
-    play = a_play(room_for(9))
+    play = gang_play(room_for(9))
     play.machine.bindings_max = 2
     seen_group(play, min_count=6)
 

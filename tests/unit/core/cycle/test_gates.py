@@ -12,7 +12,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.volume_builders import KIND_OF, a_claim, a_csi_node, a_driver, a_volume
 from tests.volume_builders import a_class as a_storage_class
 from tests.volume_builders import a_pod as a_mounting_pod

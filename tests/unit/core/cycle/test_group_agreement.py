@@ -9,8 +9,7 @@ from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1BETA1, Kind
 from asched.core.model.workload import PodGroup
-from tests.plays.gang_plays import a_member, a_play, bound, room_for
-from tests.plays.playbook import Play
+from tests.playbook import Play, a_member, bound, gang_play, room_for
 
 SAME = "all pods in a single pod group should have the same"
 
@@ -22,7 +21,7 @@ def a_group(minimum: int = 2, *, name: str = "crew", **spec: Any) -> PodGroup:
 
 
 def a_new_play(*groups: PodGroup, kind: Kind = POD_GROUP_V1BETA1, **gates: bool) -> Play:
-    play = a_play(room_for(4), **gates)
+    play = gang_play(room_for(4), **gates)
     play.turn(Listed(kind, groups))
     return play
 

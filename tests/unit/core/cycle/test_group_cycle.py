@@ -11,8 +11,7 @@ from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, room_for, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_group, a_member, bound, places, room_for, seen_group
 from tests.unit.core.cycle.group_attempts import nominated, notes_of
 
 FULL_GROUP = "pod group is unschedulable, pod group is waiting for preemption to complete"

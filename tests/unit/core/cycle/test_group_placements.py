@@ -19,8 +19,7 @@ from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.serve.telemetry.metrics import Metrics
 from tests.builders import NodeBuilder, a_node, a_pod
-from tests.plays.gang_plays import a_member, bound, places, uid_of
-from tests.plays.playbook import Play
+from tests.playbook import Play, a_member, bound, places, uid_of
 from tests.unit.core.cycle.group_attempts import nominated, notes_of
 
 ZONE = "topology.kubernetes.io/zone"

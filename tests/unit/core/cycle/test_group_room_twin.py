@@ -18,7 +18,7 @@ from tests.conformance.twins.group_preemption import (
     fits,
     line_of,
 )
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.cycle.group_attempts import FirstRow
 from tests.unit.core.preemption.group_stage import a_budget, a_group
 

@@ -11,8 +11,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from tests.builders import a_node, a_pod
 from tests.gangs.planted import planted
-from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_group, a_member, bound, places, seen_group
 
 #: The name of a node that no member of a planted gang may use.
 ASIDE = "aside"

@@ -13,7 +13,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, NODE, POD, POD_GROUP_V1
 from asched.core.model.workload import CompositePodGroup, PodGroup
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 GATES = parse(["CompositePodGroup=true"], "1.38").enabled
 RACK = "example.com/rack"

@@ -13,7 +13,7 @@ from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from tests.builders import a_node, a_pod
 from tests.conformance.twins.pod_group import Answer, Group, Machine, Member, answers
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.cycle.group_attempts import FirstRow
 
 ZONE = "topology.kubernetes.io/zone"

@@ -7,7 +7,7 @@ from asched.core.framework.effects import Bind, WaitFor
 from asched.core.framework.points import FilterPlugin, PreBindPlugin, Registration, ReservePlugin
 from asched.core.framework.status import SUCCESS, Reason, failure
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 HELD = Reason("node(s) had what somebody else may have", resolvable=False)
 

@@ -17,7 +17,7 @@ from asched.core.framework.points import PermitPlugin, PreBindPlugin
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def test_a_pod_is_bound_and_told_so() -> None:

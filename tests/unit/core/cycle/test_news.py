@@ -11,9 +11,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from tests.builders import a_node
-from tests.plays.dra_world import a_claim_object, a_pod
-from tests.plays.dra_worlds import a_class, a_slice
-from tests.plays.playbook import Play
+from tests.device_builders import a_claim_object, a_claiming_pod, a_class, a_slice
+from tests.playbook import Play
 
 
 class Api:
@@ -56,7 +55,7 @@ def test_who_shares_a_claim_follows_as_soon_as_it_is_allocated() -> None:
     api = Api(Play(a_node("n1")), a_claim_object("c"))
     api.sees(DEVICE_CLASS, a_class())
     for name in ("p", "q"):
-        api.sees(POD, mine(a_pod("c", name=name)))
+        api.sees(POD, mine(a_claiming_pod("c", name=name)))
     api.runs()
     assert api.bound == [], "there are no devices"
 

@@ -9,7 +9,7 @@ import pytest
 
 from asched_lab.measure import worst_crowds
 from asched_lab.measure.worst import CASES, turns_of
-from tests.garbage import uncollected
+from tests.support import uncollected
 
 NODES, PODS, KILOBYTES = 20, 60, 3
 #: One case of each feature that keeps objects of its own.

@@ -9,7 +9,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.queue.suspects import put_behind
 from asched.host.assemble import build_runners, reconfigured
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 LIFE = 7
 OTHER = "other-scheduler"

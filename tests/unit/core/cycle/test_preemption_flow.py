@@ -23,7 +23,7 @@ from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.preemption.stage import a_high, a_low
 
 TURNS_MAX = 200

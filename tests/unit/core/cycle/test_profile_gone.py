@@ -12,7 +12,7 @@ from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.host.assemble import queue_profiles
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 class Patience(PermitPlugin):

@@ -7,7 +7,7 @@ import pytest
 from asched.core.cluster.facts import Done
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def theirs(version: int = 1, nominated: str = "n1", priority: int = 5) -> PodBuilder:

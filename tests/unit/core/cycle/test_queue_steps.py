@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.framework.effects import Bind
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.workload import ElasticQuota, LocalQueue
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 OWN = {"schedulerName": "default-scheduler"}
 ENABLED = {"multiPoint": {"enabled": [{"name": "CapacityScheduling"}]}}

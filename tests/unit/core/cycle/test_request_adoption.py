@@ -5,7 +5,8 @@ import pytest
 from asched.batch.provisioning.cycle import TIME_IS_UP
 from asched.core.cluster.facts import Gone
 from asched.core.model.kinds import PROVISIONING_REQUEST
-from tests.plays.request_plays import HOLD_S, RequestPlay, again, held_play, room
+from tests.builders import room
+from tests.playbook import HOLD_S, RequestPlay, held_play, restarted
 
 
 def written(play: RequestPlay, until: str) -> None:
@@ -21,7 +22,7 @@ def written(play: RequestPlay, until: str) -> None:
 
 def test_a_forged_status_holds_for_as_long_as_the_request_asks_and_not_longer() -> None:
     play = held_play(room("n1", 2))
-    other = again(play, room("n1", 2))
+    other = restarted(play, room("n1", 2))
     other.template()
     written(other, "2099-01-01T00:00:00.000000Z")
     assert other.held() == {"n1": 2}

@@ -7,8 +7,8 @@ import pytest
 from asched.batch.provisioning.book import Bookings
 from asched.core.cluster.facts import Gone, Refused, Seen, Unknown
 from asched.core.model.kinds import NODE, PROVISIONING_REQUEST
-from tests.builders import a_pod
-from tests.plays.request_plays import CONSUMES, HOLD_S, a_play, consumer, held_play, room
+from tests.builders import a_pod, room
+from tests.playbook import CONSUMES, HOLD_S, consumer, held_play, request_play
 
 OLD = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
 
@@ -43,7 +43,7 @@ def test_pods_that_consume_it_get_its_places(key: str) -> None:
 
 
 def test_one_that_does_not_fit_holds_nothing_and_is_told_why() -> None:
-    play = a_play(room("n1", 1), room("n2", 1))
+    play = request_play(room("n1", 1), room("n2", 1))
     play.template()
     play.ask(sets={"worker": 3})
     said = play.settle()
@@ -55,7 +55,7 @@ def test_one_that_does_not_fit_holds_nothing_and_is_told_why() -> None:
 
 
 def test_one_that_does_not_fit_is_tried_again_when_there_is_room() -> None:
-    play = a_play(room("n1", 1))
+    play = request_play(room("n1", 1))
     play.template()
     play.ask()
     play.settle()
@@ -74,7 +74,7 @@ def test_one_that_does_not_fit_is_tried_again_when_there_is_room() -> None:
     ],
 )
 def test_what_cannot_be_meant_fails_by_name(parameters: dict[str, str], word: str) -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.template()
     play.ask(parameters=parameters)
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_meant_fails_by_name(parameters: dict[str, str], word: st
     ],
 )
 def test_templates_that_cannot_be_held_fail_by_name(spec: dict[str, Any], word: str) -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.template(**spec)
     play.ask()
 
@@ -101,7 +101,7 @@ def test_templates_that_cannot_be_held_fail_by_name(spec: dict[str, Any], word: 
 
 
 def test_a_template_that_comes_late_is_waited_for() -> None:
-    play = a_play(room("n1", 4))
+    play = request_play(room("n1", 4))
     play.ask()
     assert play.settle()["Provisioned"] == ("False", "FailedToCreatePods")
     play.template()
@@ -111,7 +111,7 @@ def test_a_template_that_comes_late_is_waited_for() -> None:
 
 def test_pods_wait_for_the_answer() -> None:
     """They would take the very room that is looked for."""
-    play = a_play(room("n1", 1))
+    play = request_play(room("n1", 1))
     play.template()
     play.ask()
     play.settle()
@@ -159,7 +159,7 @@ def test_a_new_process_holds_the_same_again() -> None:
     (taken,) = play.bindings().values()
     before = play.held()
 
-    again = a_play(room("n1", 1), room("n2", 2))
+    again = request_play(room("n1", 1), room("n2", 2))
     again.now_s = play.now_s + 3
     again.stored, again.version = play.stored, play.version
     again.template()
@@ -175,7 +175,7 @@ def test_a_new_process_holds_the_same_again() -> None:
 def test_more_places_than_a_request_may_have_are_not_held() -> None:
     """Whoever may write the status could fill the memory with one word."""
     play = held_play()
-    again = a_play(room("n1", 2), room("n2", 1))
+    again = request_play(room("n1", 2), room("n2", 1))
     again.stored, again.version = play.stored, play.version
     again.details()["places-0"] = "0/n1*5001"
     again.template()
@@ -187,7 +187,7 @@ def test_more_places_than_a_request_may_have_are_not_held() -> None:
 
 def test_a_new_process_ends_what_should_have_ended() -> None:
     play = held_play()
-    again = a_play(room("n1", 2), room("n2", 1))
+    again = request_play(room("n1", 2), room("n2", 1))
     again.now_s = play.now_s + HOLD_S + 1
     again.stored, again.version = play.stored, play.version
     again.template()
@@ -242,7 +242,7 @@ def test_a_pod_that_ends_leaves_its_place_to_the_next_one() -> None:
 
 
 def test_a_write_without_an_answer_is_made_up_for() -> None:
-    play = a_play(room("n1", 2))
+    play = request_play(room("n1", 2))
     play.template()
     play.ask()
     (patch,) = play.patches()
@@ -255,7 +255,7 @@ def test_a_write_without_an_answer_is_made_up_for() -> None:
 
 
 def test_a_hold_that_nobody_can_be_told_of_ends_in_time() -> None:
-    play = a_play(room("n1", 2))
+    play = request_play(room("n1", 2))
     play.template()
     play.ask(parameters={"holdSeconds": "5"})
     for _ in range(200):
@@ -269,7 +269,7 @@ def test_a_hold_that_nobody_can_be_told_of_ends_in_time() -> None:
 
 
 def test_two_requests_never_get_the_same_place() -> None:
-    play = a_play(room("n1", 3))
+    play = request_play(room("n1", 3))
     play.template()
     play.ask("one")
     play.ask("two")
@@ -284,7 +284,7 @@ def test_two_requests_never_get_the_same_place() -> None:
 
 
 def test_pods_that_are_listed_before_their_request_wait_for_its_answer_all_the_same() -> None:
-    play = a_play(room("n1", 1))
+    play = request_play(room("n1", 1))
     play.template()
     play.machine.is_active = False
     play.see(consumer("a"))

@@ -5,7 +5,7 @@ from asched.core.cycle.orders import fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 NODE_1 = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="9").build()
 

@@ -9,8 +9,8 @@ from asched.core.cluster.facts import Seen, WallClock
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from tests.builders import NodeBuilder, PodBuilder, a_pod
-from tests.plays.batch_stage import EPOCH_S, Batch, lasting, room, two_full_nodes
+from tests.builders import NodeBuilder, PodBuilder, a_pod, room
+from tests.playbook import EPOCH_S, Batch, lasting, two_full_nodes
 
 TOLD = "; expected to start by 2026-03-01T12:00:00Z (hard)"
 

@@ -12,7 +12,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.batch_stage import Batch
+from tests.playbook import Batch
 from tests.unit.core.cycle.attempts import run
 
 DAY_S = 86_400

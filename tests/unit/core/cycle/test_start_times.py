@@ -6,7 +6,8 @@ from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
-from tests.plays.batch_stage import LABEL, Batch, lasting, room, two_full_nodes
+from tests.builders import room
+from tests.playbook import GROUP_LABEL, Batch, lasting, two_full_nodes
 
 
 def test_a_gang_is_told_when_known_ends_let_it_start_and_how_sure_that_is() -> None:
@@ -235,7 +236,7 @@ def test_who_waits_longer_takes_no_promise_from_who_is_as_important() -> None:
     """The one that waits longer is tried again, and could be promised a start by then."""
     play = Batch(room("n1"), args={"reservations": 1})
     play.show(lasting("a", 100, cpu=4))
-    term = {"topologyKey": "host", "labelSelector": {"matchLabels": {LABEL: "older"}}}
+    term = {"topologyKey": "host", "labelSelector": {"matchLabels": {GROUP_LABEL: "older"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     older = [lasting(f"o{n}", 60).selects(zone="x").spec(affinity=apart) for n in range(2)]
     play.gang("older", *older)

@@ -6,7 +6,7 @@ from asched.core.cluster.facts import Done, Refused, Seen
 from asched.core.framework.effects import Bind, Patch, PatchPodStatus
 from asched.core.model.meta import Record
 from tests.builders import a_node
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.volume_builders import HOST, KIND_OF, a_claim, a_class, a_pod, a_volume
 
 ON_N1 = {HOST: ["n1"]}

@@ -8,7 +8,7 @@ from typing import Any
 
 from asched.core.framework.effects import Bind, MarkVictim
 from tests.builders import NodeBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 POOL = "pool"
 

@@ -15,7 +15,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD
 from asched_lab.measure.worst_pods import SHAPES, Filler, host_ports
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 FEW: Final = 100
 #: Of twice as many things; what is there for every pod makes it less, rounding up a little more.

@@ -1,6 +1,6 @@
 """Device requests whose alternatives differ in size."""
 
-from tests.plays.dra_worlds import DRIVER, a_device
+from tests.device_builders import DRIVER, a_device
 
 A = f'device.attributes["{DRIVER}"]'
 BIG, SMALL = f'{A}.size == "big"', f'{A}.size == "small"'

@@ -7,9 +7,9 @@ import pytest
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.allocator import INVALID_POOLS, DeviceSearch, NodeRejected, OutOfSteps
 from asched.core.dra.plan import AllocationError
-from tests.plays.dra_worlds import (
+from tests.device_builders import (
     DRIVER,
-    NODE,
+    NODE_NAME,
     World,
     a_claim,
     a_class,
@@ -133,7 +133,7 @@ def test_a_claim_has_at_most_32_devices() -> None:
         (a_claim(asks(), constraints=({},)), r"claim d/c, constraint #0: empty constraint"),
         (
             a_claim(asks(all=True), constraints=SAME_NUMA),
-            rf"request r0: cannot add device {DRIVER}/{NODE}/c because a claim constraint",
+            rf"request r0: cannot add device {DRIVER}/{NODE_NAME}/c because a claim constraint",
         ),
     ],
 )
@@ -176,8 +176,8 @@ def test_a_hopeless_search_is_given_up() -> None:
     devices = [a_device(f"d{i:02}") for i in range(24)]
     world = World(a_slice(*devices))
     plans = world.plans(a_claim(asks(count=11), asks("false")))
-    pools = world.inventory.pools_for(NODE, {})
-    search = DeviceSearch(pools, plans, world.taken, (NODE, {}), 1000, DEFAULT_GATES)
+    pools = world.inventory.pools_for(NODE_NAME, {})
+    search = DeviceSearch(pools, plans, world.taken, (NODE_NAME, {}), 1000, DEFAULT_GATES)
     with pytest.raises(OutOfSteps):
         search.run()
 

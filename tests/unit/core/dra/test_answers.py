@@ -18,7 +18,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from tests.plays.dra_worlds import a_claim, a_class, a_device, a_slice, asks, held
+from tests.device_builders import a_claim, a_class, a_device, a_slice, asks, held
 
 
 class World:

@@ -9,7 +9,7 @@ from asched.core.dra import capacity
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
 from asched.core.model.decode import decode
-from tests.plays.dra_worlds import World, a_claim, a_device, a_slice, asks, held
+from tests.device_builders import World, a_claim, a_device, a_slice, asks, held
 
 
 def memory(value: str, **policy: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from asched.core.dra.allocator import AllocationConstraint, build
 from asched.core.dra.devices import ReadyDevice, ReadySlice
 from asched.core.model.claim import DeviceConstraint
-from tests.plays.dra_worlds import DRIVER, a_device, a_slice
+from tests.device_builders import DRIVER, a_device, a_slice
 
 
 def ready(**attributes: str | int) -> ReadyDevice:

@@ -8,7 +8,7 @@ from asched.core.dra.devices import DevicePlace, ReadyDevice, SelectorAnswers
 from asched.core.model.claim import Device, DeviceAttribute
 from asched.core.model.decode import decode
 from asched.core.model.selector import NodeSelector
-from tests.plays.dra_worlds import DRIVER, a_device, a_slice
+from tests.device_builders import DRIVER, a_device, a_slice
 
 ZONE_A = decode(
     NodeSelector,  # type: ignore[type-var]

@@ -9,7 +9,7 @@ from asched.core.dra.plan import device_requests, is_delegable
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
-from tests.plays.dra_worlds import a_class
+from tests.device_builders import a_class
 
 GPU = "example.com/gpu"
 

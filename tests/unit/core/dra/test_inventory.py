@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.dra.inventory import Inventory
-from tests.plays.dra_worlds import a_device, a_slice
+from tests.device_builders import a_device, a_slice
 
 ZONE_A = {
     "nodeSelectorTerms": [

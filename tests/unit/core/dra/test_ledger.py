@@ -12,7 +12,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod
-from tests.plays.dra_worlds import held
+from tests.device_builders import held
 
 
 def a_claim(name: str = "c", uid: str = "", version: str = "1", **fields: Any) -> ResourceClaim:

@@ -8,7 +8,7 @@ from asched.core.dra.devices import ReadySlice
 from asched.core.dra.plan import AllocationError, PlannedRequest, plan
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from tests.plays.dra_worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.device_builders import a_claim, a_class, a_device, a_slice, asks
 
 CLASSES = {"gpu": a_class("gpu", "device.driver != 'x'"), "nic": a_class("nic")}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, ResourceClaim
-from tests.plays.dra_worlds import World, a_claim, a_class, a_device, a_slice, asks, first_of
+from tests.device_builders import World, a_claim, a_class, a_device, a_slice, asks, first_of
 
 ZONE_A = {"key": "zone", "operator": "In", "values": ["a"]}
 DISK = {"key": "disk", "operator": "Exists"}

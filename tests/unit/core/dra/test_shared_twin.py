@@ -13,7 +13,7 @@ import pytest
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult
 from tests.conformance.twins import shared_allocation as twin
-from tests.plays.dra_worlds import DRIVER, World, a_claim, a_class, a_device, a_slice, asks
+from tests.device_builders import DRIVER, World, a_claim, a_class, a_device, a_slice, asks
 
 KINDS = ("whole", "shared", "part")
 CLAIMS, SEEDS = 6, range(30)

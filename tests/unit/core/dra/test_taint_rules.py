@@ -11,7 +11,7 @@ from asched.core.dra.ledger import DeviceLedger, tainted
 from asched.core.model.claim import DeviceTaintRule
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_TAINT_RULE, RESOURCE_SLICE, Kind
-from tests.plays.dra_worlds import DRIVER, NODE, World, a_claim, a_slice, asks
+from tests.device_builders import DRIVER, NODE_NAME, World, a_claim, a_slice, asks
 
 
 def a_rule(
@@ -32,10 +32,10 @@ def keys(record: Any) -> list[list[str]]:
         ({}, [["broken"], ["broken"]]),
         ({"driver": DRIVER}, [["broken"], ["broken"]]),
         ({"driver": "other"}, [[], []]),
-        ({"pool": NODE}, [["broken"], ["broken"]]),
+        ({"pool": NODE_NAME}, [["broken"], ["broken"]]),
         ({"pool": "other"}, [[], []]),
         ({"device": "b"}, [[], ["broken"]]),
-        ({"driver": DRIVER, "pool": NODE, "device": "a"}, [["broken"], []]),
+        ({"driver": DRIVER, "pool": NODE_NAME, "device": "a"}, [["broken"], []]),
         ({"driver": DRIVER, "pool": "other", "device": "a"}, [[], []]),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from asched.core.dra.plan import AllocationError
 from tests.conformance.twins import devices as twin
-from tests.plays.dra_worlds import (
+from tests.device_builders import (
     DRIVER,
     World,
     a_claim,

@@ -11,9 +11,9 @@ from asched.core.dra.plan import KEY_ADVICE, AllocationError
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
 from asched.core.model.decode import decode
-from tests.plays.dra_worlds import (
+from tests.device_builders import (
     DRIVER,
-    NODE,
+    NODE_NAME,
     World,
     a_claim,
     a_class,
@@ -97,7 +97,7 @@ def test_pools_of_one_name_of_two_drivers() -> None:
     def slices(driver: str, left: str, takes: str) -> tuple[Any, Any]:
         used = [{"counterSet": "s", "counters": {"c": {"value": takes}}}]
         counters = [{"name": "s", "counters": {"c": {"value": left}}}]
-        where = {"driver": driver, "pool": NODE, "of": 2}
+        where = {"driver": driver, "pool": NODE_NAME, "of": 2}
         return (
             a_slice(a_device("d", consumesCounters=used), name=f"{driver}-devices", **where),
             a_slice(name=f"{driver}-counters", sharedCounters=counters, **where),
@@ -119,7 +119,7 @@ def test_errors_of_selectors() -> None:
     end = "CEL runtime error: no such key: missing"
     for minor, where, advice in (
         ("1.36", "", ""),
-        ("1.37", f" on device {DRIVER}/{NODE}/a", KEY_ADVICE),
+        ("1.37", f" on device {DRIVER}/{NODE_NAME}/a", KEY_ADVICE),
     ):
         with pytest.raises(AllocationError) as caught:
             World(a_slice("a"), minor=minor).devices(claim)
@@ -238,7 +238,7 @@ def configured(minor: str, *config: dict[str, Any]) -> list[tuple[str, ...] | No
     )
     solution = world.solve(claim)
     assert solution is not None
-    (result,) = allocation_results(world.plans(claim), solution, NODE, world.rules)
+    (result,) = allocation_results(world.plans(claim), solution, NODE_NAME, world.rules)
     assert isinstance(result, AllocationResult)
     return [entry.requests for entry in result.devices.config or ()]
 

@@ -5,7 +5,7 @@ from typing import Any
 from asched.core.cluster.audit import recount
 from asched.insight.explain.deciding import against
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def asked(

@@ -16,7 +16,7 @@ from asched.insight.explain.changes import changes
 from asched.insight.explain.deciding import SuggestedChange
 from asched.insight.explain.of_nodes import another
 from asched_lab.sim.checker import EndState, amount
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 Json = dict[str, Any]
 

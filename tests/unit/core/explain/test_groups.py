@@ -10,8 +10,7 @@ from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import changes
 from asched.insight.explain.deciding import company_of
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_member, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import GANGS, Play, a_member, seen_group
 
 
 def found(play: Play, pod: Any, others: Any = (), needed: int = 1) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from asched.core.model.workload import PodDisruptionBudget
 from asched.insight.explain.deciding import Deciding, SuggestedChange, Way
 from asched.insight.explain.of_nodes import evictions, labels, nodes
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 HOST = "kubernetes.io/hostname"
 

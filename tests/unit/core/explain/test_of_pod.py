@@ -7,7 +7,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.insight.explain.changes import changes
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import TAKES_MAX, changes
 from asched.insight.explain.deciding import SuggestedChange
 from asched_lab.sim.checker import amount
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 Json = dict[str, Any]
 PRIORITIES = (0, 5, 10)

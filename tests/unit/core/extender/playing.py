@@ -5,7 +5,7 @@ from typing import Any
 from asched.core.cluster.facts import Bound, Refused, Replied
 from asched.core.framework.effects import AskExtender, Effect
 from tests.builders import NodeBuilder
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 #: (verb, body) -> JSON of the answer, or an exception's message to refuse
 

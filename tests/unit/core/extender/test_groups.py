@@ -6,7 +6,7 @@ from asched.core.cluster.facts import Fact, Refused, Replied, Seen
 from asched.core.framework.effects import AskExtender, Bind, Effect
 from asched.core.model.kinds import POD_GROUP
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.plays.gang_plays import GANGS, a_group, a_member, bound, places, seen_group
+from tests.playbook import GANGS, a_group, a_member, bound, places, seen_group
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 
 ITS_OWN = [{"name": "example.com/dev", "ignoredByScheduler": True}]

@@ -12,7 +12,7 @@ from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.host.assemble import Parts, build_runners
 from tests.builders import a_node, a_pod, pending, term
-from tests.plays.dra_worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
+from tests.device_builders import DRIVER, a_claim, a_class, a_device, a_slice, asks
 
 
 def test_the_nominated_node_is_told_of_though_it_was_ruled_out() -> None:

@@ -16,7 +16,7 @@ from asched.core.framework.status import (
 )
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 NODES = 12
 

@@ -20,7 +20,7 @@ from asched.core.leader.election import (
     WriteLease,
 )
 from asched.core.model.timestamp import microseconds
-from tests.shared import shared_path
+from tests.support import shared_path
 from tests.unit.core.leader.candidates import RULES, World, candidate
 
 

@@ -11,7 +11,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.requests import is_scaled_down
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 BROKEN = [
     (NODE, b'{"status": {"allocatable": {"cpu": "4", "memory": "lots"}}}'),

@@ -7,7 +7,7 @@ from asched.core.framework.status import Code
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.default_preemption import DefaultPreemption
 from tests.builders import a_node, a_pod
-from tests.plays.dra_worlds import DRIVER, a_claim, a_class, a_slice, asks
+from tests.device_builders import DRIVER, a_claim, a_class, a_slice, asks
 from tests.unit.core.preemption.stage import Stage, a_high, a_low
 
 NOTHING = "no new claims to deallocate, preemption: "

@@ -8,7 +8,7 @@ from asched.core.config.gates import default_gates
 from asched.core.framework.effects import Bind
 from asched.core.plugins.image_locality import ImageLocality
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 FOUND = "preemption: found a potential placement for pod on node n1, preempting 1 victims"
 

@@ -10,7 +10,7 @@ from asched.core.config.gates import parse as parse_gates
 from asched.core.framework.effects import DeletePod, EmitEvent, MarkVictim, PatchPodStatus
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"

@@ -7,7 +7,7 @@ from asched.core.framework.points import FilterPlugin
 from asched.insight.shadow.finding import FindingTally
 from asched.insight.shadow.following import Shadow
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 NAME = "default-scheduler"
 

@@ -11,8 +11,7 @@ from asched.host.configuration.file import (
     load_config,
     read_text,
 )
-from tests.along import plugins_along
-from tests.shared import ROOT
+from tests.support import ROOT, plugins_along
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 READY = sorted((ROOT / "config").iterdir())

@@ -21,7 +21,7 @@ from asched.ops.audit import objects, places
 from asched.ops.audit.auditor import Auditor
 from asched.ops.audit.findings import Difference
 from tests.builders import a_node, a_pod
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.elected import CONFIGURATION, until
 from tests.unit.kube.real_servers import running
 

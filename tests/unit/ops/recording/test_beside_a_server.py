@@ -18,7 +18,7 @@ from asched.serve.inspection import Inspection
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.replay.lines import Recording
 from asched_lab.replay.replay import replay
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 
 

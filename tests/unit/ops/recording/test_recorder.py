@@ -8,7 +8,7 @@ import pytest
 
 from asched.ops.recording.recorder import Recorder, numbered
 from asched_lab.replay.lines import Recording
-from tests.patience import HANG_S
+from tests.support import HANG_S
 from tests.unit.ops.recording.recorded import a_head, a_machine
 from tests.unit.ops.recording.streams import BYTES_MAX, Tape, sights
 

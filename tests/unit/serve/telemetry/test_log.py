@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asched.serve.telemetry.log import JsonFormatter, KlogFormatter
-from tests.shared import ROOT
+from tests.support import ROOT
 
 SCRIPT = """
 import logging, sys

@@ -10,7 +10,7 @@ import pytest
 from asched.core.config.gates import default_gates
 from asched.core.model.kinds import NODE
 from asched.serve.telemetry.metrics import Metrics
-from tests.shared import shared_path
+from tests.support import shared_path
 
 #: Families of kube-scheduler that are to be as recorded.
 WANTED = ("scheduler_", "rest_client_", "authentication_token_cache_")

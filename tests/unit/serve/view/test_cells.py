@@ -8,7 +8,7 @@ from typing import Any
 from asched.core.model.quantity import milli, whole
 from asched.serve.view.cells import CORDONED, TAINTED, cells, one_node
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def told_of(play: Play) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from asched.serve.telemetry.metrics import Metrics
 from asched.serve.view.live import LiveView
 from asched.serve.view.waiting import one_gang
 from tests.builders import a_node, a_pod
-from tests.plays.gang_plays import a_member, a_play, seen_group
-from tests.plays.playbook import Play
+from tests.playbook import Play, a_member, gang_play, seen_group
 
 
 def a_view(play: Play) -> LiveView:
@@ -48,7 +47,7 @@ async def test_names_of_nodes_are_sent_to_those_who_do_not_have_them() -> None:
 
 
 async def test_gangs_that_wait_are_told_and_one_of_them_in_full() -> None:
-    play = a_play(a_node("n1").allocatable(cpu="2"))
+    play = gang_play(a_node("n1").allocatable(cpu="2"))
     seen_group(play, min_count=3)
     for name in "abc":
         play.see(a_member(name))

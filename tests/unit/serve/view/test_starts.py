@@ -3,7 +3,7 @@
 from asched.cli.explain import group_lines, start_lines
 from asched.core.model.timestamp import rfc3339
 from asched.serve.view.waiting import one_gang, start_of, start_of_pod, starts_of_others
-from tests.plays.batch_stage import lasting, two_full_nodes
+from tests.playbook import lasting, two_full_nodes
 
 OWNER = "scheduling.x-k8s.io:default/crew"
 

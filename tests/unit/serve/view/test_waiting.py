@@ -5,7 +5,7 @@ from typing import Any
 
 from asched.serve.view.waiting import grouped
 from tests.builders import a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def told_of(play: Play) -> dict[str, Any]:

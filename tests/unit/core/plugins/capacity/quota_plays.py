@@ -7,7 +7,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.workload import ElasticQuota
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.plays.playbook import Play
+from tests.playbook import Play
 
 
 def a_play(*nodes: NodeBuilder, **args: Any) -> Play:

@@ -7,7 +7,7 @@ from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import LOCAL_QUEUE
 from asched.core.model.workload import LocalQueue
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
 
 

@@ -10,7 +10,7 @@ from asched.core.framework.trial import Candidate
 from asched.core.framework.waiting import WaitingPods
 from asched.core.plugins.capacity.plugin import CapacityScheduling, Victims
 from tests.builders import PodBuilder
-from tests.plays.playbook import Play
+from tests.playbook import Play
 from tests.unit.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
 
 NO_VICTIMS = "No preemption victims found for incoming pod"

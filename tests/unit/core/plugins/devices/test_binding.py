@@ -10,8 +10,17 @@ from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.binding import ATTEMPTS_MAX
-from tests.plays.dra_world import GPU, DraWorld, a_claim_object, a_node, a_pod, allocated
-from tests.plays.dra_worlds import a_class, a_device, a_slice
+from tests.device_builders import (
+    GPU,
+    DraWorld,
+    a_claim_object,
+    a_claiming_pod,
+    a_class,
+    a_device,
+    a_device_node,
+    a_slice,
+    allocated,
+)
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_REF = {"resource": "pods", "name": "p", "uid": "uid-p"}
@@ -63,7 +72,7 @@ def bound(version: str = "3", **status: Any) -> dict[str, Any]:
 def test_the_time_of_the_allocation_is_told_where_it_is_known() -> None:
     world = DraWorld(a_claim_object("c", metadata={"finalizers": [FINALIZER]}))
     world.cluster.wall_clock_s = 1_767_225_600.0
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     written = talk.effect.body["status"]["allocation"]["allocationTimestamp"]
     assert written == "2026-01-01T00:00:00Z"
 
@@ -71,13 +80,13 @@ def test_the_time_of_the_allocation_is_told_where_it_is_known() -> None:
 def test_an_allocated_claim_is_reserved_only() -> None:
     other = {"resource": "pods", "name": "q", "uid": "uid-q"}
     world = DraWorld(a_claim_object("c", **allocated(reservedFor=[other])))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     assert talk.effect.body["status"] == {"reservedFor": [other, POD_REF]}
 
 
 def test_a_claim_reserved_for_the_pod_needs_no_write() -> None:
     world = DraWorld(a_claim_object("c", **allocated(reservedFor=[POD_REF])))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     assert talk.effect is None
     assert talk.status is not None
     assert talk.status.is_success
@@ -85,7 +94,7 @@ def test_a_claim_reserved_for_the_pod_needs_no_write() -> None:
 
 def test_a_conflict_is_tried_again_with_the_newer_version() -> None:
     world = DraWorld(a_claim_object("c"))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     talk.refused(409)
     assert isinstance(talk.effect, WaitFor)
     assert not talk.effect.ready()
@@ -99,7 +108,7 @@ def test_a_conflict_is_tried_again_with_the_newer_version() -> None:
 def test_an_unknown_outcome_is_settled_by_the_newer_version() -> None:
     """1. The write gets no answer. 2. It had been carried out: the watch says so."""
     world = DraWorld(a_claim_object("c", **with_finalizer()))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     talk.lost()
     world.see_claim(a_claim_object("c", **bound()))
     talk.done()
@@ -113,7 +122,7 @@ def test_devices_stay_taken_as_long_as_nobody_knows_what_became_of_the_write() -
     that this was our own write.
     """
     world = DraWorld(a_claim_object("c", **with_finalizer()))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     for _ in range(2 * ATTEMPTS_MAX):
         talk.lost()
         assert talk.effect.in_doubt, "nobody may end this wait and give the devices back"
@@ -132,7 +141,7 @@ def test_devices_stay_taken_as_long_as_nobody_knows_what_became_of_the_write() -
 
 def test_a_claim_allocated_elsewhere_in_the_meantime_is_an_error() -> None:
     world = DraWorld(a_claim_object("c", **with_finalizer()))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     talk.refused(409)
     world.see_claim(a_claim_object("c", **{**with_finalizer("5"), **allocated("b")}))
     talk.done()
@@ -142,7 +151,7 @@ def test_a_claim_allocated_elsewhere_in_the_meantime_is_an_error() -> None:
 
 
 def test_a_refusal_is_passed_on() -> None:
-    talk = Dialogue(DraWorld(a_claim_object("c", **with_finalizer())), a_pod("c"))
+    talk = Dialogue(DraWorld(a_claim_object("c", **with_finalizer())), a_claiming_pod("c"))
     talk.refused(403, "forbidden")
     assert talk.status is not None
     expected = "add allocation and reservation to claim d/c: forbidden"
@@ -150,7 +159,7 @@ def test_a_refusal_is_passed_on() -> None:
 
 
 def test_a_claim_that_never_changes_after_a_conflict_is_given_up() -> None:
-    talk = Dialogue(DraWorld(a_claim_object("c")), a_pod("c"))
+    talk = Dialogue(DraWorld(a_claim_object("c")), a_claiming_pod("c"))
     talk.refused(409, "conflict")
     talk.timed_out()
     assert talk.status is not None
@@ -159,7 +168,7 @@ def test_a_claim_that_never_changes_after_a_conflict_is_given_up() -> None:
 
 def test_attempts_are_bounded() -> None:
     world = DraWorld(a_claim_object("c", **with_finalizer()))
-    talk = Dialogue(world, a_pod("c"))
+    talk = Dialogue(world, a_claiming_pod("c"))
     for attempt in range(ATTEMPTS_MAX):
         talk.refused(409)
         world.see_claim(a_claim_object("c", **with_finalizer(str(10 + attempt))))
@@ -172,9 +181,9 @@ def test_attempts_are_bounded() -> None:
 
 
 def extended() -> Dialogue:
-    world = DraWorld(nodes=(a_node("n1"), a_node("n2")))
+    world = DraWorld(nodes=(a_device_node("n1"), a_device_node("n2")))
     world.see(DEVICE_CLASS, a_class("gpu", extendedResourceName=GPU))
-    return Dialogue(world, a_pod(gpu="1"))
+    return Dialogue(world, a_claiming_pod(gpu="1"))
 
 
 def test_a_claim_for_extended_resources_is_created_written_and_told() -> None:
@@ -270,7 +279,7 @@ def waiting(*others: dict[str, Any]) -> Dialogue:
     """A pod that has written its claims and waits for the device of the claim c."""
     world = DraWorld(a_claim_object("c", **with_finalizer()), *others)
     world.see(RESOURCE_SLICE, a_slice(a_device("a", **BINDS), "b"))
-    talk = Dialogue(world, a_pod("c", *(other["metadata"]["name"] for other in others)))
+    talk = Dialogue(world, a_claiming_pod("c", *(other["metadata"]["name"] for other in others)))
     talk.done(a_claim_object("c", **bound(result=BINDS)))
     assert isinstance(talk.effect, EmitEvent)
     assert talk.effect.reason == "BindingConditionsPending"

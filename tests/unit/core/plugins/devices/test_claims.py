@@ -7,7 +7,7 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.claims import ClaimError, claims_of
-from tests.plays.dra_world import DraWorld, a_claim_object, a_pod
+from tests.device_builders import DraWorld, a_claim_object, a_claiming_pod
 
 
 def owned_by(uid: str) -> dict[str, Any]:
@@ -18,15 +18,15 @@ def owned_by(uid: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("claim", "pod", "message"),
     [
-        (None, a_pod("x"), 'could not find ResourceClaim "d/x"'),
+        (None, a_claiming_pod("x"), 'could not find ResourceClaim "d/x"'),
         (
             a_claim_object("x", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
-            a_pod("x"),
+            a_claiming_pod("x"),
             'resourceclaim "x" is being deleted',
         ),
         (
             a_claim_object("x", **owned_by("other")),
-            a_pod("x", template=True),
+            a_claiming_pod("x", template=True),
             "ResourceClaim d/x was not created for Pod d/p (Pod is not owner)",
         ),
         (

@@ -12,7 +12,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodStatus
 from asched.core.plugins.devices.plugin import OF_CLAIMS, OF_DEVICES, ClaimHints
 from tests import builders
-from tests.plays.dra_world import DraWorld, a_claim_object, a_pod, allocated
+from tests.device_builders import DraWorld, a_claim_object, a_claiming_pod, allocated
 
 WAITING = a_claim_object("c")
 OTHER = a_claim_object("o")
@@ -39,40 +39,46 @@ def test_claim_changes(
     world = DraWorld(*claims)
     before = decode(ResourceClaim, old) if old else None
     after = decode(ResourceClaim, new)
-    assert ClaimHints(world.cluster).claim_changed(a_pod("c"), before, after) is hint
+    assert ClaimHints(world.cluster).claim_changed(a_claiming_pod("c"), before, after) is hint
 
 
 def test_the_pod_itself_gets_its_claims() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     world = DraWorld(a_claim_object("c", metadata={"ownerReferences": [owner]}))
     hints = ClaimHints(world.cluster)
-    now = a_pod("c", template=True)
+    now = a_claiming_pod("c", template=True)
     assert hints.pod_changed(now, None, now) is Hint.QUEUE
-    assert hints.pod_changed(now, None, a_pod("c", name="q")) is Hint.SKIP
-    missing = a_pod("x", template=True)
+    assert hints.pod_changed(now, None, a_claiming_pod("c", name="q")) is Hint.SKIP
+    missing = a_claiming_pod("x", template=True)
     assert hints.pod_changed(now, now, missing) is Hint.SKIP
 
 
 def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     world = DraWorld(WAITING)
-    failed = a_pod("o", name="q")
+    failed = a_claiming_pod("o", name="q")
     hints = ClaimHints(world.cluster)
     ran = structs.replace(failed, status=structs.replace(failed.status, start_time="2026-01-01"))
-    assert hints.pod_gone(a_pod("c"), ran, None) is Hint.SKIP, "its claims say what is free"
-    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE, "it went while it was bound"
+    assert hints.pod_gone(a_claiming_pod("c"), ran, None) is Hint.SKIP, (
+        "its claims say what is free"
+    )
+    assert hints.pod_gone(a_claiming_pod("c"), failed, None) is Hint.QUEUE, (
+        "it went while it was bound"
+    )
     asking, plain = (
         builders.a_pod("p").requests(**{name: "1"}).build() for name in ("example.com/gpu", "cpu")
     )
-    assert hints.pod_gone(a_pod("c"), plain, None) is Hint.SKIP, "it asked for no devices"
-    assert hints.pod_gone(a_pod("c"), asking, None) is Hint.QUEUE, "a class may stand for these"
+    assert hints.pod_gone(a_claiming_pod("c"), plain, None) is Hint.SKIP, "it asked for no devices"
+    assert hints.pod_gone(a_claiming_pod("c"), asking, None) is Hint.QUEUE, (
+        "a class may stand for these"
+    )
     assert not OF_DEVICES.offered(plain, None)
     assert all(OF_DEVICES.offered(pod, None) for pod in (asking, failed))
 
     world.see(POD, failed)
 
-    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE
+    assert hints.pod_gone(a_claiming_pod("c"), failed, None) is Hint.QUEUE
     world.see(POD, structs.replace(failed, spec=structs.replace(failed.spec, node_name="n1")))
-    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP
+    assert hints.pod_gone(a_claiming_pod("c"), failed, None) is Hint.SKIP
 
 
 def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> None:
@@ -81,8 +87,10 @@ def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> 
     owner = {"kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     left["metadata"]["ownerReferences"] = [owner]
 
-    assert hints.claim_gone(a_pod(), decode(ResourceClaim, left), None) is Hint.QUEUE
-    assert hints.claim_gone(a_pod(name="q"), decode(ResourceClaim, left), None) is Hint.SKIP
+    assert hints.claim_gone(a_claiming_pod(), decode(ResourceClaim, left), None) is Hint.QUEUE
+    assert (
+        hints.claim_gone(a_claiming_pod(name="q"), decode(ResourceClaim, left), None) is Hint.SKIP
+    )
 
 
 def owned(name: str, pod: str, **status: Any) -> dict[str, Any]:
@@ -91,10 +99,10 @@ def owned(name: str, pod: str, **status: Any) -> dict[str, Any]:
     return a_claim_object(name, metadata={"ownerReferences": [owner]}, **status)
 
 
-NAMING = a_pod("c", name="names")
-UNMADE = structs.replace(a_pod("m", name="p", template=True), status=PodStatus())
-MADE = a_pod("m", name="p", template=True)
-SOMEBODY_ELSES = a_pod("m", name="q", template=True)
+NAMING = a_claiming_pod("c", name="names")
+UNMADE = structs.replace(a_claiming_pod("m", name="p", template=True), status=PodStatus())
+MADE = a_claiming_pod("m", name="p", template=True)
+SOMEBODY_ELSES = a_claiming_pod("m", name="q", template=True)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ def test_whom_a_claim_concerns_is_told_by_its_name_and_its_owner(
         assert offered is None
         return
     assert offered is not None
-    for pod in (NAMING, UNMADE, MADE, SOMEBODY_ELSES, a_pod(gpu="1")):
+    for pod in (NAMING, UNMADE, MADE, SOMEBODY_ELSES, a_claiming_pod(gpu="1")):
         is_concerned = not set(OF_CLAIMS.sought(pod) or ()).isdisjoint(offered)
         assert is_concerned == (pod in concerned)
         if not is_concerned:

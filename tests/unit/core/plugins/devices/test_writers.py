@@ -10,10 +10,10 @@ from asched.core.framework.effects import WaitFor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.plugins.devices.binding import TURN_S_MAX, Writers
-from tests.plays.dra_world import a_claim_object, a_pod
+from tests.device_builders import a_claim_object, a_claiming_pod
 
 CLAIM = decode(ResourceClaim, a_claim_object("c"))
-FIRST, SECOND = a_pod("c", name="first"), a_pod("c", name="second")
+FIRST, SECOND = a_claiming_pod("c", name="first"), a_claiming_pod("c", name="second")
 
 
 def waits(steps: Generator[Any, Any, None]) -> WaitFor:

@@ -11,7 +11,7 @@ from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from tests.conformance.twins import inter_pod_affinity as twin
-from tests.topology_world import World, a_node, a_pod, affinity, term
+from tests.topology_builders import World, a_node, a_pod, affinity, term
 
 Json = dict[str, Any]
 DRAWN, PUT_OFF = affinity(drawn=[(5, term("zone"))]), affinity(put_off=[(3, term("host"))])

@@ -14,7 +14,7 @@ from asched.core.model.kinds import NAMESPACE
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from tests.topology_world import a_pod, affinity, term
+from tests.topology_builders import a_pod, affinity, term
 
 Json = dict[str, Any]
 NEAR, APART = affinity(near=[term("zone")]), affinity(apart=[term("zone")])

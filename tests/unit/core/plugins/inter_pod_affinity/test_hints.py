@@ -10,7 +10,7 @@ from asched.core.framework.points import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from tests.topology_world import World, a_node, a_pod, affinity, term
+from tests.topology_builders import World, a_node, a_pod, affinity, term
 
 Json = dict[str, Any]
 NEAR, APART = affinity(near=[term("zone")]), affinity(apart=[term("zone")])

@@ -9,7 +9,7 @@ import pytest
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from tests.conformance.twins import inter_pod_affinity as twin
-from tests.topology_world import World, a_node, a_pod, affinity, term
+from tests.topology_builders import World, a_node, a_pod, affinity, term
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from tests.conformance.twins import inter_pod_affinity as twin
-from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
+from tests.topology_builders import RandomWorld, World, a_node, a_pod, affinity, term
 
 
 def a_choosy_pod(world: RandomWorld) -> Pod:

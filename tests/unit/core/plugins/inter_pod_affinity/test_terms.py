@@ -9,7 +9,7 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     all_matching,
     term_matches,
 )
-from tests.topology_world import World, a_node, a_pod, affinity, term
+from tests.topology_builders import World, a_node, a_pod, affinity, term
 
 
 def a_term(world: World, on: str | None = "app=web", **more: Any) -> AffinityTerm:

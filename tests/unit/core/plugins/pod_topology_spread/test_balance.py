@@ -8,7 +8,7 @@ from asched.core.model.kinds import SERVICE
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.pod_topology_spread.sides import IGNORED
 from tests.conformance.twins import pod_topology_spread as twin
-from tests.topology_world import World, a_node, a_pod, spread
+from tests.topology_builders import World, a_node, a_pod, spread
 
 
 def points_of(world: World, feasible: str = "", **spec: Any) -> list[int]:

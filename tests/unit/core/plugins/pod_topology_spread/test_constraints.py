@@ -9,7 +9,7 @@ from asched.core.plugins.pod_topology_spread.constraints import (
     SpreadConstraint,
     own_constraints,
 )
-from tests.topology_world import a_pod, spread
+from tests.topology_builders import a_pod, spread
 
 
 def one(labels: str = "app=web tier=x", **more: Any) -> SpreadConstraint:

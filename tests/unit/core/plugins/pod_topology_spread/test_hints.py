@@ -13,7 +13,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Service
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from tests.topology_world import World, a_node, a_pod, labels_of, spread
+from tests.topology_builders import World, a_node, a_pod, labels_of, spread
 
 ZONED = [spread("zone"), spread("host")]
 #: Each counts other pods, and only the first honours what it may.

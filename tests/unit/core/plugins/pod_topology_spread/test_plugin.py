@@ -17,7 +17,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.selector import equality_selector
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from tests.conformance.twins import pod_topology_spread as twin
-from tests.topology_world import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
+from tests.topology_builders import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
 
 NODE_AFFINITY = {
     "requiredDuringSchedulingIgnoredDuringExecution": {

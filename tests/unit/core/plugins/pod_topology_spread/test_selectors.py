@@ -14,7 +14,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.plugins.pod_topology_spread.constraints import DefaultSelectors
-from tests.topology_world import World, a_pod
+from tests.topology_builders import World, a_pod
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from asched.core.cluster.nodes import ALL_ASPECTS
 from asched.core.framework.points import DOMAINS_MAX
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from tests.conformance.twins import pod_topology_spread as twin
-from tests.topology_world import World, a_node, a_pod, spread
+from tests.topology_builders import World, a_node, a_pod, spread
 
 FITS, NO_LABEL, SKEWED = 0, 1, 2
 

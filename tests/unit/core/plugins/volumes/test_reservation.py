@@ -20,7 +20,7 @@ from asched.core.plugins.volumes.reservation import (
     reserve,
     select_node,
 )
-from tests.shared import shared_path
+from tests.support import shared_path
 from tests.volume_builders import (
     ZONE,
     a_claim,

@@ -23,8 +23,7 @@ from asched.core.plugins.volumes.limits import NodeVolumeLimits
 from asched.core.plugins.volumes.restrictions import VolumeRestrictions
 from asched.core.plugins.volumes.zone import VolumeZone
 from tests.conformance.twins import storage as twin
-from tests.volume_builders import judge, view_of
-from tests.volume_worlds import World
+from tests.volume_builders import RandomWorld, judge, view_of
 
 SEEDS = range(8)
 CHANGES = 12
@@ -47,7 +46,7 @@ def told(verdict: Status | dict[str, Status]) -> twin.Answer:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_says_what_its_twin_says(rule: str, seed: int) -> None:
     make, slow = RULES[rule]
-    world = World(seed)
+    world = RandomWorld(seed)
     plugin = make(world.cluster)
     for number, _ in enumerate(world.changes(CHANGES)):
         pod = world.waiting(number)
@@ -59,7 +58,7 @@ def test_a_rule_says_what_its_twin_says(rule: str, seed: int) -> None:
 def test_under_a_trial_a_rule_sees_the_pods_that_are_left(rule: str, seed: int) -> None:
     """Pods of a row are taken away one after the other, as preemption tries it."""
     make, slow = RULES[rule]
-    world = World(seed)
+    world = RandomWorld(seed)
     random = Random(seed)
     plugin = make(world.cluster)
     cluster = world.cluster
@@ -83,11 +82,11 @@ def test_under_a_trial_a_rule_sees_the_pods_that_are_left(rule: str, seed: int) 
 
 
 def test_claims_take_the_volumes_that_their_twin_takes() -> None:
-    compared = sum(_compare_choices(World(seed), seed) for seed in range(25))
+    compared = sum(_compare_choices(RandomWorld(seed), seed) for seed in range(25))
     assert compared > 100  # most worlds have pods that fit somewhere
 
 
-def _compare_choices(world: World, seed: int) -> int:
+def _compare_choices(world: RandomWorld, seed: int) -> int:
     plugin = VolumeBinding(None, world.cluster)
     compared = 0
     for number, _ in enumerate(world.changes(CHANGES)):
@@ -109,7 +108,7 @@ def _compare_choices(world: World, seed: int) -> int:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_index_counts_what_a_recount_finds(seed: int) -> None:
-    world = World(seed)
+    world = RandomWorld(seed)
     for _ in world.changes(CHANGES):
         storage, index = world.storage, world.cluster.volumes
         for row, node in world.cluster.nodes.nodes():
@@ -140,7 +139,7 @@ DRIVERS = ("csi-a", "csi-b", "ebs.csi.aws.com")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_runner_that_keeps_answers_decides_as_a_fresh_one(seed: int) -> None:
     """One runner lives through all changes and placements, the other is made for each attempt."""
-    world = World(seed)
+    world = RandomWorld(seed)
     cluster = world.cluster
     pods = [cluster.classes.info_of(world.waiting(number)) for number in range(6)]
     lasting = a_runner(cluster)
