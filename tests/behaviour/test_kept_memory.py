@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MIB = 1 << 20
 
 PRELUDE = """
 from msgspec.structs import replace

@@ -7,7 +7,6 @@ Source  Kubernetes 1.36 API reference; monitoring.coreos.com/v1 of prometheus-op
 from collections.abc import Iterator
 from typing import Any
 
-ANY = object()
 STRINGS = [str]
 LABELS = {str: str}
 META = {"name": str, "namespace": str, "labels": LABELS, "annotations": LABELS}

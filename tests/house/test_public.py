@@ -15,7 +15,6 @@ PUBLIC = {
     "asched.core.framework.status": "what plugins answer",
     "asched.core.model": "objects of the API",
     "asched.core.cluster.facts": "what the machine is given",
-    "asched.host.assemble": "the machine, made of a configuration",
     "asched.names": "names that clients write",
     "asched.plugin": "the plugin protocol",
     "asched.testing": "tests of plugins",

@@ -2,16 +2,13 @@
 
 from typing import Any
 
-from asched.core.config.defaults import configuration
 from asched_lab.whatif.changes import Scenario
 from asched_lab.whatif.engine import scheduler_of, suppose
 from asched_lab.whatif.result import Result
 from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.store import Store
-from asched_lab.whatif.world import Scheduler
 
 Json = dict[str, Any]
-DEFAULT = Scheduler(configuration({}))
 
 
 def a_node(name: str, cpu: str = "4", *, zone: str = "a", **spec: Any) -> Json:

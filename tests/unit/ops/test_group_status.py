@@ -70,12 +70,6 @@ class World:
         reply = await self.session.general.request("PATCH", path, body, content_type=MERGE)
         assert reply.status == 200, reply.body
 
-    async def delete(self, name: str) -> None:
-        body = json.dumps({"gracePeriodSeconds": 0}).encode()
-        path = f"/api/v1/namespaces/default/pods/{name}"
-        reply = await self.session.general.request("DELETE", path, body)
-        assert reply.status == 200, reply.body
-
     def status(self, name: str, namespace: str = "default") -> dict[str, Any]:
         group = self.server.get(GROUPS, namespace, name)
         assert group is not None

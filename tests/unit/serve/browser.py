@@ -25,7 +25,6 @@ FLAGS: Final = (
     *("--ignore-certificate-errors", "--no-first-run", "--disable-background-networking"),
     *("--hide-scrollbars", "--remote-debugging-port=0"),
 )
-KEYS: Final = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowRight": 39}
 
 
 class Tab:

@@ -7,8 +7,6 @@ from asched.core.framework.effects import Pause
 from tests.builders import PodBuilder
 from tests.playbook import a_member
 
-KEY = "default/crew"
-
 
 def members(count: int, cpu: str = "1", prefix: str = "p") -> list[PodBuilder]:
     return [a_member(f"{prefix}{number}", cpu=cpu) for number in range(count)]

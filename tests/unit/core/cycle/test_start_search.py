@@ -1,9 +1,8 @@
 """The search for a start: at which moment pods fit that fit nowhere now, and where."""
 
-from collections.abc import Generator
 from typing import Any
 
-from asched.batch.backfill.reservations import DURATION, GRACE_S, NodeNeed, Reservation, StartOrder
+from asched.batch.backfill.reservations import DURATION, GRACE_S, NodeNeed
 from asched.batch.backfill.search import FoundStart, search
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen
@@ -41,37 +40,14 @@ class Scene:
         self.cluster.apply(Seen(POD, built))
         return self.cluster.classes.info_of(built)
 
-    def found(
-        self, *pods: PodBuilder, respected: Any = (), horizon_s: float = DAY_S
-    ) -> FoundStart | None:
+    def found(self, *pods: PodBuilder) -> FoundStart | None:
         infos = [self.info(pod) for pod in pods]
         runner = self.context.runners["default-scheduler"]
         first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
-        found: FoundStart | None = run(search(self.context, first, infos, respected, horizon_s))
+        found: FoundStart | None = run(search(self.context, first, infos, (), DAY_S))
         assert recount(self.cluster) == []
         assert not any(uid.endswith("/start") for uid in self.cluster.placed)
         return found
-
-    def steps(self, *pods: PodBuilder) -> Generator[Any, Any, FoundStart | None]:
-        infos = [self.info(pod) for pod in pods]
-        runner = self.context.runners["default-scheduler"]
-        first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
-        return search(self.context, first, infos, (), DAY_S)
-
-    def promised(self, node: str, cpu: int = 4000) -> Reservation:
-        """So many milli-CPUs to others, from a time soon on."""
-        start_s = self.now_s + 100 + GRACE_S
-        return Reservation(
-            "default/crew",
-            "default-scheduler",
-            StartOrder(0, 0.0, 1),
-            start_s,
-            start_s + 10 * DAY_S,
-            True,
-            {node: NodeNeed({"cpu": cpu, "memory": 1 << 30}, 1)},
-            (self.info(a_pod("theirs")),),
-            start_s,
-        )
 
     def after_s(self, found: FoundStart | None) -> float:
         assert found is not None

@@ -6,10 +6,8 @@ import pytest
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cluster.pods import LabelSet
 from asched.core.config.gates import default_gates
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
-from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
 from tests.builders import a_node
 from tests.unit.core.preemption.disruption_budgets import budget
@@ -119,33 +117,6 @@ def test_a_pod_takes_from_every_budget_that_speaks_for_it() -> None:
     second = stage.info(a_low("second", "n1").labels(app="a").build())
     assert budgets.violations([first, second]) == [False, True]
     assert budgets.keys_for([first]) == {"default/wide", "default/narrow"}
-
-
-def test_thousands_of_budgets_are_found_by_the_labels_they_ask_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stage = Stage()
-    for i in range(2000):
-        stage.budget(f"b{i}", "default", f"app-{i}", 0)
-    budgets = Budgets(stage.cluster)
-    budgets.catch_up()
-    asked = []
-    plain = budgets_._Speaker.speaks_for
-
-    def speaks_for(speaker: budgets_._Speaker, label_set: LabelSet) -> bool:
-        asked.append(speaker)
-        return plain(speaker, label_set)
-
-    monkeypatch.setattr(budgets_._Speaker, "speaks_for", speaks_for)
-    pods = [
-        stage.info(a_low(f"p{i}", "n1").labels(app=f"app-{i % 10}").build()) for i in range(100)
-    ]
-    assert budgets.violations(pods) == [True] * 100
-    assert len(asked) == 10
-    stage.budget("b3", "default", "app-3", 100)
-    budgets.catch_up()
-    assert budgets.violations(pods) == [i % 10 != 3 for i in range(100)]
-    assert len(asked) == 10
 
 
 @pytest.mark.parametrize("port", [0, 80])

@@ -1,7 +1,7 @@
 """Preemptions under way: who is held back, until when, and what is forgotten with them."""
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.facts import Gone, Seen
+from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.preemption.eviction import Preemptor, UnderWay
@@ -22,9 +22,6 @@ class Scene:
         pod = a_pod(name).metadata(**metadata).on(node).build()
         self.cluster.apply(Seen(POD, pod))
         return pod
-
-    def lose(self, pod: Pod) -> None:
-        self.cluster.apply(Gone(POD, pod))
 
     def begin(self, name: str = "pre") -> tuple[Pod, Preemptor]:
         pod = self.see(name)
