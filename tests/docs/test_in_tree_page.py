@@ -48,6 +48,8 @@ def test_the_files_it_names_exist() -> None:
 def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = the_plugin()
     monkeypatch.setitem(plugins.PLUGINS, plugin.name, "team_nodes")
+    # Other tests have user plugins of this name: it is not to be remembered as one of the tree.
+    monkeypatch.setattr(plugins, "class_of", plugins.class_of.__wrapped__)
     module = ModuleType("asched.core.plugins.team_nodes")
     vars(module)[plugin.name] = plugin
     monkeypatch.setitem(sys.modules, module.__name__, module)
