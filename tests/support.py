@@ -74,8 +74,8 @@ def plugins_along() -> Catalogue:
 
 @contextmanager
 def uncollected() -> Iterator[Counter[str]]:
-    """Around the block nobody collects but who is told to; afterwards: how many of which types are
-    in circles that nobody uses, or hang on one.
+    """Within the block, garbage is collected by explicit calls only. Afterwards: by type, how many
+    objects are in unused reference cycles, or referenced by one.
     """
     found: Counter[str] = Counter()
     _forget_of_other_tests()
