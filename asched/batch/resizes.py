@@ -28,7 +28,7 @@ from asched.core.cluster.cluster import Cluster, ObservedChange
 from asched.core.cluster.nominated import Nominator
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension, Steps, Work
-from asched.core.cycle.scheduling import Background
+from asched.core.cycle.post_filter import Background
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.points import Late, PostFilterResult

@@ -451,7 +451,7 @@ def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo])
         attempts.append(
             Attempt(first.id, queued, clone, first.runner, first.started_s, company=company)
         )
-    return GroupAttempt(HOLDER, attempts, first.id, first.pod, first.started_s)
+    return GroupAttempt(first, attempts, HOLDER)
 
 
 def _leaving(

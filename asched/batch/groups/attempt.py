@@ -15,15 +15,10 @@ from asched.core.cluster.gang import count_missing
 from asched.core.cluster.group_trees import GroupTree
 from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
-from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
-from asched.core.cycle.history import StoredLine
 from asched.core.cycle.intake import FreedPlaces
+from asched.core.cycle.unit import KEPT, Attempts, Failure, Tried, error, unschedulable
 from asched.core.framework.group_post_filter import RoomMade
-from asched.core.framework.points import PostFilterResult
-from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import MISTAKES, Status
-from asched.core.framework.waiting import WaitingPod
-from asched.core.model.pod import Pod
+from asched.core.framework.status import MISTAKES
 from asched.core.queue.queued import QueuedPod
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -34,18 +29,11 @@ MATE_STEPS, MATES_AT_ONCE = 1.0, 64
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-class GroupAttempt(msgspec.Struct):
-    """One attempt at all waiting pods of a group, in the order in which they are tried.
-
-    `key` is "namespace/name". `id`, `pod` and `started_s` are those of the pod that was popped.
-    `nominated`: uid to the node that had been promised to a pod before.
+class GroupAttempt(Attempts):
+    """All waiting pods of a group, in the order in which they are tried. `nominated`: uid to the
+    node that had been promised to a pod before.
     """
 
-    key: str
-    attempts: list[Attempt]
-    id: int
-    pod: Pod
-    started_s: float  # of the duration counter
     nominated: dict[str, str] = msgspec.field(default_factory=dict)
     #: of a group with a parent; then the pods are those of all leaves
     tree: GroupTree | None = None
@@ -55,8 +43,6 @@ class GroupAttempt(msgspec.Struct):
     was_seen: bool = False
     #: such places that were given back
     freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
-    #: whether some of its waiting pods have still to be popped
-    is_gathering: bool = False
     #: the newest trial, which is undone if an exception ends the attempt
     outcome: "GroupOutcome | None" = None
 
@@ -64,19 +50,9 @@ class GroupAttempt(msgspec.Struct):
         self.is_coscheduled = is_coscheduled(self.key)
 
     @property
-    def runner(self) -> Runner:
-        """The runner of all its pods, if there is no `disagreement`."""
-        return self.attempts[0].runner
-
-    @property
     def company(self) -> HypotheticalGang | None:
         """The gang of hypothetical pods; None for real pods."""
         return self.attempts[0].company
-
-    @property
-    def consults(self) -> bool:
-        """Whether extenders are called for a pod."""
-        return bool([attempt for attempt in self.attempts if attempt.consults])
 
     @property
     def disagreement(self) -> str:
@@ -92,31 +68,28 @@ class GroupAttempt(msgspec.Struct):
 
 
 def gather(
-    context: SchedulerContext, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
-) -> GroupAttempt:
-    """Pop the waiting pods of the popped pod's group. Of a large group the queue's next slices pop
-    the rest, before other facts or attempts.
+    context: SchedulerContext, group: GroupAttempt, begin: Callable[[QueuedPod], Attempt | None]
+) -> None:
+    """Pop the other waiting pods of the popped pod's group. Of a large group the queue's next
+    slices pop the rest, before other facts or attempts.
 
     The order: priority, then the time of the first attempt, then age and name. Left out are gated
     pods, pods of other schedulers, and, once the group has its minimum, pods of another priority
     than the popped pod, which are tried by their own priority.
     """
-    group = GroupAttempt(popped.queued.gang, [popped], popped.id, popped.pod, popped.started_s)
     group.tree, group.is_gathering = context.cluster.pod_groups.tree_of(group.key), True
-    steps = _gathering(context, group, popped, begin)
+    steps = _gathering(context, group, begin)
     for _ in steps:  # the first part suffices for most groups
         context.queue.sliced.do(steps)
         break
-    return group
 
 
 def _gathering(
     context: SchedulerContext,
     group: GroupAttempt,
-    popped: Attempt,
     begin: Callable[[QueuedPod], Attempt | None],
 ) -> Iterator[None]:
-    attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
+    attempts, queue, popped = group.attempts, context.queue, group.popped
     groups = context.cluster.pod_groups
     leaves = groups.leaves_of(group.key)
     mates = tuple([mate for key in leaves for mate in groups.get(key).unplaced.items()])
@@ -124,7 +97,7 @@ def _gathering(
         if group.tree is None and count_missing(context.cluster, group.key) <= 0:
             mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
         for number, (uid, pod) in enumerate(mates, 1):
-            if uid != own_uid:
+            if uid != popped.pod.uid:
                 queued = queue.pop_mate(pod, popped.queued, context.now_s)
                 attempt = begin(queued) if queued is not None else None
                 if attempt is not None:
@@ -145,38 +118,12 @@ def _order(attempt: Attempt) -> tuple[int, float, str, str]:
     return -(pod.spec.priority or 0), first_s, metadata.creation_timestamp or "", metadata.name
 
 
-class Tried(msgspec.Struct):
-    """The result of the trial of one pod.
-
-    A pod has a place (`decision`), or a `failure`, or both: then the place is free once the
-    background of `room` has evicted the victims. `room`: the result of the PostFilter plugins.
-    """
-
-    attempt: Attempt
-    duration_s: float = 0.0
-    decision: Decision | None = None
-    #: the record of the decision
-    line: StoredLine | None = None
-    failure: Failure | None = None
-    permit: Status | None = None
-    #: while the place is reserved
-    waiting: WaitingPod | None = None
-    room: PostFilterResult | None = None
-
-    @property
-    def fits(self) -> bool:
-        return self.failure is None
-
-    @property
-    def needs_room(self) -> bool:
-        return self.failure is not None and self.decision is not None
-
-    def unschedulable(self) -> Failure:
-        """The failure of a pod that has a place, or would have one, while its group does not."""
-        reasons = list(self.permit.reasons) if self.permit is not None else []
-        if reasons:
-            reasons.append(ASKED_TO_WAIT)
-        return unschedulable(", ".join((UNSCHEDULABLE, *(reasons or ("",)))))
+def unschedulable_with(tried: Tried) -> Failure:
+    """The failure of a pod that has a place, or would have one, while its group does not."""
+    reasons = list(tried.permit.reasons) if tried.permit is not None else []
+    if reasons:
+        reasons.append(ASKED_TO_WAIT)
+    return unschedulable(", ".join((UNSCHEDULABLE, *(reasons or ("",)))))
 
 
 class Result(Enum):

@@ -484,7 +484,7 @@ class GangDryRuns:
         key = needed, waiting.looks
         if key not in self._found:
             attempts = [Attempt(0, queued, info, runner, 0.0) for info in waiting.infos]
-            group = GroupAttempt(queued.gang, attempts, 0, queued.pod, 0.0)
+            group = GroupAttempt(attempts[0], attempts, queued.gang)
             description = described(GroupBoard(context, group, needed, None, 0))
             self._found[key] = description is not None and bool(
                 refuted(description.problem, description.names, description.resources)

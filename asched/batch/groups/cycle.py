@@ -15,6 +15,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podG
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from asched import names
@@ -24,8 +25,8 @@ from asched.batch.groups.attempt import (
     GroupAttempt,
     GroupOutcome,
     Result,
-    Tried,
     gather,
+    unschedulable_with,
 )
 from asched.batch.groups.board import GangDryRuns
 from asched.batch.groups.preemption import Evictions, make_room_for_group
@@ -38,31 +39,30 @@ from asched.batch.groups.trial import (
     let_go,
     pause_if_due,
     release,
-    released,
     seen,
     try_group,
+    undo,
 )
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_of
-from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension, SchedulingUnit
-from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
+from asched.core.cycle.extension import Extension
+from asched.core.cycle.failure import skip
 from asched.core.cycle.intake import room_is_free
-from asched.core.cycle.scheduling import (
-    Background,
-    GivingBack,
-    additions,
-    failure_of,
-    is_obsolete,
-    skip,
+from asched.core.cycle.post_filter import Background
+from asched.core.cycle.unit import (
+    CLEARED,
+    Failure,
+    Tried,
+    Unit,
+    UnitOutcome,
+    error,
+    unschedulable,
 )
-from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.runner import Runner
-from asched.core.framework.status import MISTAKES
-from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
@@ -180,7 +180,43 @@ def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: Gro
     outcome.refusal = Failure(outcome.message, names.REASON_UNSCHEDULABLE, blamed)
 
 
-Next = list[Binding | Background | GivingBack]
+class GroupUnit(GroupAttempt, Unit):
+    """A group as the scheduling cycle tries it."""
+
+    #: the nodes that its pods were nominated to before
+    promised: list[tuple[Attempt, str]] = msgspec.field(default_factory=list)
+
+    def place(self, context: SchedulerContext) -> Generator[Effect, Answer, UnitOutcome]:
+        """Reserve places for all pods or none, and prepare the failure of each pod without one."""
+        for attempt in self.attempts if context.nominator else ():
+            node = context.nominator.node_of(attempt.pod.uid)
+            if node:
+                self.promised.append((attempt, node))
+        return (yield from seen(self, _place(context, self)))
+
+    def report(
+        self, context: SchedulerContext, outcome: UnitOutcome, added: str
+    ) -> Generator[Effect, Answer, None]:
+        """Write the group's condition, and notify waiting pods of places that it does not use."""
+        if outcome.is_placed:
+            tried = {tried.attempt.pod.uid for tried in outcome.tried}
+            yield from _put_back(context, [a for a in self.attempts if a.pod.uid not in tried])
+        if self.freed:
+            yield from announce_freed(context, self)
+        if self.outcome is not None:
+            self.outcome.start = added
+            yield from condition_patches(context, self, self.outcome)
+        for attempt, node in self.promised:
+            if node != _goes_to(context, attempt.pod.uid):
+                room_is_free(context, attempt.pod, node)
+
+    def undo(self, context: SchedulerContext) -> Generator[Effect, Answer, None]:
+        """Give back all places, because an exception ended the attempt."""
+        if self.outcome is not None:
+            yield from undo(context, self, self.outcome)
+        yield from release(context, self)
+        for attempt, node in self.promised:  # so that its end is announced
+            context.nominator.add(attempt.pod, node)
 
 
 class GroupUnits(Extension):
@@ -196,18 +232,10 @@ class GroupUnits(Extension):
     def is_used(self) -> bool:
         return self.context.gangs.are_tried
 
-    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> SchedulingUnit:
-        return gather(self.context, popped, begin)
-
-    def schedule(self, unit: SchedulingUnit) -> Generator[Effect, Answer, Next]:
-        """Try one group. On every return each of its pods is reserved, queued again or done."""
-        assert isinstance(unit, GroupAttempt)
-        follows: Next = []
-        try:
-            yield from _settled(self.context, unit, follows)
-        except MISTAKES as raised:  # its pods are settled; notifying of freed places failed
-            self.context.contain(raised, "groups", unit.key)
-        return follows
+    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> Unit:
+        group = GroupUnit(popped, [popped], popped.queued.gang)
+        gather(self.context, group, begin)
+        return group
 
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
         if version != self._version:
@@ -222,45 +250,48 @@ class GroupUnits(Extension):
         return reports.next_report_s(self.context.cluster)
 
 
-def _settled(
-    context: SchedulerContext, group: GroupAttempt, follows: Next
-) -> Generator[Effect, Answer, None]:
-    """Try the group, then announce nominated nodes that its pods do not use any more."""
-    nominated: list[tuple[Attempt, str]] = []
-    for attempt in group.attempts if context.nominator else ():
-        node = context.nominator.node_of(attempt.pod.uid)
-        if node:
-            nominated.append((attempt, node))
-    yield from seen(group, _contained(context, group, follows))
-    for attempt, node in nominated:
-        if node != _goes_to(context, attempt.pod.uid):
-            room_is_free(context, attempt.pod, node)
-
-
-def _contained(
-    context: SchedulerContext, group: GroupAttempt, follows: Next
-) -> Generator[Effect, Answer, None]:
-    """Try the group. An exception costs all of its pods this attempt, and keeps no place."""
-    try:
-        follows += yield from released(context, group, _schedule(context, group))
-    except MISTAKES as raised:
-        failure = failure_of(context, raised, group.key)
-        for attempt in group.attempts:
-            yield from end_failed(context, attempt, failure)
-
-
-def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
+def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answer, UnitOutcome]:
     if group.disagreement:
         failure = error(group.disagreement)
-        yield from _fail_all(context, group.attempts, failure)
-        return []
-    obsolete = [attempt for attempt in group.attempts if is_obsolete(context, attempt)]
-    for attempt in obsolete:
-        yield from skip(context, attempt)
-        group.attempts.remove(attempt)
-    if not group.attempts:
-        return []
+        tries = [Tried(attempt, failure=failure) for attempt in group.attempts]
+        return UnitOutcome(tries, is_placed=False)
     started_s = context.counter_s()
+    outcome = yield from _try(context, group)
+    context.observer.group_algorithm_ran(context.counter_s() - started_s)
+    is_placed, blamed, pause_s, reason = outcome.result is Result.SCHEDULED, NO_NAMES, 0.0, ""
+    evictions = None
+    if not is_placed:
+        evictions = yield from _let_go(context, group, outcome)
+        blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
+        reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
+        if names.REASON_NEW_NODES_DO_NOT_HELP in reasons:  # one pod keeps out the whole group
+            reason = names.REASON_NEW_NODES_DO_NOT_HELP
+    elif outcome.infeasible:
+        blamed = _blamed(context, group, outcome)
+    group.outcome = outcome  # not the newest trial, if room was made
+    for tried in outcome.tried:
+        if not is_placed or tried.failure is not None:
+            failure = _failure(context, outcome, tried)
+            tried.failure = _with(blamed, failure, pause_s, reason)
+            tried.room = _room(outcome, tried)
+    tries = outcome.tried
+    if not is_placed:
+        were_tried = {tried.attempt.pod.uid for tried in tries}
+        untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
+        failure = _with(blamed, outcome.failure, pause_s, reason)
+        tries = [*tries, *[Tried(attempt, failure=failure) for attempt in untried]]
+    now_s = context.counter_s()
+    for tried in tries:
+        tried.attempt.started_s = now_s - tried.duration_s
+    result, profile = outcome.result.value, group.runner.profile.scheduler_name
+    context.observer.group_attempt_ended(result, profile, now_s - started_s)
+    # What is promised to the whole group is no promise if minResources are not free.
+    is_added_to = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
+    is_added_to &= group.tree is None
+    return UnitOutcome(tries, is_placed, is_added_to, evictions)
+
+
+def _try(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answer, GroupOutcome]:
     heeds_policy, minimum = context.gangs.rules["PodGroupPreemptionPolicy"], ""
     discord = disagreement(context.cluster, group, heeds_policy=heeds_policy)
     if discord:
@@ -278,77 +309,20 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if group.is_coscheduled:
         refuse_if_short(context, group, outcome)
     outcome.minimum = minimum
-    context.observer.group_algorithm_ran(context.counter_s() - started_s)
-    follows: Next = []
-    blamed, pause_s, added, reason = NO_NAMES, 0.0, NOTHING_TO_ADD, ""
-    is_scheduled = outcome.result is Result.SCHEDULED
-    if not is_scheduled:
-        follows += yield from _let_go(context, group, outcome)
-        blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
-        added = yield from _additions(context, group, outcome)
-        reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
-        # One pod keeps out the whole group; or autoscalers would add nodes for single pods, too.
-        if added.new_nodes_do_not_help or names.REASON_NEW_NODES_DO_NOT_HELP in reasons:
-            reason = names.REASON_NEW_NODES_DO_NOT_HELP
-    else:
-        if outcome.infeasible:
-            blamed = _blamed(context, group, outcome)
-        for placed in context.extensions.placed:
-            placed(group.pod)
-    budget = context.cluster.budget
-    for tried in outcome.tried:
-        if budget.left <= 0:
-            yield Pause(is_alone=True)
-        budget.note(TELL_STEPS)
-        tried.attempt.started_s = context.counter_s() - tried.duration_s
-        if is_scheduled and tried.failure is None:
-            follows.append(_cached(context, tried))
-            continue
-        failure = _with(blamed, _failure(context, outcome, tried), pause_s, added.text, reason)
-        room = _room(context, outcome, tried)
-        if room is not None and room.first:
-            follows.append(GivingBack(context, tried.attempt, room, failure))
-            continue
-        if room is not None and room.background is not None:
-            follows.append(Background(context, tried.attempt.pod, room.background))
-        yield from fail(context, tried.attempt, failure)
-    were_tried = {tried.attempt.pod.uid for tried in outcome.tried}
-    untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
-    if is_scheduled:
-        yield from _put_back(context, untried)
-    elif untried:
-        failure = _with(blamed, outcome.failure, pause_s, added.text, reason)
-        yield from _fail_all(context, untried, failure)
-    if group.freed:
-        yield from announce_freed(context, group)
-    outcome.start = added.text
-    yield from condition_patches(context, group, outcome)
-    profile = group.runner.profile.scheduler_name
-    duration_s = context.counter_s() - started_s
-    context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
-    return follows
+    return outcome
 
 
 def _let_go(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
-) -> Generator[Effect, Answer, Next]:
+) -> Generator[Effect, Answer, Background | None]:
     """Try to make room for a group that was not scheduled, and give back all its places."""
     yield from make_room_for_group(context, group, outcome)
     yield from let_go(context, group, outcome)
     yield from release(context, group)
     room = outcome.room
     if room is None or room.background is None:
-        return []
-    return [Evictions(context, group.pod, room.background, room.victims)]
-
-
-def _fail_all(
-    context: SchedulerContext, attempts: Iterable[Attempt], failure: Failure
-) -> Generator[Effect, Answer, None]:
-    for attempt in attempts:
-        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
-        attempt.started_s = context.counter_s()
-        yield from fail(context, attempt, failure)
+        return None
+    return Evictions(context, group.pod, room.background, room.victims)
 
 
 def _put_back(
@@ -358,7 +332,7 @@ def _put_back(
     for attempt in attempts:
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         now = context.cluster.pods_seen.get(attempt.pod.key)
-        if now is None or is_obsolete(context, attempt) or not context.owns(now):
+        if now is None or context.is_obsolete(attempt) or not context.owns(now):
             yield from skip(context, attempt)
             continue
         context.queue.put_back(attempt.queued, now, context.now_s)
@@ -371,30 +345,14 @@ def _goes_to(context: SchedulerContext, uid: str) -> str | None:
     return info.node_name if info is not None else context.nominator.node_of(uid)
 
 
-def _room(
-    context: SchedulerContext, outcome: GroupOutcome, tried: Tried
-) -> PostFilterResult | None:
+def _room(outcome: GroupOutcome, tried: Tried) -> PostFilterResult | None:
     """The PostFilter work to run for one pod; evictions only if the whole group fits with them."""
     room = tried.room
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
     if room is not None and room.withdraw is not None and not helps:
         replace(room, first=()).drop()
         return replace(room, background=None, withdraw=None, victims=())
-    if room is not None and room.victims:
-        context.observer.preempting(len(room.victims), room.violations, room.disruptions)
     return room
-
-
-def _cached(context: SchedulerContext, tried: Tried) -> Binding:
-    assert tried.decision is not None
-    assert tried.waiting is not None
-    assert tried.line is not None
-    tried.attempt.line = tried.line
-    context.histories.add(tried.line)
-    if not tried.waiting.deadlines:  # its gang has allowed it
-        tried.waiting.stage = Stage.BINDING
-        context.queue.done(tried.attempt.info.pod.metadata.uid)
-    return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 
 def _blamed(
@@ -413,24 +371,11 @@ def _blamed(
     return blamed | {plugin.name for plugin in gates if plugin.awaits_pods}
 
 
-def _additions(
-    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
-) -> Generator[Effect, Answer, Addition]:
-    """What extensions add, as a promised start; nothing if minResources are not free."""
-    is_wanted = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
-    if not is_wanted or group.tree is not None:
-        return NOTHING_TO_ADD
-    return (yield from additions(context, group.attempts))
-
-
-def _with(
-    blamed: frozenset[str], failure: Failure, pause_s: float, text: str, reason: str
-) -> Failure:
-    if not (blamed or pause_s or text or reason):
+def _with(blamed: frozenset[str], failure: Failure, pause_s: float, reason: str) -> Failure:
+    if not (blamed or pause_s or reason):
         return failure
-    rejectors, message = failure.rejectors | blamed, failure.message + text
     reason = failure.reason if failure.is_error else reason or failure.reason
-    return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message, reason=reason)
+    return replace(failure, rejectors=failure.rejectors | blamed, pause_s=pause_s, reason=reason)
 
 
 def _minimum_text(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> str:
@@ -488,7 +433,7 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
     if own is None and outcome.refusal is not None:
         return outcome.refusal
     if own is None or (tried.needs_room and not is_waiting):
-        return tried.unschedulable()
+        return unschedulable_with(tried)
     return own
 
 

@@ -37,8 +37,9 @@ from asched.core.cluster.budget import STEP_US, OutOfTurn
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.failure import failure_of
 from asched.core.cycle.history import DecisionStep
-from asched.core.cycle.scheduling import Background, failure_of
+from asched.core.cycle.post_filter import Background
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
 from asched.core.framework.order_free import takes_of

@@ -26,8 +26,9 @@ from asched.core.cluster.gang import kind_of, object_of
 from asched.core.cluster.group_trees import COMPOSITE, GroupTree
 from asched.core.cluster.pod_groups import GroupPods, is_coscheduled
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.failure import CLEARED, note, status_patch
+from asched.core.cycle.failure import note, status_patch
 from asched.core.cycle.intake import room_is_free
+from asched.core.cycle.unit import CLEARED
 from asched.core.framework.effects import STRATEGIC_MERGE, Effect, EmitEvent, PatchGroupStatus
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD, POD_GROUP

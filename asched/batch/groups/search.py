@@ -30,8 +30,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.failure import Failure
-from asched.core.cycle.scheduling import failure_of
+from asched.core.cycle.failure import failure_of
+from asched.core.cycle.unit import Failure
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import (
     Assignments,
@@ -298,7 +298,7 @@ def _try_best(
     """
     chosen = 0
     if len(fitting) > 1:
-        started_s, seed = context.counter_s(), context.seed + group.id
+        started_s, seed = context.counter_s(), context.seed + group.popped.id
         scorers = group.runner.profile.placement_scorers
         best = _called(context, choose, scorers, group.key, fitting, seed)
         code = best.code.text if isinstance(best, Status) else "Success"

@@ -18,12 +18,18 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Final
 
-from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result, Tried
+from asched.batch.groups.attempt import (
+    UNSCHEDULABLE,
+    GroupAttempt,
+    GroupOutcome,
+    Result,
+    unschedulable_with,
+)
 from asched.batch.groups.trial import TRY_STEPS, let_go, take_nominations, try_group
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.group_trees import TreeNode
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.failure import unschedulable
+from asched.core.cycle.unit import Tried, unschedulable
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import (
     EVERYWHERE,
@@ -137,7 +143,7 @@ class _TreeTrial:
         group, attempts = self._group, self._attempts[node.key]
         pods = self._context.cluster.pod_groups.get(node.key)
         if attempts:
-            of_leaf = GroupAttempt(node.key, attempts, group.id, attempts[0].pod, group.started_s)
+            of_leaf = GroupAttempt(attempts[0], attempts, node.key)
             of_leaf.nominated = group.nominated
             found = yield from try_group(
                 self._context, of_leaf, placement.rows, {}, only_whether=self._only_whether
@@ -174,7 +180,7 @@ class _TreeTrial:
         yield from let_go(self._context, self._group, given)
         for each in tried:
             if each.failure is None:
-                each.failure, each.decision = each.unschedulable(), None
+                each.failure, each.decision = unschedulable_with(each), None
 
     def _placements(self, node: TreeNode, parent: Placement) -> Sequence[Placement] | Status:
         if not (self._context.gangs.tries_placements and node.group.topology_key):
@@ -188,7 +194,7 @@ class _TreeTrial:
     def _choose(self, node: TreeNode, fitting: Sequence[Assignments]) -> int | Status:
         scorers, seed = self._group.runner.profile.placement_scorers, self._context.seed
         try:
-            return choose(scorers, node.key, fitting, seed + self._group.id)
+            return choose(scorers, node.key, fitting, seed + self._group.popped.id)
         except MISTAKES as raised:
             return failure(self._context.contain(raised, "placement"))
 

@@ -30,9 +30,8 @@ from asched.batch.groups.attempt import (
     GroupAttempt,
     GroupOutcome,
     Result,
-    Tried,
 )
-from asched.core.cluster.budget import SLICE_STEPS, Budget, OutOfTurn
+from asched.core.cluster.budget import SLICE_STEPS, Budget
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
@@ -40,21 +39,11 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.failure import Failure
-from asched.core.cycle.history import chosen
 from asched.core.cycle.intake import notify_of_freed
-from asched.core.cycle.scheduling import (
-    failure_of,
-    find_node,
-    hold,
-    make_room,
-    out_of_turn,
-    rejected,
-)
-from asched.core.framework.attempt import Rejection
+from asched.core.cycle.placing import try_pod
+from asched.core.cycle.unit import Tried
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
-from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES, SUCCESS
 
 T = TypeVar("T")
@@ -110,7 +99,7 @@ def try_group(
         if budget.left <= 0:
             yield Pause()
         budget.note(TRY_STEPS)
-        tried = yield from try_pod(context, group, attempt, within, plan)
+        tried = yield from try_member(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
         needed -= tried.decision is not None
@@ -128,7 +117,7 @@ def try_group(
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
                 yield from pause_if_due(context, TRY_STEPS)
-                again = yield from try_pod(context, group, before.attempt, within, plan)
+                again = yield from try_member(context, group, before.attempt, within, plan)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
                     return outcome
@@ -152,7 +141,7 @@ def try_plan(
     for index, before in enumerate(outcome.tried):
         if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
             yield from pause_if_due(context, TRY_STEPS)
-            again = yield from try_pod(context, group, before.attempt, within, {})
+            again = yield from try_member(context, group, before.attempt, within, {})
             outcome.tried[index] = again
             if not _count(outcome, again):
                 break
@@ -205,87 +194,35 @@ def _may_profit(tried: Tried) -> bool:
     return any(getattr(plugins.get(name), "reads_counts", False) for name in failure.rejectors)
 
 
-def try_pod(
+def try_member(
     context: SchedulerContext,
     group: GroupAttempt,
     attempt: Attempt,
     within: Mask | None,
     plan: Mapping[str, Mask | None] | None = None,
 ) -> Generator[Effect, Answer, Tried]:
+    """Try one pod; a node that victims would have to leave first is reserved as well, and the
+    evictions are only noted.
+    """
     pod = attempt.info.pod
     where = within if plan is None else plan.get(pod.uid, within)
     attempt.started_s = context.counter_s()
-    tried = Tried(attempt)
     nominated = group.nominated.get(pod.uid) if group.nominated else None
     if nominated is not None:  # its own trial respects it
         context.nominator.add(pod, nominated)
-    try:
-        gangs = context.gangs
-        is_whole = gangs.makes_room and pod.spec.scheduling_group is not None
-        is_whole &= gangs.rules["pods-of-groups-skip-post-filter"]
-        makes_room = plan is None and not is_whole
-        decision = yield from _find(context, tried, where, makes_room=makes_room)
-        context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
-        if decision is not None:
-            tried.line = chosen(context, attempt, decision)
-            reserved = yield from hold(context, attempt, decision)
-            if isinstance(reserved, Failure):
-                tried.failure = reserved
-            else:
-                tried.decision, tried.waiting, tried.permit = decision, *reserved
-    except MISTAKES as raised:
-        tried.failure = failure_of(context, raised, pod.key)
-        if context.cluster.is_assumed(pod.uid):
-            yield from give_back(context, attempt, attempt.info.node_name)
-    if tried.decision is None or tried.waiting is None:  # else `hold` deleted the nomination
+    gangs = context.gangs
+    is_whole = gangs.makes_room and pod.spec.scheduling_group is not None
+    is_whole &= gangs.rules["pods-of-groups-skip-post-filter"]
+    makes_room = plan is None and not is_whole
+    tried = yield from try_pod(
+        context, attempt, where, makes_room=makes_room, takes_nominated=makes_room
+    )
+    if tried.room is not None:
+        context.cluster.budget.note(ROOM_STEPS)
+    if tried.waiting is None:  # else the nomination was deleted with the reservation
         context.nominator.delete(pod.uid)
     tried.duration_s = context.counter_s() - attempt.started_s
     return tried
-
-
-def _find(
-    context: SchedulerContext,
-    tried: Tried,
-    within: Mask | None,
-    *,
-    makes_room: bool,
-) -> Generator[Effect, Answer, Decision | None]:
-    """Find a node over as many turns as needed; without one, `tried.failure` has the reason."""
-    attempt = tried.attempt
-    while True:
-        try:
-            found = yield from find_node(context, attempt, within)
-            decision: Decision | None = None
-            if not isinstance(found, Rejection):
-                decision = found
-            elif makes_room:
-                decision = yield from _find_room(context, tried, found)
-            else:
-                tried.failure = rejected(found, None)
-        except OutOfTurn as stop:
-            tried.failure = yield from out_of_turn(attempt, stop)
-            if tried.failure is not None:
-                return None
-        else:
-            return decision
-
-
-def _find_room(
-    context: SchedulerContext, tried: Tried, rejection: Rejection
-) -> Generator[Effect, Answer, Decision | None]:
-    """Find a node that victims would have to leave first; the evictions are only noted."""
-    attempt = tried.attempt
-    context.cluster.budget.note(ROOM_STEPS)
-    result = yield from make_room(context, attempt, rejection)
-    tried.failure, tried.room = rejected(rejection, result), result
-    if result is None:
-        return None
-    node = result.nomination.node
-    row = context.cluster.nodes.row_of.get(node) if node else None
-    if not node or row is None:
-        return None
-    count = context.cluster.nodes.count
-    return Decision(node, row, 0, count, None, attempt.runner.cache.state_of(attempt.info))
 
 
 def let_go(

@@ -547,7 +547,7 @@ class HeldPlaces(Extension):
             )
             for number, info in enumerate(infos)
         ]
-        return GroupAttempt(f"{OWNERS}:{key}", attempts, 0, infos[0].pod, started_s)
+        return GroupAttempt(attempts[0], attempts, f"{OWNERS}:{key}")
 
     def _trial(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
         """Find and assume places for all pods; or return why there are none."""

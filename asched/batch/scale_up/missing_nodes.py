@@ -26,7 +26,7 @@ from asched.batch.groups.trial import (
     pause_if_due,
     released,
     seen,
-    try_pod,
+    try_member,
     without,
 )
 from asched.core.cluster.facts import Answer
@@ -73,7 +73,7 @@ def find_missing_nodes(
         return ""
     if any(attempt.consults or attempt.pod.spec.resource_claims for attempt in attempts):
         return ""
-    group = GroupAttempt(key, list(attempts), popped.id, popped.pod, popped.started_s)
+    group = GroupAttempt(popped, list(attempts), key)
     if tries_placements(context, group):  # new nodes may be in none of them
         return ""
     search = _search(context, group, shapes, needed)
@@ -175,7 +175,7 @@ class ShapeTrial:
             yield from pause_if_due(context, TRY_STEPS)
             nodes = context.cluster.nodes  # whose rows may change in a pause
             within = None if name is None else np.arange(nodes.height) == nodes.row_of[name]
-            tried = yield from try_pod(context, group, attempt, within, {})
+            tried = yield from try_member(context, group, attempt, within, {})
             self.tries += 1
             self.has_failed |= self.tries >= TRIES_MAX
             if tried.decision is not None:

@@ -21,8 +21,9 @@ from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut
 from asched.core.cycle.confirmation import follow, names_node, settle_lost
 from asched.core.cycle.context import SKIPPED, SUCCEEDED, Attempt, SchedulerContext
-from asched.core.cycle.failure import Failure, error, fail, unschedulable
+from asched.core.cycle.failure import fail
 from asched.core.cycle.history import DecisionStep
+from asched.core.cycle.unit import Failure, error, unschedulable
 from asched.core.framework import second_look
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import (

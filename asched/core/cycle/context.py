@@ -150,6 +150,12 @@ class SchedulerContext(msgspec.Struct):
             return f"skip schedule deleting pod: {now.key}"
         return ""
 
+    def is_obsolete(self, attempt: "Attempt") -> bool:
+        """Whether the pod needs no attempt any more: deleted, replaced or placed."""
+        if self.why_not_placed(attempt):
+            return True
+        return attempt.info.pod.metadata.uid in self.cluster.placed
+
     def tell(
         self, attempt: "Attempt", step: DecisionStep, details: object = None, size_bytes: int = 0
     ) -> None:

@@ -1,6 +1,6 @@
 """The interface between the scheduling cycle and features that schedule pods as units or over time.
 
-    a pod is popped      unit, schedule      make a unit of it and of other pods, and try the unit
+    a pod is popped      unit                make a unit of it and of other pods
     a node is searched   place               search other places than `Runner.schedule` does
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
@@ -25,6 +25,7 @@ from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.unit import Unit
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -59,23 +60,6 @@ class Addition(NamedTuple):
 NOTHING_TO_ADD: Final = Addition("")
 
 
-class SchedulingUnit(Protocol):
-    """Pods that are tried together. `pod`, `id` and `started_s` are those of the popped pod."""
-
-    key: str
-    id: int
-    pod: Pod
-    started_s: float
-
-    @property
-    def consults(self) -> bool:
-        """Whether extenders are called."""
-
-    @property
-    def is_gathering(self) -> bool:
-        """Whether some of its pods have still to be taken from the queue."""
-
-
 class Extension(Protocol):
     """Base of all extensions. Methods that a subclass does not override are not called."""
 
@@ -91,13 +75,10 @@ class Extension(Protocol):
         extension that was used once stays in use.
         """
 
-    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> SchedulingUnit:
+    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> Unit:
         """Make the unit of a popped pod that belongs to a group. `begin` makes the attempts at the
         other pods.
         """
-
-    def schedule(self, unit: SchedulingUnit) -> Steps:
-        """Try a unit that `unit` made; returns what follows, such as bindings."""
 
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
         """Whether an attempt at the unit of a waiting pod is certain to fail. `version` changes

@@ -10,15 +10,16 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedul
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from asched import names
+from asched.core.cluster.cluster import CannotAssumeError
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.intake import room_is_free
-from asched.core.framework.attempt import Rejection
+from asched.core.cycle.unit import CLEARED, Failure, error, unschedulable
+from asched.core.framework.attempt import NO_NODES
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination
+from asched.core.framework.runner import NoNodesError
 from asched.core.model.pod import Pod, PodCondition, difference
 
 #: The API's limit of an event's note in bytes; longer notes end in an ellipsis.
@@ -28,46 +29,6 @@ _ELLIPSIS: Final = " ..."
 #: flag the message is kube-scheduler's, which programs compare.
 ADVICE_BEGINS: Final = " Ask why: "
 ADVICE: Final = ADVICE_BEGINS + "kubectl asched explain -n {0.metadata.namespace} {0.metadata.name}"
-
-CLEARED: Final = Nomination("")
-KEPT: Final = Nomination(None)
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why an attempt failed, with the message for the pod.
-
-    Without rejectors the queue treats it as an error, whatever the reason. `rejection`: details for
-    the history. `is_patient`: the pod waits out its backoff. `was_nominated`: this attempt wrote a
-    nomination, which the newest known version of the pod may not show yet. `pause_s`: the shortest
-    pause before the next attempt. `comes_back`: the pod is tried again after its backoff without an
-    event. `is_elsewhere`: the API reports that the pod has a node, which the watch has not shown
-    yet, so no condition is written.
-    """
-
-    message: str
-    reason: str
-    rejectors: frozenset[str] = frozenset()
-    pending: frozenset[str] = frozenset()
-    nomination: Nomination = CLEARED
-    rejection: Rejection | None = None
-    is_patient: bool = False
-    was_nominated: bool = False
-    pause_s: float = 0.0
-    comes_back: bool = False
-    is_elsewhere: bool = False
-
-    @property
-    def is_error(self) -> bool:
-        return self.reason == names.REASON_SCHEDULER_ERROR
-
-
-def unschedulable(message: str, nomination: Nomination = CLEARED) -> Failure:
-    """A failure that no plugin caused."""
-    return Failure(message, names.REASON_UNSCHEDULABLE, nomination=nomination)
-
-
-def error(message: str) -> Failure:
-    return Failure(message, names.REASON_SCHEDULER_ERROR)
 
 
 def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
@@ -161,3 +122,22 @@ def status_patch(
         nominated_node_name=nominated,
         wants_answer=False,
     )
+
+
+def failure_of(context: SchedulerContext, raised: BaseException, about: str = "") -> Failure:
+    """The failure of an attempt that an exception ended."""
+    if isinstance(raised, NoNodesError):
+        return unschedulable(NO_NODES)
+    if isinstance(raised, CannotAssumeError):
+        return error(str(raised))
+    return error(context.contain(raised, "schedule", about))
+
+
+def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
+    """End an attempt at a pod that needs none any more."""
+    pod = attempt.pod
+    now = context.cluster.pods_seen.get(pod.key)
+    if now is not None and now.uid == pod.uid and now.is_terminating:
+        note = f"skip schedule deleting pod: {pod.key}"
+        yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
+    context.queue.done(pod.uid)

@@ -27,7 +27,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,9 +37,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking, Scorers
 from asched.core.framework.runner import Decision
 from asched.core.model.footprint import footprint
-
-if TYPE_CHECKING:
-    from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.queue.queued import QueuedPod
 
 #: More than the last 100,000 attempts: most leave one line. 40 bytes each, beside the pod's name
 #: and the details.
@@ -314,15 +312,18 @@ class FirstRecords:
         return True
 
 
-def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) -> RecordedChoice:
+def chosen(
+    decision: Decision,
+    attempt: int,
+    queued: QueuedPod,
+    now_s: float,
+    first_looks: FirstRecords,
+    nodes: NodeTable,
+) -> RecordedChoice:
     """Record a chosen node, before the pod is counted there.
 
     Later records of the class share the best nodes. Called for each pod, so it calls little.
     """
-    attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-    if context.on_decision is not None:
-        context.on_decision(attempt, decision)
-    now_s, queued = context.now_s, attempt.queued
     score = decision.score
     scorers: Scorers = ()
     points: tuple[int, ...] = ()
@@ -335,15 +336,15 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
         size += _NUMBER_BYTES * len(points)
         best = ranking.best
         ranking.records = records = ranking.records + 1
-        if records >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
-            best = ranking.best = _best(ranking, attempt.id, context.cluster.nodes)
+        if records >= BEST_EVERY or (best is None and first_looks.may_look(now_s)):
+            best = ranking.best = _best(ranking, attempt, nodes)
             ranking.records = 0
             if best is not None:
                 size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(points)) * len(best[2])
     return RecordedChoice(
         queued.key,
         now_s,
-        attempt.id,
+        attempt,
         size,
         decision.node,
         None,

@@ -32,20 +32,23 @@ from msgspec.structs import force_setattr
 from asched.core.cluster.facts import Answer, Done, Fact, Returned
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
+from asched.core.cycle.extension import Extension, Extensions, Work
 from asched.core.cycle.foreign_gangs import GangReports
 from asched.core.cycle.intake import Intake
-from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
+from asched.core.cycle.placing import PodUnit
+from asched.core.cycle.post_filter import Background, GivingBack
+from asched.core.cycle.scheduling import schedule
 from asched.core.cycle.turn_limit import (
     OTHERS_SHARE,
     OTHERS_SHARE_OF_MANY,
     PARKED_MAX,
     ExclusiveTasks,
-    ParkedAttempts,
+    ParkedUnits,
     PausedTasks,
     TimeLimit,
     TurnLimit,
 )
+from asched.core.cycle.unit import Unit
 from asched.core.cycle.waits import QUESTIONS, OpenWaits
 from asched.core.framework.effects import (
     CallPlugin,
@@ -108,7 +111,7 @@ class Machine:
         self._alone = ExclusiveTasks(context, self._take_answer)
         self._is_quiet = True  # no fact and no attempt in this turn so far
         self._followers: deque[Any] = deque()  # results of units that are not begun yet
-        self._parked = ParkedAttempts()  # attempts that have to wait for open cycles
+        self._parked = ParkedUnits()
         self._has_more = False
         self._intake = Intake(context, self._waits, self._take_answer, self._ask)
         self.intake_s = 0.0  # duration of the last turn's intake, without cycles
@@ -155,7 +158,7 @@ class Machine:
                 return
             self._end_waits()  # a cycle may have allowed waiting pods
             # A cycle that ended after the last pop may free parked attempts.
-            if self._parked.attempts and len(self._on_wire) < self.bindings_max:
+            if self._parked.units and len(self._on_wire) < self.bindings_max:
                 self._has_more |= self._parked.is_due(is_deciding=self.is_deciding)
         self._has_more |= bool(self._waits.due or self._followers)
 
@@ -278,19 +281,18 @@ class Machine:
         while len(self._on_wire) < self.bindings_max:
             for refresh in self._extensions.refresh:
                 refresh(may_decide=True)
-            attempt = self._next_attempt()
-            if attempt is None:
+            unit = self._next_unit()
+            if unit is None:
                 self._has_more |= context.queue.looking.is_unfinished
                 break
             self._is_quiet = False
             self._open_cycles += 1
-            if isinstance(attempt, Attempt):
-                self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
-            elif self._extensions.units is not None:
-                self._parked.open_units.add(attempt.key)
-                ended = partial(self._unit_ended, attempt.key)
-                steps = self._extensions.units.schedule(attempt)
-                self._advance(_Task(steps, ended, others_share=OTHERS_SHARE_OF_MANY), None)
+            task = _Task(schedule(context, unit), partial(self._unit_ended, unit))
+            if unit.key:
+                self._parked.open_units.add(unit.key)
+                task.others_share = OTHERS_SHARE_OF_MANY
+            self._advance(task, None)
+            if unit.key:
                 self._follow_on()
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
@@ -314,36 +316,29 @@ class Machine:
                 task = _Task(work.steps, ended, others_share=OTHERS_SHARE_OF_MANY)
                 self._advance(task, None)
 
-    def _next_attempt(self) -> Attempt | SchedulingUnit | None:
-        """The next attempt or unit; without extenders while a cycle waits for an extender."""
+    def _next_unit(self) -> Unit | None:
+        """The next unit; one without extenders while a cycle waits for an extender."""
         context = self.context
         deciding = self.is_deciding
-        parked_attempts = self._parked.attempts
-        while parked_attempts and (parked := self._parked.pop(is_deciding=deciding)) is not None:
-            if isinstance(parked, Attempt):
-                runner = context.runners.get(parked.pod.spec.scheduler_name)
-                if runner is None:  # the last reload removed its profile
-                    context.queue.done(parked.pod.uid)
-                    continue
-                parked.runner = runner
-            parked.started_s = context.counter_s()
-            return parked
-        while not (len(parked_attempts) >= PARKED_MAX or context.queue.sliced.pieces):
+        parked_units = self._parked.units
+        while parked_units and (parked := self._parked.pop(is_deciding=deciding)) is not None:
+            parked.begin_again(context)
+            if parked.attempts:
+                return parked
+        while not (len(parked_units) >= PARKED_MAX or context.queue.sliced.pieces):
             queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None
             attempt = self._begin(queued)
             if attempt is None:
                 continue
-            found: Attempt | SchedulingUnit = attempt
             if queued.gang and self._extensions.units is not None:
-                found = self._extensions.units.unit(attempt, self._begin)
-            by_itself = found is attempt  # then only a call of an extender can make it wait
-            if by_itself and not deciding:
-                return found
-            if not self._parked.has_to_wait(found, is_deciding=deciding):
-                return found
-            self._parked.add(found)
+                unit = self._extensions.units.unit(attempt, self._begin)
+            else:
+                unit = PodUnit(attempt, [attempt])
+            if not self._parked.has_to_wait(unit, is_deciding=deciding):
+                return unit
+            self._parked.add(unit)
         return None
 
     def _begin(self, queued: QueuedPod) -> Attempt | None:
@@ -371,10 +366,14 @@ class Machine:
             return None
         return attempt
 
-    def _unit_ended(self, key: str, results: list[Any] | None) -> None:
+    def _unit_ended(self, unit: Unit, follows: list[Any] | None) -> None:
         self._open_cycles -= 1
-        self._parked.open_units.discard(key)
-        self._followers.extend(results or ())
+        if unit.key:
+            self._parked.open_units.discard(unit.key)
+            self._followers.extend(follows or ())
+            return
+        for result in follows or ():
+            self._follow(result)
 
     def _cycle_ended(self, result: Any) -> None:
         self._open_cycles -= 1

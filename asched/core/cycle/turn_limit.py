@@ -1,11 +1,9 @@
 """What a turn of the machine does, and what has to wait for a later one.
 
-    Backlog         facts that arrived and are not applied yet: the rest of a long list, and all
-                    facts after it
     ExclusiveTasks  tasks that paused while their records are incomplete (`Pause(is_alone=True)`):
                     they go on before facts are taken in or decisions are made, one slice a turn
     TurnLimit       how long cycles run: by a clock, or by the number of cycles of a recorded turn
-    ParkedAttempts  attempts that wait for open cycles: a pod that needs extenders while another
+    ParkedUnits     units that wait for open cycles: a pod that needs extenders while another
                     pod's extender works; a second group, because two groups that reserve places
                     could block each other; pods that join a group; and a group of thousands of
                     pods until all of them are taken from the queue
@@ -14,8 +12,7 @@
 The end of a turn determines which attempts come before which fact, so a replay has to know it. Two
 values suffice: how often the turn went on, and whether a paused attempt was allowed to go on.
 
-Bounds  LISTED_PER_TURN objects of lists a turn; PARKED_MAX parked attempts, beyond which no pod is
-        popped.
+Bounds  PARKED_MAX parked units, beyond which no pod is popped.
 """
 
 import math
@@ -23,14 +20,12 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from itertools import islice
 from typing import Any, Final, Protocol
 
 from asched.core.cluster.budget import SLICE_STEPS
-from asched.core.cluster.cluster import Cluster, ObservedChange
-from asched.core.cluster.facts import Answer, Done, Fact, Listed
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import SchedulingUnit
+from asched.core.cluster.facts import Answer, Done
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.unit import Unit
 
 #: How long one turn runs cycles before the driver serves its sockets again. Measured on 2 cores
 #: with a real API server: shorter turns cost throughput, longer turns delay answers.
@@ -194,69 +189,32 @@ class PausedTasks:
         return int(effect_id)
 
 
-class ParkedAttempts:
-    """Parked attempts by priority, then by id."""
+class ParkedUnits:
+    """Parked units by priority, then by the number of the attempt."""
 
     def __init__(self) -> None:
-        self.attempts: list[Attempt | SchedulingUnit] = []
+        self.units: list[Unit] = []
         self.open_units: set[str] = set()
 
-    def add(self, attempt: Attempt | SchedulingUnit) -> None:
-        insort(self.attempts, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
+    def add(self, unit: Unit) -> None:
+        insort(self.units, unit, key=lambda parked: (-parked.pod.priority, parked.popped.id))
 
-    def pop(self, *, is_deciding: bool) -> Attempt | SchedulingUnit | None:
-        """Pop the first attempt that need not wait. `is_deciding`: a cycle awaits an extender."""
+    def pop(self, *, is_deciding: bool) -> Unit | None:
+        """Pop the first unit that need not wait. `is_deciding`: a cycle awaits an extender."""
         at = self._first(is_deciding=is_deciding)
-        return self.attempts.pop(at) if at is not None else None
+        return self.units.pop(at) if at is not None else None
 
     def is_due(self, *, is_deciding: bool) -> bool:
-        """Whether `pop` would return an attempt."""
+        """Whether `pop` would return a unit."""
         return self._first(is_deciding=is_deciding) is not None
 
     def _first(self, *, is_deciding: bool) -> int | None:
-        if not self.attempts or is_deciding:
+        if not self.units or is_deciding:
             return None
-        waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self.attempts)
+        waits = (self.has_to_wait(unit, is_deciding=False) for unit in self.units)
         return next((at for at, has_to_wait in enumerate(waits) if not has_to_wait), None)
 
-    def has_to_wait(self, attempt: Attempt | SchedulingUnit, *, is_deciding: bool) -> bool:
-        if not isinstance(attempt, Attempt) and (self.open_units or attempt.is_gathering):
+    def has_to_wait(self, unit: Unit, *, is_deciding: bool) -> bool:
+        if unit.key and (self.open_units or unit.is_gathering):
             return True
-        return is_deciding and attempt.consults
-
-
-#: A pod costs 33 µs, so a turn spends 8 ms at most. A list of 100,000 pods in one step would keep
-#: the driver from its sockets for 3.3 s.
-LISTED_PER_TURN: Final = 256
-
-
-class Backlog:
-    """Facts in the order of their arrival; lists are applied to `cluster` as they are drawn."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.facts: deque[Fact] = deque()
-        #: the rest of a list that is applied in part
-        self.listing: Iterator[ObservedChange | None] | None = None
-
-    def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
-        """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
-        part of a list, which is applied here. A caller may stop after any of them: the next call
-        goes on there.
-        """
-        waiting, share = self.facts, LISTED_PER_TURN
-        while waiting:
-            fact = waiting[0]
-            if not isinstance(fact, Listed):
-                waiting.popleft()
-                yield fact, None
-                continue
-            listing = self.listing = self.listing or self._cluster.relist(fact)
-            steps = list(islice(listing, share))
-            share -= len(steps)
-            if share:
-                self.listing = None
-                waiting.popleft()
-            yield fact, [change for change in steps if change is not None]
-            if not share:
-                return
+        return is_deciding and unit.consults

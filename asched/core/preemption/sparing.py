@@ -73,7 +73,7 @@ PART: Final = 2_000
 #     3  the group with more pods
 #     4  the earlier start of the first pod; a pod that has not started counts as starting now
 #     5  the smaller uid, so that runs can be replayed
-class Unit(NamedTuple):
+class VictimUnit(NamedTuple):
     """`pods` in the order in which budgets are checked for them. `start` in microseconds."""
 
     pods: tuple[PodInfo, ...]
@@ -122,9 +122,9 @@ class Below:
         placed = map(self._cluster.placed.__getitem__, uids)
         return sorted((i for i in placed if i.row >= 0), key=lambda i: (i.row, i.pod.uid))
 
-    def single(self) -> Generator[Effect, Answer, list[Unit]]:
+    def single(self) -> Generator[Effect, Answer, list[VictimUnit]]:
         """Units of one pod."""
-        found: list[Unit] = []
+        found: list[VictimUnit] = []
         for row in count():
             if row >= self._cluster.nodes.height:
                 return found
@@ -162,31 +162,31 @@ class Below:
 
 def units_of(
     below: Below, trial: GroupTrial
-) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+) -> Generator[Effect, Answer, tuple[list[VictimUnit], list[VictimUnit]]]:
     """All units less important than the trial's group, the most important first: those that would
     stay, and those that are terminating anyway.
     """
     found = yield from below.single()
     whole = yield from below.whole()
     for group, infos in whole:
-        found.append(Unit(tuple(infos), group.priority, True, min(map(start_of, infos))))
+        found.append(VictimUnit(tuple(infos), group.priority, True, min(map(start_of, infos))))
     return (yield from _sorted(trial, found))
 
 
-def _single(info: PodInfo) -> Unit:
+def _single(info: PodInfo) -> VictimUnit:
     is_of_group = info.pod.spec.scheduling_group is not None
-    return Unit((info,), info.pod.priority, is_of_group, start_of(info))
+    return VictimUnit((info,), info.pod.priority, is_of_group, start_of(info))
 
 
 def _sorted(
-    trial: GroupTrial, units: list[Unit]
-) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+    trial: GroupTrial, units: list[VictimUnit]
+) -> Generator[Effect, Answer, tuple[list[VictimUnit], list[VictimUnit]]]:
     """Sort by importance, in slices, so that other tasks can run."""
     parts = []
     for start in range(0, len(units), PART):
         yield from trial.charge(POD_STEPS * PART)
         parts.append(sorted(units[start : start + PART], key=_importance))
-    line: tuple[list[Unit], list[Unit]] = ([], [])
+    line: tuple[list[VictimUnit], list[VictimUnit]] = ([], [])
     for at, unit in enumerate(merge(*parts, key=_importance)):
         if not at % PART:
             yield from trial.charge(POD_STEPS * PART)
@@ -194,7 +194,7 @@ def _sorted(
     return line
 
 
-def _importance(unit: Unit) -> tuple[int, bool, int, int, str]:
+def _importance(unit: VictimUnit) -> tuple[int, bool, int, int, str]:
     size = len(unit.pods) if unit.is_of_group else 0
     return -unit.priority, not unit.is_of_group, -size, unit.start, unit.pods[0].pod.uid
 
@@ -306,7 +306,7 @@ class EvictionTrial:
         self._amounts: dict[PodClass, tuple[int, ...]] = {}
         self._free: list[list[int]] = left_of(NodeView(cluster.nodes), self._axes).T.tolist()
 
-    def without(self, unit: Unit) -> None:
+    def without(self, unit: VictimUnit) -> None:
         for row, amounts in self._takes(unit):
             free = self._free[row]
             for k, amount in enumerate(amounts):
@@ -330,13 +330,13 @@ class EvictionTrial:
             kind.required = max(min(2 * kind.required, kind.empty), kind.required)
         return before != [kind.required for kind in self._kinds]
 
-    def put_back(self, unit: Unit) -> None:
+    def put_back(self, unit: VictimUnit) -> None:
         self._move(unit, -1)
 
-    def take_away(self, unit: Unit) -> None:
+    def take_away(self, unit: VictimUnit) -> None:
         self._move(unit, 1)
 
-    def _move(self, unit: Unit, sign: int) -> None:
+    def _move(self, unit: VictimUnit, sign: int) -> None:
         for row, amounts in self._takes(unit):
             free = self._free[row]
             for k, amount in enumerate(amounts):
@@ -346,7 +346,7 @@ class EvictionTrial:
                 kind.total += slots - kind.slots[row]
                 kind.slots[row] = slots
 
-    def _takes(self, unit: Unit) -> Iterable[tuple[int, tuple[int, ...]]]:
+    def _takes(self, unit: VictimUnit) -> Iterable[tuple[int, tuple[int, ...]]]:
         """(row, amounts) of the pods of a unit that are on followed rows."""
         for info in unit.pods:
             if info.row in self._on:
@@ -437,8 +437,8 @@ class Sparing:
         self,
         trial: GroupTrial,
         likes: Sequence[EqualMembers],
-        line: Sequence[Unit],
-        leaving: Sequence[Unit],
+        line: Sequence[VictimUnit],
+        leaving: Sequence[VictimUnit],
     ) -> None:
         self._trial = trial
         self._likes = likes
@@ -446,7 +446,7 @@ class Sparing:
         self._leaving = leaving
         self._next = 0  # of the line: units before it are decided
         self._wants = of_group(likes, trial.needed)
-        self.victims: list[Unit] = []
+        self.victims: list[VictimUnit] = []
         #: the last trial that found places: the victims, and all undecided units, were removed
         self._found: Probe | None = None
         self._hints = NO_HINTS
@@ -549,7 +549,7 @@ class Sparing:
                 if self._owes(self._line[at]):
                     yield from self._pay()
 
-    def _owes(self, unit: Unit) -> bool:
+    def _owes(self, unit: VictimUnit) -> bool:
         """Whether the budget must be charged once this unit is put back or removed."""
         self._owed += UNIT_STEPS + MOVED_POD_STEPS * len(unit.pods)
         return self._owed >= STEPS_AT_ONCE
@@ -704,7 +704,7 @@ def victims_for(
 
 
 def _given_up(
-    trial: GroupTrial, units: list[Unit], gone: AbstractSet[int]
+    trial: GroupTrial, units: list[VictimUnit], gone: AbstractSet[int]
 ) -> Generator[Effect, Answer, list[PodInfo]]:
     """The pods of the units in `gone` (by id), in slices: a hundred thousand at once would take a
     whole turn.
@@ -730,8 +730,8 @@ def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer,
 
 
 def _in_line(
-    trial: GroupTrial, units: Sequence[Unit], budgets: Budgets
-) -> Generator[Effect, Answer, tuple[list[Unit], dict[int, int]]]:
+    trial: GroupTrial, units: Sequence[VictimUnit], budgets: Budgets
+) -> Generator[Effect, Answer, tuple[list[VictimUnit], dict[int, int]]]:
     """The order in which units are put back, and how many pods of a unit (by id) violate a budget;
     `units` come with the most important one first.
     """

@@ -33,7 +33,8 @@ from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Fact, Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.scheduling import failure_of, rejected
+from asched.core.cycle.failure import failure_of
+from asched.core.cycle.post_filter import rejected
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
 from asched.core.framework.results.classes import ClassState

@@ -26,10 +26,9 @@ from statistics import median
 from typing import Any, Final
 
 from asched.core.config.defaults import default_configuration
-from asched.core.cycle import scheduling
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle import placing
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import RejectionRecorder
-from asched.core.framework.runner import Decision
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
@@ -46,9 +45,6 @@ DRAWS: Final = 400
 def _keeping() -> Callable[[bool], None]:
     """A function that turns the storing of decisions on and off in this process."""
 
-    def tell_node(_: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
-        attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-
     def nothing(*_: Any) -> None:
         return
 
@@ -56,11 +52,12 @@ def _keeping() -> Callable[[bool], None]:
         return (), 0
 
     context = SchedulerContext
-    real = scheduling.tell_node, context.tell, context.tell_bound, RejectionRecorder.refused
+    chosen = placing.chosen  # type: ignore[attr-defined]
+    real = chosen, context.tell, context.tell_bound, RejectionRecorder.refused
 
     def turn(on: bool) -> None:
-        done = real if on else (tell_node, nothing, nothing, refused)
-        scheduling.tell_node, context.tell, context.tell_bound, RejectionRecorder.refused = done  # type: ignore[assignment,method-assign]
+        done = real if on else (nothing, nothing, nothing, refused)
+        placing.chosen, context.tell, context.tell_bound, RejectionRecorder.refused = done  # type: ignore[assignment,attr-defined,method-assign]
 
     return turn
 

@@ -1,7 +1,7 @@
 """Long lists are taken in over several turns, and nothing is decided on half of one."""
 
 from asched.core.cluster.facts import Gone, Listed, Seen, WallClock
-from asched.core.cycle.turn_limit import LISTED_PER_TURN
+from asched.core.cycle.intake import LISTED_PER_TURN
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod

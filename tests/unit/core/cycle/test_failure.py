@@ -4,14 +4,8 @@ from typing import Any
 
 from asched.core.cluster.facts import Refused, Seen
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.failure import (
-    KEPT,
-    NOTE_BYTES_MAX,
-    Failure,
-    error,
-    fail,
-    status_patch,
-)
+from asched.core.cycle.failure import NOTE_BYTES_MAX, fail, status_patch
+from asched.core.cycle.unit import KEPT, Failure, error
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.kinds import POD
