@@ -9,7 +9,6 @@ malformed object still names the object.
 Bounds  MALFORMED_REMEMBERED uids are stored to log each only once.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ import msgspec
 
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import Kind
+from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectMeta, Record
 from asched.kube.errors import ApiStatus, ProtocolBroken, read_status
 from asched.kube.originals import Originals
@@ -139,7 +139,7 @@ class KindCodec:
         self._all_originals = originals
         self.malformed_count = 0
         self._on_malformed = on_malformed
-        self._remembered: OrderedDict[str, None] = OrderedDict()
+        self._remembered: Lru[str, bool] = Lru(MALFORMED_REMEMBERED)
         record: Any = kind.record
         self._objects = msgspec.json.Decoder(record)
         self._arrays = msgspec.json.Decoder(list[record])
@@ -277,12 +277,8 @@ class KindCodec:
             resource_version=_text(found.resource_version),
         )
         identity = head.uid or head.key
-        if identity in self._remembered:
-            self._remembered.move_to_end(identity)
-        else:
-            self._remembered[identity] = None
-            if len(self._remembered) > MALFORMED_REMEMBERED:
-                self._remembered.popitem(last=False)
+        if self._remembered.get(identity) is None:
+            self._remembered.put(identity, True)
             self._on_malformed(self.kind, head.key or "?", str(error))
         return head
 

@@ -22,7 +22,6 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver plugin/pkg/{aut
 import asyncio
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -35,6 +34,7 @@ import orjson
 from msgspec.structs import replace
 
 from asched.core.model.decode import MalformedError, parse
+from asched.core.model.lru import Lru
 from asched.kube.credentials import IN_CLUSTER_VARIABLE
 from asched.kube.errors import ApiError, ClientError, ConnectError, ProtocolBroken, TransportError
 from asched.kube.files import file_text
@@ -187,10 +187,10 @@ class UnknownUserError(Exception):
 
 
 class Remembered(Generic[V]):
-    """A cache with expiry; the oldest entries are dropped first."""
+    """A cache with expiry."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+        self._answers: Lru[Hashable, tuple[float, V]] = Lru(ANSWERS_MAX)
 
     def get(self, key: Hashable) -> V | None:
         kept = self._answers.get(key)
@@ -199,12 +199,8 @@ class Remembered(Generic[V]):
         return kept[1]
 
     def put(self, key: Hashable, answer: V, ttl_s: float) -> None:
-        if ttl_s <= 0:
-            return
-        self._answers[key] = (monotonic() + ttl_s, answer)
-        self._answers.move_to_end(key)
-        if len(self._answers) > ANSWERS_MAX:
-            self._answers.popitem(last=False)
+        if ttl_s > 0:
+            self._answers.put(key, (monotonic() + ttl_s, answer))
 
 
 class RequestCredentials(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ import resource
 import selectors
 import socket
 import ssl
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.model.lru import Lru
 from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
 from asched.serve.request import BadRequestError, ClientStream, HttpRequest, read_request
@@ -66,7 +67,7 @@ class FairSelector(selectors.DefaultSelector):
         self._address_of: dict[int, str] = {}
         self._turn = 0
         #: Address or descriptor -> its last turn.
-        self._last_of: OrderedDict[str, int] = OrderedDict()
+        self._last_of: Lru[str, int] = Lru(ADDRESSES_MAX)
         self._last: dict[int, int] = {}
 
     def join(self, descriptor: int, address: str) -> None:
@@ -88,16 +89,14 @@ class FairSelector(selectors.DefaultSelector):
         descriptor = chosen[0].fd
         address = self._address_of[descriptor]
         self._turn += 1
-        self._last[descriptor] = self._last_of[address] = self._turn
-        self._last_of.move_to_end(address)
-        if len(self._last_of) > ADDRESSES_MAX:
-            self._last_of.popitem(last=False)
+        self._last[descriptor] = self._turn
+        self._last_of.put(address, self._turn)
         return [event for event in ready if event is chosen or event[0].fd not in self._address_of]
 
     def _last_turn(self, event: Ready) -> tuple[int, int]:
         descriptor = event[0].fd
         address = self._address_of[descriptor]
-        return self._last_of.get(address, 0), self._last.get(descriptor, 0)
+        return self._last_of.get(address) or 0, self._last.get(descriptor, 0)
 
     def _keep_to_share(self) -> None:
         then_s, self._now_s = self._now_s, (monotonic(), process_time(), thread_time())

@@ -19,6 +19,7 @@ from asched.core.cycle.intake import FreedPlaces
 from asched.core.cycle.unit import KEPT, Attempts, Failure, Tried, error, unschedulable
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.status import MISTAKES
+from asched.core.model.lru import Lru
 from asched.core.queue.queued import QueuedPod
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -179,18 +180,15 @@ PAUSED_MAX: Final = 4_096
 
 
 class GroupPauses:
-    """By key of a group: uid, end, text. Of more than PAUSED_MAX the oldest is dropped."""
+    """By key of a group: uid, end, text."""
 
     def __init__(self, *_: object) -> None:
-        self._until: dict[str, tuple[str, float, str]] = {}
+        self._until: Lru[str, tuple[str, float, str]] = Lru(PAUSED_MAX)
 
     def text(self, key: str, uid: str, now_s: float) -> str | None:
         """The text of a pause; None without one."""
-        paused, until_s, text = self._until.get(key, ("", 0.0, ""))
+        paused, until_s, text = self._until.get(key) or ("", 0.0, "")
         return text if paused == uid and now_s < until_s else None
 
     def note(self, key: str, uid: str, until_s: float, text: str = "") -> None:
-        self._until.pop(key, None)
-        self._until[key] = uid, until_s, text
-        if len(self._until) > PAUSED_MAX:
-            self._until.pop(next(iter(self._until)))
+        self._until.put(key, (uid, until_s, text))

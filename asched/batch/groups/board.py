@@ -5,7 +5,7 @@ A class is a set of pods that no rule distinguishes: pods of one `PodClass` and 
 resource claims have equal specs and statuses.
 """
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -41,6 +41,7 @@ from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NAMESPACE, RESOURCE_CLAIM
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
@@ -414,8 +415,7 @@ class Waiting(NamedTuple):
 
 class GangDryRuns:
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Waiting] = OrderedDict()
-        self._pods = 0  # size of the cache, in pods
+        self._known: Lru[str, Waiting] = Lru(PODS_MAX)
         self._found: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
 
@@ -455,13 +455,8 @@ class GangDryRuns:
         read_at = runner, cluster.epoch, cluster.topology.terms_generation
         waiting = self._known.get(key)
         if waiting is None or waiting.read_at != read_at or waiting.pods != pods:
-            if waiting is not None:
-                self._pods -= len(waiting.pods) + GANG_PODS
-            waiting = self._known[key] = _read(context, runner, pods, read_at)
-            self._pods += len(pods) + GANG_PODS
-            while self._pods > PODS_MAX and len(self._known) > 1:
-                self._pods -= len(self._known.popitem(last=False)[1].pods) + GANG_PODS
-        self._known.move_to_end(key)
+            waiting = _read(context, runner, pods, read_at)
+            self._known.put(key, waiting, len(pods) + GANG_PODS)
         return waiting
 
     def _is_short(self, context: SchedulerContext, waiting: Waiting, needed: int) -> bool:

@@ -42,6 +42,7 @@ from asched.core.framework.placements import (
     generate,
 )
 from asched.core.framework.status import MISTAKES, Status, failure
+from asched.core.model.lru import Lru
 
 STEPS_MIN: Final = 5_000
 #: Orders of the classes that are tried: all of four classes.
@@ -61,18 +62,16 @@ class Searches:
     """Searches without a result by key of the group. Made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
-        self._unproven: dict[str, int] = {}
+        self._unproven: Lru[str, int] = Lru(KNOWN_MAX)
 
     def steps(self, key: str, most: int) -> int:
         """The budget steps of the next search."""
-        return max(most >> self._unproven.get(key, 0), min(most, STEPS_MIN))
+        return max(most >> (self._unproven.get(key) or 0), min(most, STEPS_MIN))
 
     def ended(self, key: str, found: Found) -> None:
-        before = self._unproven.pop(key, 0)
+        before = self._unproven.pop(key) or 0
         if isinstance(found, Unproven):
-            self._unproven[key] = before + 1
-            if len(self._unproven) > KNOWN_MAX:
-                self._unproven.pop(next(iter(self._unproven)))
+            self._unproven.put(key, before + 1)
 
 
 def search_if_due(

@@ -17,6 +17,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import COSCHEDULED, Gang, is_coscheduled
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.lru import Lru
 from asched.core.model.quantity import Quantity, QuantityError
 from asched.core.model.requests import PODS, nano, to_units, written
 
@@ -73,19 +74,16 @@ class Shortages:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._wanted: dict[str, dict[str, int]] = {}
+        self._wanted: Lru[str, dict[str, int]] = Lru(SHORT_MAX)
         self._totals: dict[str, float] = {}
         self._totals_at = -1
 
     def note(self, key: str, wanted: Mapping[str, int]) -> None:
         """All that the group's pods and its minResources need together, by resource."""
-        self._wanted.pop(key, None)
-        self._wanted[key] = dict(wanted)
-        if len(self._wanted) > SHORT_MAX:
-            del self._wanted[next(iter(self._wanted))]
+        self._wanted.put(key, dict(wanted))
 
     def drop(self, key: str) -> None:
-        self._wanted.pop(key, None)
+        self._wanted.pop(key)
 
     def may_fit(self, key: str) -> bool:
         """Whether the free amounts of all nodes together suffice now, or nothing is known of it."""

@@ -1,6 +1,5 @@
 """Equal pods: classes and label sets, interned while they are in use, and for a while longer."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from sys import intern
 from typing import Final, TypeVar
@@ -12,6 +11,7 @@ from msgspec import structs
 from asched.core.cluster.nodes import AMOUNTS, START_TIMES
 from asched.core.cluster.pods import LabelSet, PodClass, PodInfo
 from asched.core.model.footprint import footprint
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod, spec_key
 from asched.core.model.requests import pending_resize
 
@@ -35,7 +35,7 @@ class PodClasses:
 
     def __init__(self) -> None:
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        self._recent = _Recent(RECENT_BYTES_MAX)
+        self._recent: Lru[int, PodClass] = Lru(RECENT_BYTES_MAX)
         self._last: tuple[Pod, PodClass] | None = None
         #: of classes that do not exist yet: many waiting pods share a key
         self._keys: dict[bytes, bytes] = {}
@@ -106,7 +106,8 @@ class PodClasses:
                 by_sum=self.sums_resizes,
             )
             self._classes[key] = known
-        self._recent.keep(known)
+        if self._recent.get(known.number) is None:
+            self._recent.put(known.number, known, _bytes_of(known))
         self._last = pod, known
         return known
 
@@ -213,30 +214,9 @@ class PodClasses:
         known = self._classes.get(own) if type(own) is bytes else None
         if known is None:
             return PodInfo(pod, self.class_of(pod))
-        self._recent.keep(known)
+        if self._recent.get(known.number) is None:
+            self._recent.put(known.number, known, _bytes_of(known))
         return PodInfo(pod, known)
-
-
-class _Recent:
-    """Recently used classes, limited by their bytes."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._classes: OrderedDict[PodClass, int] = OrderedDict()  # class -> its bytes
-
-    def __len__(self) -> int:
-        return len(self._classes)
-
-    def keep(self, cls: PodClass) -> None:
-        recent = self._classes
-        if cls in recent:
-            recent.move_to_end(cls)
-            return
-        recent[cls] = _bytes_of(cls)
-        self._bytes += recent[cls]
-        while self._bytes > self._bytes_max and len(recent) > 1:
-            self._bytes -= recent.popitem(last=False)[1]
 
 
 def _one_of(own: T, known: T) -> T:

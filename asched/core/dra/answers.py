@@ -8,7 +8,6 @@ pools are searched again, once for all demands with the same shape; nodes that s
 pools share one search, unless devices choose their nodes themselves.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -39,6 +38,7 @@ from asched.core.dra.devices import Pool
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError, ClaimPlan, DeviceDemand
 from asched.core.model.claim import ResourceClaim
+from asched.core.model.lru import Lru
 from asched.core.model.node import Node
 
 I32 = npt.NDArray[np.int32]
@@ -143,7 +143,7 @@ class AnswerBook:
         self._ledger = ledger
         self._nodes = nodes
         self._steps_max = steps_max
-        self._known: OrderedDict[Hashable, Answers] = OrderedDict()
+        self._known: Lru[Hashable, Answers] = Lru(ANSWERS_MIN)
         #: row -> shape -> result of the search, valid up to these cursors
         self._found: dict[int, dict[Hashable, DeviceSearchResult]] = {}
         self._found_count = 0
@@ -158,11 +158,9 @@ class AnswerBook:
         self._ledger.inventory.forget_nodes(self._nodes.row_of, self._nodes.count)
         answers = self._known.get(key)
         if answers is None:
-            answers = self._known[key] = Answers()
-            if len(self._known) > max(ANSWERS_MIN, BYTES_MAX // (ROW_BYTES * (height + 1))):
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
+            answers = Answers()
+            self._known.size_max = max(ANSWERS_MIN, BYTES_MAX // (ROW_BYTES * (height + 1)))
+            self._known.put(key, answers)
         rows = self._old_rows(answers)
         if rows is None:
             answers.forget_all(height)

@@ -16,8 +16,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
         framework/preemption/preemption.go (callExtenders)
 """
 
-from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
+from math import inf
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -60,6 +60,7 @@ from asched.core.framework.status import (
 )
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 
 # Binding by an extender: it calls the API itself, and this plugin checks the outcome.
@@ -233,7 +234,7 @@ class Chain:
             extender.config.preempt_verb for extender in self._all
         )
         #: uid -> when evictions for the pod may resume; None: WASTED_S after the next attempt
-        self._wasted: OrderedDict[str, float | None] = OrderedDict()
+        self._wasted: Lru[str, float] = Lru(WASTED_MAX)
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether any of them affects the pod's placement."""
@@ -272,7 +273,7 @@ class Chain:
                 remaining = {name: remaining[name] for name in remaining if name in passed}
                 failed.update(refused)
         if remaining:
-            self._wasted.pop(pod.pod.uid, None)
+            self._wasted.pop(pod.pod.uid)
         row_of = self._cluster.nodes.row_of
         statuses = {row_of[name]: status for name, status in failed.items() if name in row_of}
         return self._mask(remaining, len(feasible)), statuses
@@ -354,20 +355,19 @@ class Chain:
 
     def note_in_vain(self, pod: PodInfo) -> None:
         """Record that pods were evicted from a node which was rejected all the same."""
-        self._wasted.setdefault(pod.pod.uid, None)
-        if len(self._wasted) > WASTED_MAX:
-            self._wasted.popitem(last=False)
+        if pod.pod.uid not in self._wasted:
+            self._wasted.put(pod.pod.uid, inf)
 
     def objection(self, pod: PodInfo, now_s: float) -> str:
         """Why no pod may be evicted for the pod now; empty if evictions are allowed."""
         uid = pod.pod.uid
-        if uid not in self._wasted:
-            return ""
-        until_s = self._wasted[uid]
+        until_s = self._wasted.get(uid)
         if until_s is None:
-            until_s = self._wasted[uid] = now_s + WASTED_S
-        if now_s >= until_s:
-            del self._wasted[uid]
+            return ""
+        if until_s == inf:
+            self._wasted.put(uid, now_s + WASTED_S)
+        elif now_s >= until_s:
+            self._wasted.pop(uid)
             return ""
         return "an extender refused the node on which room was made for this pod"
 

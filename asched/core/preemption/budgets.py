@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.budget import FEW
-from asched.core.cluster.changes import ObjectLog
+from asched.core.cluster.changes import ObjectLog, Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import SelectorIndex
 from asched.core.cluster.pod_groups import group_key
@@ -99,7 +99,7 @@ class Budgets:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.follow(DEFAULT_GATES)
-        self._cursor = -1
+        self._changes = Reader(cluster.object_log)
         self._changed: set[str] = set()  # not processed yet
         self._budgets: dict[str, DisruptionBudget] = {}
         self._keys: list[str] = []  # by number
@@ -126,11 +126,9 @@ class Budgets:
         """Process the changed budgets. Raises OutOfTurn where their selectors are too much for one
         turn: call it again.
         """
-        log = self._cluster.object_log
-        if self._cursor == log.end and not self._changed:
+        entries = self._changes.news()
+        if entries is not None and not entries and not self._changed:
             return
-        entries = log.since(self._cursor)
-        self._cursor = log.end
         stored = self._cluster.all(POD_DISRUPTION_BUDGET)
         if entries is None:
             self._changed = stored.keys() | self._budgets.keys()

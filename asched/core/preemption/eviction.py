@@ -24,7 +24,6 @@ Rules   after ROOMS_LOST_MAX lost rooms no pod is evicted for the preemptor for 
 Bounds  PREEMPTORS_MAX; the one that made room longest ago is forgotten first.
 """
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, Self
 
@@ -49,6 +48,7 @@ from asched.core.framework.points import Expecting, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
+from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod, PodCondition, difference
 from asched.core.model.workload import CompositePodGroup, PodGroup
@@ -384,19 +384,17 @@ class Duels:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._fought: OrderedDict[str, _Fought] = OrderedDict()
+        self._fought: Lru[str, _Fought] = Lru(PREEMPTORS_MAX)
 
     def __len__(self) -> int:
         return len(self._fought)
 
     def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
         """Record that pods are evicted from these nodes for a preemptor."""
-        known = self._fought.pop(uid, None)
+        known = self._fought.get(uid)
         count_foreign = self._cluster.refusals.foreign_pods
         rooms = tuple((node, count_foreign(node)) for node in dict.fromkeys(nodes))
-        self._fought[uid] = _Fought(rooms, known.lost if known is not None else 0)
-        if len(self._fought) > PREEMPTORS_MAX:
-            self._fought.popitem(last=False)
+        self._fought.put(uid, _Fought(rooms, known.lost if known is not None else 0))
 
     def is_resting(self, uid: str) -> bool:
         """Whether evictions for it are suspended; changes nothing."""
@@ -415,8 +413,9 @@ class Duels:
         if any(count_foreign(node) > before for node, before in known.rooms):
             lost = known.lost + 1
             until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0
-            known = self._fought[uid] = _Fought((), lost, until_s)
+            known = _Fought((), lost, until_s)
+            self._fought.put(uid, known)
         if known.rests_until_s and now_s >= known.rests_until_s:
-            del self._fought[uid]
+            self._fought.pop(uid)
             return False
         return known.lost >= ROOMS_LOST_MAX

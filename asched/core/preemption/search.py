@@ -18,7 +18,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (DryRunPr
 """
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -37,6 +36,7 @@ from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated import Layer, is_blind, is_plain, wanted_by
 from asched.core.framework.status import Code, Status
 from asched.core.framework.trial import Candidate, Trial
+from asched.core.model.lru import Lru
 from asched.core.preemption import victims
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
@@ -101,7 +101,7 @@ class VictimSearch:
         self._is_restricted = is_restricted
         self._pods_by_priority = cluster.singleton(PodsByPriority)
         self._budgets = budgets
-        self._cached: OrderedDict[Hashable, Prospects] = OrderedDict()
+        self._cached: Lru[Hashable, Prospects] = Lru(PROSPECTS_MIN)
 
     def find(
         self, pod: PodInfo, rejection: Rejection, trial: Trial, *, with_empty: bool = False
@@ -213,7 +213,7 @@ class VictimSearch:
         if prospects is None:
             parts = (self._cluster, self._pods_by_priority, self._budgets)
             prospects = self._keep(key, TrialProspects(*parts))
-        self._bring_up(key, prospects, pod, trial, state.active)
+        self._bring_up(prospects, pod, trial, state.active)
         return prospects
 
     def _of_amounts(self, pod: PodInfo, trial: Trial) -> "PlainProspects":
@@ -227,12 +227,11 @@ class VictimSearch:
             parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
             prospects = PlainProspects(*parts)
             self._keep(key, prospects)
-        self._bring_up(key, prospects, pod, trial, verdicts)
+        self._bring_up(prospects, pod, trial, verdicts)
         return prospects
 
     def _bring_up(
         self,
-        key: Hashable,
         prospects: "Prospects",
         pod: PodInfo,
         trial: Trial,
@@ -240,19 +239,17 @@ class VictimSearch:
     ) -> None:
         self._budgets.catch_up()
         self._pods_by_priority.catch_up()
-        self._cached.move_to_end(key)
         nominated = cached(trial).nominated_pods.nominated_amounts
         prospects.refresh(verdicts, nominated.layer(pod.pod.priority))
         prospects.keep_apart(nominated.row_of(pod))
 
     def _keep(self, key: Hashable, prospects: "Prospects") -> "Prospects":
-        self._cached[key] = prospects
         cluster = self._cluster
         capacity = cluster.nodes.columns.capacity
         each = capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
         each += OWN_BYTES + LAYER_BYTES * cluster.nodes.columns.size_of("R") * capacity
-        while len(self._cached) > max(PROSPECTS_MIN, BYTES_MAX // each):
-            self._cached.popitem(last=False)
+        self._cached.size_max = max(PROSPECTS_MIN, BYTES_MAX // each)
+        self._cached.put(key, prospects)
         return prospects
 
     def _close_by_amounts(

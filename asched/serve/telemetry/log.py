@@ -24,12 +24,13 @@ import logging
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
 import orjson
+
+from asched.core.model.lru import Lru
 
 LINES_MAX: Final = 50
 WINDOW_S: Final = 60.0
@@ -50,7 +51,7 @@ class Flood(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.causes: OrderedDict[tuple[object, ...], _Spoken] = OrderedDict()
+        self._causes: Lru[tuple[object, ...], _Spoken] = Lru(CAUSES_MAX)
 
     def filter(self, record: logging.LogRecord) -> bool:
         named = getattr(record, "cause", "")
@@ -75,10 +76,10 @@ class Flood(logging.Filter):
         return record.pathname, record.lineno, kind, getattr(record, "plugin", "")
 
     def _of(self, cause: tuple[object, ...], now_s: float) -> _Spoken:
-        spoken = self.causes.setdefault(cause, _Spoken(now_s))
-        self.causes.move_to_end(cause)
-        if len(self.causes) > CAUSES_MAX:
-            self.causes.popitem(last=False)
+        spoken = self._causes.get(cause)
+        if spoken is None:
+            spoken = _Spoken(now_s)
+            self._causes.put(cause, spoken)
         return spoken
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.model.kinds import Kind
+from asched.core.model.lru import Lru
 from asched.core.queue.queued import QueuedPod
 from asched.serve.telemetry.instruments import Families, Family, Histogram, Value, exponential
 
@@ -165,7 +166,7 @@ class SchedulerMetrics:
         self._placements: PlacementMetrics | None = None
         #: by kind; None before 1.37
         self.handling: Family[Histogram] | None = None
-        self._queue_of_group: dict[str, str] = {}
+        self._queue_of_group: Lru[str, str] = Lru(GROUPS_MAX)
         #: (point, profile, names of the plugins) -> count; expanded when a page is made, because
         #: one addition per pod is cheaper than thirty.
         self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -434,10 +435,7 @@ class SchedulerMetrics:
         if not gang:
             self.incoming_entities.of(queue, label, "pod").value += 1
         elif self._queue_of_group.get(gang) != queue:  # its further pods follow the first one
-            self._queue_of_group.pop(gang, None)
-            self._queue_of_group[gang] = queue
-            if len(self._queue_of_group) > GROUPS_MAX:
-                del self._queue_of_group[next(iter(self._queue_of_group))]
+            self._queue_of_group.put(gang, queue)
             self.incoming_entities.of(queue, label, type_of(gang)).value += 1
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:

@@ -13,7 +13,6 @@ attribute without a domain belongs to the domain of its driver, and a domain wit
 an empty map.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -48,6 +47,7 @@ from asched.core.dra.cel.values import (
     type_name,
 )
 from asched.core.model.claim import Device, DeviceAttribute
+from asched.core.model.lru import Lru
 
 # Macros that bind a name: all, exists, exists_one, map, filter, optMap, optFlatMap, cel.bind.
 #
@@ -583,41 +583,19 @@ class Program:
         )
 
 
-class Programs:
-    """Compiled expressions, and the errors of invalid ones, bounded in bytes: the least recently
-    used are dropped.
-    """
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._known: OrderedDict[str, Program | CelError] = OrderedDict()
-
-    def of(self, expression: str) -> Program | CelError:
-        found = self._known.get(expression)
-        if found is not None:
-            self._known.move_to_end(expression)
-            return found
-        try:
-            found = Program(expression)
-        except CelError as error:
-            found = error.with_traceback(None)
-        self._known[expression] = found
-        self.bytes += _bytes_of(expression)
-        while self.bytes > PROGRAMS_BYTES_MAX and len(self._known) > 1:
-            self.bytes -= _bytes_of(self._known.popitem(last=False)[0])
-        return found
-
-
-def _bytes_of(expression: str) -> int:
-    return PROGRAM_BYTES + CHARACTER_BYTES * len(expression)
-
-
-_programs: Final = Programs()
+#: Programs, and the errors of invalid expressions, limited in bytes.
+_programs: Final[Lru[str, Program | CelError]] = Lru(PROGRAMS_BYTES_MAX)
 
 
 def compile_expression(expression: str) -> Program:
     """The program of an expression. Raises CelSyntaxError."""
-    found = _programs.of(expression)
+    found = _programs.get(expression)
+    if found is None:
+        try:
+            found = Program(expression)
+        except CelError as error:
+            found = error.with_traceback(None)
+        _programs.put(expression, found, PROGRAM_BYTES + CHARACTER_BYTES * len(expression))
     if isinstance(found, CelError):
         raise found.with_traceback(None)  # or the traceback would grow each time
     return found
