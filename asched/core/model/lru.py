@@ -28,7 +28,7 @@ class Lru(Generic[K, V]):
         return key in self._entries
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._entries)
+        return iter(tuple(self._entries))  # `get` may be called meanwhile, which reorders them
 
     def get(self, key: K) -> V | None:
         """The value of a key, which becomes the most recently used; None without one."""
