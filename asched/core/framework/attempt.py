@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.status import Code, Status
+from asched.core.framework.status import MISTAKES, Code, Status, raise_plugin_error
 from asched.core.model.derived import derived
 
 I32 = npt.NDArray[np.int32]
@@ -34,6 +34,14 @@ class ExplainsCodes(Protocol):
     name: ClassVar[str]
 
     def explain(self, pod: PodInfo, code: int, /) -> Status: ...
+
+
+def explained(plugin: ExplainsCodes, pod: PodInfo, code: int) -> Status:
+    """The status of a filter's code. Raises PluginError."""
+    try:
+        return plugin.explain(pod, code).by(plugin.name)
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "filter", raised)
 
 
 class Rejection:
@@ -100,8 +108,7 @@ class Rejection:
         found = []
         for value, members in _by_value(pairs, rows):
             plugin = self.plugins[(value >> 32) - 1]
-            status = plugin.explain(self.pod, value & 0xFFFFFFFF).by(plugin.name)
-            found.append((status, members))
+            found.append((explained(plugin, self.pod, value & 0xFFFFFFFF), members))
         return tuple(found)
 
     def _groups_of_all(self, rows: I64, all_codes: Sequence[I32]) -> Iterator[tuple[Status, I64]]:
@@ -113,7 +120,7 @@ class Rejection:
 
     def _merged(self, codes: Sequence[int]) -> Status:
         said = [
-            plugin.explain(self.pod, code).by(plugin.name)
+            explained(plugin, self.pod, code)
             for plugin, code in zip(self.plugins, codes, strict=True)
             if code
         ]
@@ -134,8 +141,7 @@ class Rejection:
             return None
         if self._all_codes is not None:
             return self._merged([int(codes[row]) for codes in self._all_codes])
-        plugin = self.plugins[judge - 1]
-        return plugin.explain(self.pod, int(self.codes[row])).by(plugin.name)
+        return explained(self.plugins[judge - 1], self.pod, int(self.codes[row]))
 
     def statuses(self) -> Iterator[tuple[Status, int]]:
         """(status, number of nodes) for each distinct verdict; overridden rows one by one."""

@@ -14,6 +14,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, FilterPlugin
 from asched.core.framework.results.nominated import ignores_pods
+from asched.core.framework.status import MISTAKES, raise_plugin_error
 
 #: In `OrderFree.takes`: the place of the pod count of a row.
 POD_PLACE: Final = -1
@@ -35,17 +36,23 @@ class OrderFree:
 
 def is_order_free(plugin: FilterPlugin, pod: PodInfo) -> bool:
     if isinstance(plugin, OrderFree):
-        return plugin.is_order_free(pod)
+        try:
+            return plugin.is_order_free(pod)
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "filter", raised)
     return ignores_pods(plugin)
 
 
 def takes_of(plugins: Iterable[FilterPlugin], pod: PodInfo) -> dict[int, int]:
     """The minimum of a row's amounts that all these plugins require for a pod."""
     found: dict[int, int] = {}
-    for plugin in plugins:
-        if isinstance(plugin, OrderFree):
-            for at, amount in plugin.takes(pod).items():
-                found[at] = max(found.get(at, 0), amount)
+    try:
+        for plugin in plugins:
+            if isinstance(plugin, OrderFree):
+                for at, amount in plugin.takes(pod).items():
+                    found[at] = max(found.get(at, 0), amount)
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "filter", raised)
     return found
 
 

@@ -23,7 +23,13 @@ from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import Plugin
 from asched.core.framework.results.draw import draw
-from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.framework.status import (
+    MISTAKES,
+    Status,
+    failure,
+    raise_plugin_error,
+    unschedulable,
+)
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -219,10 +225,14 @@ def generate(
     """The placements of the generating plugin within `parent`; that itself without a plugin."""
     if not plugins:
         return (parent,)
-    found = plugins[0].generate_placements(group, parent)
-    if isinstance(found, Status):
-        return found.by(plugins[0].name)
-    return tuple(found) or NO_PLACEMENTS.by(plugins[0].name)
+    name = plugins[0].name
+    try:
+        found = plugins[0].generate_placements(group, parent)
+        if isinstance(found, Status):
+            return found.by(name)
+        return tuple(found) or NO_PLACEMENTS.by(name)
+    except MISTAKES as raised:
+        raise_plugin_error(name, "placementGenerate", raised)
 
 
 def choose(
@@ -231,28 +241,33 @@ def choose(
     """The candidate with the largest sum of weighted scores; the seed decides ties."""
     count = len(candidates)
     totals = [0] * count
-    for plugin, weight in scorers:
-        raw = plugin.score_placements(group, candidates)
-        if isinstance(raw, Status):
-            return _failed("running PlacementScore plugins", plugin, raw)
-        final = plugin.normalize_placements(raw)
-        if isinstance(final, Status):
-            where = "running NormalizePlacementScore on PlacementScore plugins"
-            return _failed(where, plugin, final)
-        if len(final) != count:
-            said = f"{len(final)} scores for {count} placements"
-            return _failed("running PlacementScore plugins", plugin, failure(said))
-        least, most = min(final), max(final)
-        if least < 0 or most > MAX_SCORE:
-            score = next(score for score in final if not 0 <= score <= MAX_SCORE)
-            return failure(
-                "applying score defaultWeights on PlacementScore plugins: plugin"
-                f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
-                f" [0, {MAX_SCORE}] after normalizing"
-            )
-        if least < most:  # else all are equal
-            points = map(int, final) if weight == 1 else [int(score) * weight for score in final]
-            totals = list(map(add, totals, points))
+    try:
+        for plugin, weight in scorers:
+            raw = plugin.score_placements(group, candidates)
+            if isinstance(raw, Status):
+                return _failed("running PlacementScore plugins", plugin, raw)
+            final = plugin.normalize_placements(raw)
+            if isinstance(final, Status):
+                where = "running NormalizePlacementScore on PlacementScore plugins"
+                return _failed(where, plugin, final)
+            if len(final) != count:
+                said = f"{len(final)} scores for {count} placements"
+                return _failed("running PlacementScore plugins", plugin, failure(said))
+            least, most = min(final), max(final)
+            if least < 0 or most > MAX_SCORE:
+                score = next(score for score in final if not 0 <= score <= MAX_SCORE)
+                return failure(
+                    "applying score defaultWeights on PlacementScore plugins: plugin"
+                    f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
+                    f" [0, {MAX_SCORE}] after normalizing"
+                )
+            if least < most:  # else all are equal
+                points = (
+                    map(int, final) if weight == 1 else [int(score) * weight for score in final]
+                )
+                totals = list(map(add, totals, points))
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "placementScore", raised)
     best = max(totals)
     tied = [index for index, total in enumerate(totals) if total == best]
     return tied[draw(seed, len(tied))]

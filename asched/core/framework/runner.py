@@ -36,7 +36,14 @@ from asched.core.framework.results.classes import ActivePlugins, ClassCache, Cla
 from asched.core.framework.results.feasible import Sampler
 from asched.core.framework.results.nominated import NONE_REFUSED, NominatedPods, RefusedRows
 from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
-from asched.core.framework.status import Code, PointError, Status, failure
+from asched.core.framework.status import (
+    MISTAKES,
+    Code,
+    PointError,
+    Status,
+    failure,
+    raise_plugin_error,
+)
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.node import Node
@@ -301,29 +308,32 @@ class Runner:
         said: list[str] = []
         first: tuple[Late, ...] = ()
         nomination = Nomination()
-        for plugin in self.profile.post_filters:
-            steps = plugin.post_filter(pod, rejection, trial)
-            if isinstance(steps, PostFilterResult):
-                result = steps
-            else:
-                result = yield from late.driven(steps, plugin.name, "postFilter")
-            if result.background is not None:
-                later = late.driven(result.background, plugin.name, "postFilter")
-                result = replace(result, background=later)
-            code = result.status.code
-            if code is Code.SUCCESS:
-                return replace(result, first=first)
-            if result.background is not None:
-                first = (*first, result.background)
-                result = replace(result, background=None)
-            if code in (Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-                return replace(result, first=first)
-            if code is not Code.UNSCHEDULABLE:
-                text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
-                return replace(result, status=failure(text), first=first)
-            said.extend(result.status.reasons)
-            if result.nomination.node is not None:
-                nomination = result.nomination
+        try:
+            for plugin in self.profile.post_filters:
+                steps = plugin.post_filter(pod, rejection, trial)
+                if isinstance(steps, PostFilterResult):
+                    result = steps
+                else:
+                    result = yield from late.driven(steps, plugin.name, "postFilter")
+                if result.background is not None:
+                    later = late.driven(result.background, plugin.name, "postFilter")
+                    result = replace(result, background=later)
+                code = result.status.code
+                if code is Code.SUCCESS:
+                    return replace(result, first=first)
+                if result.background is not None:
+                    first = (*first, result.background)
+                    result = replace(result, background=None)
+                if code in (Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+                    return replace(result, first=first)
+                if code is not Code.UNSCHEDULABLE:
+                    text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
+                    return replace(result, status=failure(text), first=first)
+                said.extend(result.status.reasons)
+                if result.nomination.node is not None:
+                    nomination = result.nomination
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "postFilter", raised)
         return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination, first=first)
 
     def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:

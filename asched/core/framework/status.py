@@ -4,9 +4,11 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 import msgspec
+
+from asched.core.cluster.budget import OutOfTurn
 
 
 class Code(IntEnum):
@@ -47,6 +49,10 @@ _TEXT: Final = {
 MISTAKES: Final = (Exception, SystemExit)
 
 
+#: Length of an exception's text in a message: it may quote an object of any size.
+RAISED_CHARS_MAX: Final = 1_000
+
+
 class PointError(Exception):
     """A plugin failed or returned an invalid result: the attempt ends in an error."""
 
@@ -61,6 +67,28 @@ class PluginError(PointError):
         self.plugin = plugin
         self.point = point
         self.error: BaseException = self if error is None else error
+
+    @classmethod
+    def of(cls, plugin: str, point: str, raised: BaseException) -> BaseException:
+        """The error for an exception of a plugin, or one that its result caused. `raised` itself if
+        it is a PointError, which may name a plugin that this one called, or OutOfTurn.
+        """
+        if isinstance(raised, (PointError, OutOfTurn)):
+            return raised
+        return cls(f'plugin "{plugin}" raised {raised_text(raised)}', plugin, point, raised)
+
+
+def raised_text(raised: BaseException) -> str:
+    """The type and text of an exception, for messages."""
+    return f"{type(raised).__name__}: {raised}"[:RAISED_CHARS_MAX]
+
+
+def raise_plugin_error(plugin: str, point: str, raised: BaseException) -> NoReturn:
+    """Raise `PluginError.of` these; for the `except` around a call of the plugin."""
+    error = PluginError.of(plugin, point, raised)
+    if error is raised:
+        raise raised
+    raise error from raised
 
 
 class Reason(NamedTuple):

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, Aspect, NodeTable
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.attempt import Rejection, explained
 from asched.core.framework.fitting import cached
 from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
@@ -153,7 +153,7 @@ class VictimSearch:
         if not found.lower[0]:
             return NO_LOWER_PODS
         if not len(found.some):
-            return DryRun((), 0, fit.plugin.explain(pod, int(found.codes[0][0])))
+            return DryRun((), 0, explained(fit.plugin, pod, int(found.codes[0][0])))
         slots = found.victims[:, 0].nonzero()[0].tolist()
         return DryRun(tuple([pods[slot] for slot in slots]), int(found.costs[0, 0]), None)
 
@@ -534,7 +534,7 @@ class PlainProspects(Prospects):
                 return
             codes = own.get(id(verdict), verdict.codes)[rows]
             for code in np.unique(codes[codes != 0]).tolist():
-                yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), rows[codes == code]
+                yield explained(verdict.plugin, pod, code), rows[codes == code]
             rows = rows[codes == 0]
 
     def _suppose(self, pod: PodInfo, rows: I64, trial: Trial) -> VictimTrial:

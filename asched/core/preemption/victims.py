@@ -36,7 +36,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
-from asched.core.framework.status import Reason, Status
+from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line, start_of
@@ -204,7 +204,10 @@ def suppose(
         more += promise.amounts
         more_pods += promise.pods
     view = SupposedView(cluster.nodes, rows.astype(np.int32), more, more_pods)
-    codes = [np.asarray(v.plugin.filter(pod, view, v.data)) for v in verdicts]
+    try:
+        codes = [np.asarray((asked := v.plugin).filter(pod, view, v.data)) for v in verdicts]
+    except MISTAKES as raised:
+        raise_plugin_error(asked.name, "filter", raised)
     fits = lower > 0
     for found in codes:
         fits &= found == 0
@@ -284,8 +287,11 @@ def _reprieve(
         view = SupposedView(cluster.nodes, rows.astype(np.int32), more + back, more_pods + 1)
         fits = step < lower
         is_open = fits
-        for verdict in verdicts:
-            fits = fits & (np.asarray(verdict.plugin.filter(pod, view, verdict.data)) == 0)
+        try:
+            for verdict in verdicts:
+                fits = fits & (np.asarray(verdict.plugin.filter(pod, view, verdict.data)) == 0)
+        except MISTAKES as raised:
+            raise_plugin_error(verdict.plugin.name, "filter", raised)
         victims[slots, across] |= is_open & ~fits
         more = np.where(fits, more + back, more)
         more_pods = more_pods + fits

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, PodRef, WaitFor
-from asched.core.framework.status import MISTAKES, PluginError
+from asched.core.framework.status import MISTAKES, PluginError, raise_plugin_error
 from asched.core.model.meta import ObjectReference
 
 #: Unexpected values are shown up to this length.
@@ -21,8 +21,8 @@ SHOWN_MAX: Final = 60
 
 
 def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any]:
-    """Yield the same steps. Raises PluginError for the first value that is not an effect, or not an
-    effect for plugins.
+    """Yield the same steps. Raises PluginError for their exception, and for the first value that is
+    not an effect, or not an effect for plugins.
     """
     if type(steps) is not GeneratorType and not isinstance(steps, Generator):
         raise nonsense(plugin, point, steps, "a generator of effects")
@@ -43,10 +43,11 @@ def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any
             answer = yield replace(effect, ready=ready)
             if ready.error is not None:
                 steps.close()
-                text = f'plugin "{plugin}" raised {type(ready.error).__name__}: {ready.error}'
-                raise PluginError(text, plugin, point, ready.error) from ready.error
+                raise_plugin_error(plugin, point, ready.error)
     except StopIteration as done:
         return done.value
+    except MISTAKES as raised:
+        raise_plugin_error(plugin, point, raised)
 
 
 class _Ready:

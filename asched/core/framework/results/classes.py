@@ -58,6 +58,7 @@ from asched.core.framework.results.prepared import (
     PreparedScores,
 )
 from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking, WeightedPoints
+from asched.core.framework.status import MISTAKES, raise_plugin_error
 
 T = TypeVar("T")
 
@@ -330,11 +331,14 @@ class ClassState:
         if concerned is None:
             concerned = [v for v in self.active if v.reads & moved or v.plugin.asks_left]
             self._concerned[moved] = concerned
-        for verdict in concerned:
-            if verdict.plugin.asks_left and not self._asks_all:
-                verdict.ask_left(pod, self._left_for(verdict))
-            else:
-                verdict.refresh(pod)
+        try:
+            for verdict in concerned:
+                if verdict.plugin.asks_left and not self._asks_all:
+                    verdict.ask_left(pod, self._left_for(verdict))
+                else:
+                    verdict.refresh(pod)
+        except MISTAKES as raised:
+            raise_plugin_error(verdict.plugin.name, "filter", raised)
         self.mask.refresh()
 
     def _left_for(self, asker: CachedVerdict) -> Mask:
@@ -493,7 +497,10 @@ class ClassCache:
         if pod.cls.refusal:  # longer than other keys: a state of its own also without plugins
             share_keys: tuple[Hashable, ...] = (pod.cls.refusal,) * (len(self._plugins) + 1)
         else:
-            share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
+            try:
+                share_keys = tuple([(asked := plugin).share_key(pod) for plugin in self._plugins])
+            except MISTAKES as raised:
+                raise_plugin_error(asked.name, "schedule", raised)
         kept = self._by_keys.get(share_keys) or _CacheEntry(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
         if kept.state is not None:

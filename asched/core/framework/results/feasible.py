@@ -34,6 +34,7 @@ import numpy.typing as npt
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.nodes import LIVE_ONLY, NodeTable
 from asched.core.cluster.pods import PodInfo
+from asched.core.framework.attempt import explained
 from asched.core.framework.per_node.late import nonsense
 from asched.core.framework.points import DomainCodes
 from asched.core.framework.results.by_row import ByRow, Rows
@@ -329,7 +330,7 @@ def end_on_errors(
             if not live[row] or (narrowed is not None and row not in narrowed):
                 continue
             if not any(earlier.codes[row] for earlier in active[:position]):
-                said = plugin.explain(pod, int(verdict.codes[row])).message
+                said = explained(plugin, pod, int(verdict.codes[row])).message
                 raise PointError(f'running "{plugin.name}" filter plugin: {said}')
 
 

@@ -43,12 +43,13 @@ from asched.core.cluster.nodes import ALL_ASPECTS, LIVE_ONLY, PODS_MOVED, Aspect
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView, SupposedView
+from asched.core.framework.attempt import explained
 from asched.core.framework.points import CachedPlugin, FilterPlugin
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.prepared import PLUGINS_MAX
-from asched.core.framework.status import Reason, Status
+from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 from asched.core.model.quantity import within_int64
 
 I32 = npt.NDArray[np.int32]
@@ -168,7 +169,10 @@ class NominatedCodes(ByRow[PodInfo]):
             verdict, layer = self._verdict, self._layer
             more, more_pods = layer.amounts[:, rows], layer.count[rows]
             view = SupposedView(self._nodes, rows, more, more_pods)
-            self.codes[rows] = verdict.plugin.filter(pod, view, verdict.data)
+            try:
+                self.codes[rows] = verdict.plugin.filter(pod, view, verdict.data)
+            except MISTAKES as raised:
+                raise_plugin_error(verdict.plugin.name, "filter", raised)
 
 
 class NominatedAmounts:
@@ -320,12 +324,21 @@ def is_plain(pod: PodInfo, state: ClassState) -> bool:
             for verdict in outcome.active
             if not (verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin))
         ]
-    return all(plugin.is_blind_for(pod) for plugin in outcome.seeing)
+    try:
+        for plugin in outcome.seeing:
+            if not plugin.is_blind_for(pod):
+                return False
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "filter", raised)
+    return True
 
 
 def is_blind(plugin: FilterPlugin, pod: PodInfo) -> bool:
     """Whether its cached result for this pod is valid for any pods on the nodes."""
-    return ignores_pods(plugin) or plugin.is_blind_for(pod)
+    try:
+        return ignores_pods(plugin) or plugin.is_blind_for(pod)
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "filter", raised)
 
 
 class NominatedPods:
@@ -530,17 +543,20 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     nodes = cluster.nodes
     view: NodeView | None = None
     is_cached = state.outcome.rejection is None  # else the filters have not run yet
-    for verdict in state.active:
-        plugin = verdict.plugin
-        if is_cached and is_blind(plugin, pod):
-            code: int | None = verdict.code_of(row)
-        else:
-            code = plugin.filter_one(pod, row, verdict.data)
-        if code is None:
-            view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
-            code = int(plugin.filter(pod, view, verdict.data)[0])
-        if code:
-            return plugin.explain(pod, code).by(plugin.name)
+    try:
+        for verdict in state.active:
+            plugin = verdict.plugin
+            if is_cached and is_blind(plugin, pod):
+                code: int | None = verdict.code_of(row)
+            else:
+                code = plugin.filter_one(pod, row, verdict.data)
+            if code is None:
+                view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
+                code = int(plugin.filter(pod, view, verdict.data)[0])
+            if code:
+                return plugin.explain(pod, code).by(plugin.name)
+    except MISTAKES as raised:
+        raise_plugin_error(verdict.plugin.name, "filter", raised)
     return None
 
 
@@ -548,5 +564,5 @@ def _status_of(verdict: CachedVerdict, pod: PodInfo, code: int, texts: dict[int,
     """The status of a code; rows with the same code share it."""
     status = texts.get(code)
     if status is None:
-        status = texts[code] = verdict.plugin.explain(pod, code).by(verdict.plugin.name)
+        status = texts[code] = explained(verdict.plugin, pod, code)
     return status

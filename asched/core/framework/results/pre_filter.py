@@ -16,7 +16,14 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.prepared import Prepared, PreparedFilter
-from asched.core.framework.status import Code, PointError, Status, unresolvable
+from asched.core.framework.status import (
+    MISTAKES,
+    Code,
+    PointError,
+    Status,
+    raise_plugin_error,
+    unresolvable,
+)
 
 
 class PreFilterOutcome:
@@ -55,28 +62,31 @@ def pre_filter(
     outcome = PreFilterOutcome()
     narrowing: dict[str, frozenset[str]] = {}
     left_out: set[str] = set()
-    for plugin in plugins:
-        name = plugin.name
-        result = prepared[name].update(pod)
-        status = result.status
-        if status.code is not Code.SKIP:
-            outcome.asked += (name,)
-        if status.is_success:
-            if result.node_names is not None:
-                narrowing[name] = result.node_names
-                clash = _clash(narrowing)
-                if clash is not None:
-                    outcome.stopped_by = name
-                    return _rejected(outcome, clash, frozenset(narrowing))
-            continue
-        left_out.add(name)
-        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            outcome.stopped_by = name
-            return _rejected(outcome, status.by(name), frozenset((name,)))
-        if status.code is Code.UNSCHEDULABLE:
-            _rejected(outcome, status.by(name), frozenset((name,)))
-        elif status.code is not Code.SKIP:
-            raise PointError(f'running PreFilter plugin "{name}": {status.message}')
+    try:
+        for plugin in plugins:
+            name = plugin.name
+            result = prepared[name].update(pod)
+            status = result.status
+            if status.code is not Code.SKIP:
+                outcome.asked += (name,)
+            if status.is_success:
+                if result.node_names is not None:
+                    narrowing[name] = result.node_names
+                    clash = _clash(narrowing)
+                    if clash is not None:
+                        outcome.stopped_by = name
+                        return _rejected(outcome, clash, frozenset(narrowing))
+                continue
+            left_out.add(name)
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                outcome.stopped_by = name
+                return _rejected(outcome, status.by(name), frozenset((name,)))
+            if status.code is Code.UNSCHEDULABLE:
+                _rejected(outcome, status.by(name), frozenset((name,)))
+            elif status.code is not Code.SKIP:
+                raise PointError(f'running PreFilter plugin "{name}": {status.message}')
+    except MISTAKES as raised:
+        raise_plugin_error(name, "preFilter", raised)
     for verdict in verdicts:
         name = verdict.plugin.name
         if name not in left_out:

@@ -11,7 +11,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -31,7 +31,15 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 from asched.core.framework.results.by_row import ALWAYS, COUNTS, EVERYTHING, OBJECTS, OF_NODES
-from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
+from asched.core.framework.status import (
+    MISTAKES,
+    SUCCESS,
+    Code,
+    PointError,
+    Status,
+    failure,
+    raise_plugin_error,
+)
 
 
 class Unprepared(FilterPlugin):
@@ -99,6 +107,8 @@ class Prepared:
     PreFilter or PreScore did not run again.
     """
 
+    point: ClassVar = "filter"
+
     def __init__(self, plugin: CachedPlugin, cluster: Cluster, work: OperationCounts) -> None:
         self.plugin = plugin
         self._cluster = cluster
@@ -127,14 +137,17 @@ class Prepared:
         plugin, stamped = self.plugin, self._has_stamp
         kinds_moved = self._epoch != self._cluster.epoch and self._kinds_moved()
         moved = kinds_moved or not self._is_known or extra != self._extra
-        if not moved and (not stamped or plugin.stamp(pod, self.result.data) == self._stamp):
-            return self.result
-        was = self.result if self._is_known else NOTHING_KNOWN
-        self._is_known = False  # in case one of these raises
-        self.result = self._ask(pod, feasible)
-        stamp = plugin.stamp(pod, self.result.data) if stamped else 0
-        if kinds_moved or stamp != self._stamp or not _is_same(was, self.result):
-            self.version += 1
+        try:
+            if not moved and (not stamped or plugin.stamp(pod, self.result.data) == self._stamp):
+                return self.result
+            was = self.result if self._is_known else NOTHING_KNOWN
+            self._is_known = False  # in case one of these raises
+            self.result = self._ask(pod, feasible)
+            stamp = plugin.stamp(pod, self.result.data) if stamped else 0
+            if kinds_moved or stamp != self._stamp or not _is_same(was, self.result):
+                self.version += 1
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, self.point, raised)
         self._stamp, self._extra = stamp, extra
         self._is_known = plugin.depends_on is not None
         # Such a stamp is equal to no other.
@@ -158,6 +171,7 @@ class Prepared:
 class PreparedFilter(Prepared):
     """PreFilter's."""
 
+    point = "preFilter"
     plugin: PreFilterPlugin
 
     def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
@@ -170,6 +184,7 @@ class PreparedFilter(Prepared):
 class PreparedScores(Prepared):
     """PreScore's; `half` is None if it is not enabled."""
 
+    point = "preScore"
     plugin: ScorePlugin
 
     def __init__(

@@ -33,7 +33,7 @@ from asched.core.framework.results.by_row import FEASIBLE, PLACEMENTS, ROWS_FEW,
 from asched.core.framework.results.cached import NO_VALUES, CachedScores
 from asched.core.framework.results.draw import draw, draw_above, draw_again
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.status import PluginError
+from asched.core.framework.status import MISTAKES, PluginError, raise_plugin_error
 
 I64 = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
@@ -464,9 +464,12 @@ class Ranking(ByRow[None]):
         if concerned is None:
             concerned = self._whom(moved)
         if concerned:
-            for points in concerned:
-                if points.bring_up(pod, moved):
-                    self.reading = None
+            try:
+                for points in concerned:
+                    if points.bring_up(pod, moved):
+                        self.reading = None
+            except MISTAKES as raised:
+                raise_plugin_error(points.name, "score", raised)
             self._versions = [points.version for points in self.points]
         self.update(None, self._versions)
         self._moves.settle()
@@ -506,8 +509,14 @@ class Ranking(ByRow[None]):
                 self.is_whole = False
                 return np.where(feasible, totals, NOT_FEASIBLE)
         self.is_whole = False
-        made = [(points, points.once(pod, feasible)) for points in self.points]
-        self._once = [(points, given) for points, given in made if given is not None]
+        self._once = []
+        try:
+            for points in self.points:
+                given = points.once(pod, feasible)
+                if given is not None:
+                    self._once.append((points, given))
+        except MISTAKES as raised:
+            raise_plugin_error(points.name, "score", raised)
         self._mask_seen = -1  # some points read the mask
         self._asked = self.reading = None
         total = np.full(len(feasible), self._floor, dtype=np.int64)
