@@ -31,7 +31,9 @@ from asched.core.cycle.extension import Extension, Steps, Work
 from asched.core.cycle.post_filter import Background
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Effect, EmitEvent
+from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PostFilterResult
+from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
@@ -167,26 +169,31 @@ class DeferredResizes(Extension):
         fit = next((plugin for plugin in plugins if isinstance(plugin, NodeResourcesFit)), None)
         by = runner.profile.post_filters
         evictor = next((plugin for plugin in by if isinstance(plugin, DefaultPreemption)), None)
-        if fit is None or evictor is None or not evictor.pre_enqueue(pod).is_success:
+        if fit is None or evictor is None:
             return
-        if not node.spec.permits_resize_preemption:
-            reasons, result = {NOT_PERMITTED: 1}, None
-        else:
-            site = ResizeSite(
-                runner.profile.scheduler_name, context.cluster, context.nominator, context.waiting
-            )
-            found = evictor.make_room_for_resize(info, fit, site, runner.extenders)
-            if found is None:
-                known.failures, known.note = 0, ""
+        try:
+            if not evictor.pre_enqueue(pod).is_success:
                 return
-            short, result = found
-            reasons = dict.fromkeys(short.reasons, 1)
+            if not node.spec.permits_resize_preemption:
+                reasons, result = {NOT_PERMITTED: 1}, None
+            else:
+                name = runner.profile.scheduler_name
+                site = ResizeSite(name, context.cluster, context.nominator, context.waiting)
+                found = evictor.make_room_for_resize(info, fit, site, runner.extenders)
+                if found is None:
+                    known.failures, known.note = 0, ""
+                    return
+                short, result = found
+                reasons = dict.fromkeys(short.reasons, 1)
+        except MISTAKES as raised:
+            raise_plugin_error(evictor.name, "postFilter", raised)
         known.failures += 1
         pause_s = context.queue.backoff_rule.duration_s(known.failures)
         known.not_before_s = context.now_s + pause_s
         if isinstance(result, Generator):
             known.is_asking = True
-            yield Work(self._ask(known, reasons, result), decides=False)
+            asking = late.driven(result, evictor.name, "postFilter")
+            yield Work(self._ask(known, reasons, asking), decides=False)
             return
         yield from self._report(known, reasons, result)
         if result is not None and result.background is not None:

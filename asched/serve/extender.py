@@ -30,7 +30,7 @@ import orjson
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
 from asched.core.extender.wire import WireError
-from asched.core.framework.status import PointError
+from asched.core.framework.status import PluginError, PointError
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.quantity import QuantityError
 from asched.serve.pages import JSON, NOT_FOUND, Page, text
@@ -130,13 +130,14 @@ class ExtenderService:
     async def _answer(self, verb: str, body: bytes) -> Page:
         try:
             return _json(await _answered(self._opinion, verb, orjson.loads(body)))
-        except _BAD as bad:
-            return text(f"{verb}: {_shown(str(bad))}\n", 400)
-        except PointError as error:
-            return _failed(verb, str(error))
         except Exception as error:
+            raised = error.error if isinstance(error, PluginError) else error
+            if isinstance(raised, _BAD):
+                return text(f"{verb}: {_shown(str(raised))}\n", 400)
+            if isinstance(raised, PointError):
+                return _failed(verb, str(raised))
             log.exception("A plugin raised")
-            return _failed(verb, f"a plugin raised {type(error).__name__}: {error}")
+            return _failed(verb, f"a plugin raised {type(raised).__name__}: {raised}")
 
     def _too_long(self, own: int) -> Page:
         bound = self._opinion.bytes_max

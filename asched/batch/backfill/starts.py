@@ -55,7 +55,7 @@ from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension
 from asched.core.framework.effects import Effect
-from asched.core.framework.status import MISTAKES, PointError
+from asched.core.framework.status import MISTAKES, PluginError, PointError
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 
@@ -159,6 +159,8 @@ class PromisedStarts(Extension):
         began_s, kept.searching = cluster.wall_clock_s, owner
         try:
             found = yield from search(self.context, first, infos, respected, left_s)
+        except PluginError:
+            raise
         except (PointError, OutOfTurn, NodesMovedError):
             return start_text(old)  # an attempt reports the error, or tries again
         finally:

@@ -42,7 +42,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask, Placement, is_within
 from asched.core.framework.runner import Decision
-from asched.core.framework.status import MISTAKES
+from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.requests import PODS
 
 #: Before the first colon of an owner in the ledger.
@@ -539,19 +539,22 @@ def _where_slots_give_way(
 def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -> Rejection | None:
     """Run the gates again, since the request may have been listed after its pods."""
     nodes = context.cluster.nodes
-    for plugin in attempt.runner.profile.pre_enqueue:
-        status = plugin.pre_enqueue(attempt.pod)
-        if not status.is_success:
-            none = np.zeros(nodes.height, dtype=np.int32)
-            return Rejection(
-                attempt.info,
-                plugins=(),
-                judge=none,
-                codes=none,
-                live=Placement("", within).mask(nodes),
-                pre_filter=status.by(plugin.name),
-                pre_filter_plugins=frozenset((plugin.name,)),
-            )
+    try:
+        for plugin in attempt.runner.profile.pre_enqueue:
+            status = plugin.pre_enqueue(attempt.pod)
+            if not status.is_success:
+                none = np.zeros(nodes.height, dtype=np.int32)
+                return Rejection(
+                    attempt.info,
+                    plugins=(),
+                    judge=none,
+                    codes=none,
+                    live=Placement("", within).mask(nodes),
+                    pre_filter=status.by(plugin.name),
+                    pre_filter_plugins=frozenset((plugin.name,)),
+                )
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "preEnqueue", raised)
     return None
 
 

@@ -37,7 +37,15 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
-from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
+from asched.core.framework.status import (
+    MISTAKES,
+    SUCCESS,
+    Code,
+    PluginError,
+    Status,
+    failure,
+    raise_plugin_error,
+)
 from asched.core.framework.waiting import Stage, WaitingPod
 
 Steps = Generator[Effect, Answer, Any]
@@ -112,14 +120,17 @@ class Binding(msgspec.Struct):
 
     def _pre_bind(self, working: list[PreBindPlugin]) -> Generator[Effect, Answer, Status]:
         context, attempt = self.context, self.attempt
-        for plugin in working:
-            started_s = context.counter_s()
-            steps = plugin.pre_bind(attempt.info, self.node)
-            status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
-            context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
-            status = self.waiting.decision or status
-            if not status.is_success:
-                return _named(status, "PreBind", plugin.name)
+        try:
+            for plugin in working:
+                started_s = context.counter_s()
+                steps = plugin.pre_bind(attempt.info, self.node)
+                status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
+                context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
+                status = self.waiting.decision or status
+                if not status.is_success:
+                    return _named(status, "PreBind", plugin.name)
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "preBind", raised)
         return SUCCESS
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
@@ -133,19 +144,24 @@ class Binding(msgspec.Struct):
     def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         context, attempt = self.context, self.attempt
         working = []
-        for plugin in attempt.pre_binds:
-            started_s = context.counter_s()
-            status = plugin.pre_bind_pre_flight(attempt.info, self.node)
-            context.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
-            if status.is_success:
-                working.append(plugin)
-            elif status.code is Code.ERROR:
-                return [], failure(f'running PreBindPreFlight "{plugin.name}": {status.message}')
-            elif status.code is not Code.SKIP:
-                return [], failure(
-                    f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is'
-                    " unsupported. It is supposed to return Success, Skip, or Error status"
-                )
+        try:
+            for plugin in attempt.pre_binds:
+                started_s = context.counter_s()
+                status = plugin.pre_bind_pre_flight(attempt.info, self.node)
+                context.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
+                if status.is_success:
+                    working.append(plugin)
+                elif status.code is Code.ERROR:
+                    return [], failure(
+                        f'running PreBindPreFlight "{plugin.name}": {status.message}'
+                    )
+                elif status.code is not Code.SKIP:
+                    return [], failure(
+                        f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is'
+                        " unsupported. It is supposed to return Success, Skip, or Error status"
+                    )
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "preBind", raised)
         return working, SUCCESS
 
     def _write_nomination(self) -> Iterator[Effect]:
@@ -190,26 +206,29 @@ class Binding(msgspec.Struct):
         wait.
         """
         waiting, info = self.waiting, self.attempt.info
-        for plugin in self.attempt.runner.profile.permits:
-            steps = None
-            if plugin.name in waiting.deadlines and waiting.decision is None:
-                steps = plugin.permit_late(info, self.node)
-            if steps is None:
-                continue
-            status = yield from self._until_decided(late.driven(steps, plugin.name, "permit"))
-            if waiting.decision is not None:
-                return
-            if status.is_success:
-                waiting.allow(plugin.name)
-            elif status.code is Code.WAIT:  # its timeout has passed
-                waiting.expire()
-            else:
-                is_error = not status.is_rejection
-                waiting.decision = (
-                    failure(f'running Permit plugin "{plugin.name}": {status.message}')
-                    if is_error
-                    else status.by(plugin.name)
-                )
+        try:
+            for plugin in self.attempt.runner.profile.permits:
+                steps = None
+                if plugin.name in waiting.deadlines and waiting.decision is None:
+                    steps = plugin.permit_late(info, self.node)
+                if steps is None:
+                    continue
+                status = yield from self._until_decided(late.driven(steps, plugin.name, "permit"))
+                if waiting.decision is not None:
+                    return
+                if status.is_success:
+                    waiting.allow(plugin.name)
+                elif status.code is Code.WAIT:  # its timeout has passed
+                    waiting.expire()
+                else:
+                    is_error = not status.is_rejection
+                    waiting.decision = (
+                        failure(f'running Permit plugin "{plugin.name}": {status.message}')
+                        if is_error
+                        else status.by(plugin.name)
+                    )
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "permit", raised)
 
     def _until_decided(self, steps: Late) -> Late:
         """Run a plugin's steps. Once the pod is rejected or deleted, the steps are closed at their
@@ -240,17 +259,20 @@ class Binding(msgspec.Struct):
         if reason:
             return failure(reason)
         cluster.refusals.chosen_s[self.node] = cluster.wall_clock_s
-        for plugin in self.attempt.runner.binders(self.attempt.info):
-            started_s = self.context.counter_s()
-            status = yield from self._settled(
-                plugin.name,
-                late.driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
-            )
-            self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
-            if status.code is not Code.SKIP:
-                return (
-                    status if status.code is Code.SUCCESS else _named(status, "Bind", plugin.name)
+        try:
+            for plugin in self.attempt.runner.binders(self.attempt.info):
+                started_s = self.context.counter_s()
+                status = yield from self._settled(
+                    plugin.name,
+                    late.driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
                 )
+                self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
+                if status.code is Code.SUCCESS:
+                    return status
+                if status.code is not Code.SKIP:
+                    return _named(status, "Bind", plugin.name)
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "bind", raised)
         return failure("every bind plugin skipped the pod")
 
     def _settled(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:
@@ -325,7 +347,7 @@ class Binding(msgspec.Struct):
                 if steps is not None:
                     yield from late.driven(steps, plugin.name, "postBind")
             except MISTAKES as error:  # the pod stays bound
-                context.contain(error, "postBind")
+                context.contain(PluginError.of(plugin.name, "postBind", error), "postBind")
         context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
 
     def _failed(self, status: Status) -> Steps:
@@ -380,7 +402,7 @@ def give_back(
                 if not status.is_success:
                     context.tell(attempt, DecisionStep.FAILED, status.message)
         except MISTAKES as error:  # the other plugins must still unreserve
-            context.contain(error, "reserve")
+            context.contain(PluginError.of(plugin.name, "reserve", error), "reserve")
     return context.cluster.forget(attempt.info)
 
 

@@ -28,7 +28,7 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
-from asched.core.framework.status import Code, PointError, Status
+from asched.core.framework.status import Code, Status
 from asched.core.model.decode import decode
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
@@ -49,15 +49,12 @@ class Advisor:
         self._runners = runners
 
     def filter(self, question: wire.Arguments) -> dict[str, Any]:
-        """ExtenderFilterResult. Raises MalformedObjectError."""
+        """ExtenderFilterResult. Raises PointError, MalformedObjectError."""
         runner, info = self._about(decode(Pod, question.pod))
         passed: list[str] = []
         failed: dict[str, str] = {}
         never: dict[str, str] = {}
-        try:
-            state, refused, rejection = self._judge(runner, info)
-        except PointError as error:
-            return wire.filter_error(str(error))
+        state, refused, rejection = self._judge(runner, info)
         for name in question.node_names:
             row = self._cluster.nodes.row_of.get(name)
             if row is None:

@@ -86,9 +86,12 @@ def raised_text(raised: BaseException) -> str:
 def raise_plugin_error(plugin: str, point: str, raised: BaseException) -> NoReturn:
     """Raise `PluginError.of` these; for the `except` around a call of the plugin."""
     error = PluginError.of(plugin, point, raised)
-    if error is raised:
-        raise raised
-    raise error from raised
+    try:
+        if error is raised:
+            raise raised
+        raise error from raised
+    finally:  # else the error and its traceback would keep each other
+        del error, raised
 
 
 class Reason(NamedTuple):

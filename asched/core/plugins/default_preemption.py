@@ -45,11 +45,13 @@ from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated import wanted_by
 from asched.core.framework.runner import ExtenderChain
 from asched.core.framework.status import (
+    MISTAKES,
     SUCCESS,
     Code,
     PointError,
     Status,
     failure,
+    raise_plugin_error,
     unresolvable,
     unschedulable,
 )
@@ -258,15 +260,18 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         ]
         for at, amount in wanted_by(nominated, nodes).items():
             amounts[at] += amount
-        for at, amount in fit.takes(pod).items():  # the node counts the pod already
-            if at != POD_PLACE:
-                amounts[at] -= amount
-        more = NominatedRequests(amounts, np.array((len(nominated) - 1,)))
-        view = SupposedView(nodes, np.array((pod.row,), dtype=np.int32), *more)
-        code = int(fit.filter(pod, view, None)[0])
-        if code == 0:
-            return None
-        short = fit.explain(pod, code)
+        try:
+            for at, amount in fit.takes(pod).items():  # the node counts the pod already
+                if at != POD_PLACE:
+                    amounts[at] -= amount
+            more = NominatedRequests(amounts, np.array((len(nominated) - 1,)))
+            view = SupposedView(nodes, np.array((pod.row,), dtype=np.int32), *more)
+            code = int(fit.filter(pod, view, None)[0])
+            if code == 0:
+                return None
+            short = fit.explain(pod, code)
+        except MISTAKES as raised:
+            raise_plugin_error(fit.name, "filter", raised)
         obstacle = self._resize_obstacle(pod)
         if obstacle is not None:
             return short, _prefixed(unschedulable(obstacle))
