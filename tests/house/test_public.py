@@ -11,6 +11,7 @@ PUBLIC = {
     "asched.core.cycle.context.Attempt": "what extensions are given",
     "asched.core.cycle.extension": "the extension of the cycle",
     "asched.core.framework.effects": "what the machine asks for",
+    "asched.core.framework.group_post_filter": "the plugin protocol for groups",
     "asched.core.framework.points": "the plugin protocol",
     "asched.core.framework.status": "what plugins answer",
     "asched.core.model": "objects of the API",
