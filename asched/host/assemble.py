@@ -211,6 +211,7 @@ def queue_profiles(
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
             blame=partial(second_look.blamed, runner),
+            sorted_by=runner.profile.queue_sort.name,
         )
         for name, runner in runners.items()
     }

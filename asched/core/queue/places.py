@@ -7,7 +7,9 @@ is decided here.
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
+from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.pod import Pod
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import PodHeap, QueuedPod, sorted_by_steps
 from asched.core.queue.unschedulable import UnschedulablePods
 
@@ -32,10 +34,10 @@ class Listing(NamedTuple):
 
 
 class SubQueues:
-    """`sort_key(pod, timestamp_s)`: the smallest is popped first."""
+    """The pod with the smallest sort key of the profile is popped first."""
 
-    def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
-        self._sort_key = sort_key
+    def __init__(self, profile: QueueProfile) -> None:
+        self._sort_key, self._sorted_by = profile.sort_key, profile.sorted_by
         self._queued: dict[str, QueuedPod] = {}
         #: the waiting pod with this key, or None
         self.get: Callable[[str], QueuedPod | None] = self._queued.get
@@ -48,9 +50,9 @@ class SubQueues:
     def __contains__(self, key: str) -> bool:
         return key in self._queued
 
-    def resort(self, sort_key: Callable[[Pod, float], Any]) -> Iterator[QueuedPod]:
+    def resort(self, profile: QueueProfile) -> Iterator[QueuedPod]:
         """Order the lanes by another queue sort, pod by pod. No pod may be unschedulable."""
-        self._sort_key = sort_key
+        self._sort_key, self._sorted_by = profile.sort_key, profile.sorted_by
         self.unschedulable.renew()
         old = self.active, self.backoff, self.errors
         self.active, self.backoff, self.errors = new = PodHeap(), PodHeap(), PodHeap()
@@ -169,7 +171,10 @@ class SubQueues:
         return key if lane is self.active else (queued.backoff_until_s, key)
 
     def _by_turn(self, queued: QueuedPod) -> Any:
-        return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival
+        try:
+            return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival
+        except MISTAKES as raised:
+            raise_plugin_error(self._sorted_by, "queueSort", raised)
 
 
 def _key(queued: QueuedPod) -> str:

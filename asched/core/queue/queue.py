@@ -86,7 +86,7 @@ class SchedulingQueue:
         look: DryRunner | None = None,
         gated_pods_hold_room: bool = False,
     ) -> None:
-        self.places = SubQueues(next(iter(profiles.values())).sort_key)
+        self.places = SubQueues(next(iter(profiles.values())))
         self.sliced = Sliced()
         self.looking = DryRunFilter(
             self.places, look, self._requeue, self._count_rejectors, self.sliced

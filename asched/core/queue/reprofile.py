@@ -36,7 +36,7 @@ def _moving_over(
             rested.append(queued)
         note(WAKE_STEPS)
         yield
-    for queued in places.resort(next(iter(profiles.values())).sort_key):
+    for queued in places.resort(next(iter(profiles.values()))):
         if not _leaves(queue, queued, profiles):
             queue.classify(queued)
         note(WAKE_STEPS)
