@@ -148,6 +148,8 @@ FAILING = {
     "bounds": "score",
     "scaled": "score",
     "normalize": "score",
+    "reserve": "reserve",
+    "permit": "permit",
     "permit_late": "permit",
     "pre_bind_pre_flight": "preBind",
     "pre_bind": "preBind",

@@ -631,7 +631,7 @@ def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
     """As `takes_of`; None if a filter reads more of the pods on a row than their amounts."""
     taking = 0
     for filterer in state.active_plugins.filters:
-        if isinstance(filterer.plugin, OrderFree) and filterer.plugin.takes(pod):
+        if takes_of((filterer.plugin,), pod):
             taking += 1
         elif not ignores_pods(filterer.plugin):
             return None

@@ -44,7 +44,15 @@ from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
 from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
-from asched.core.framework.status import MISTAKES, SKIP, Code, Status, failure, unschedulable
+from asched.core.framework.status import (
+    MISTAKES,
+    SKIP,
+    Code,
+    PluginError,
+    Status,
+    failure,
+    unschedulable,
+)
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
@@ -100,7 +108,8 @@ def make_room_for_group(
     try:
         room = yield from plugins[0].group_post_filter(trial)
     except MISTAKES as raised:
-        room = RoomMade(failure(failure_of(context, raised, group.key).message))
+        named = PluginError.of(plugins[0].name, "podGroupPostFilter", raised)
+        room = RoomMade(failure(failure_of(context, named, group.key).message))
     took_s = context.counter_s() - started_s
     context.observer.group_preempting(
         room.status.code.text, len(room.victims), took_s, room.violations, room.disruptions

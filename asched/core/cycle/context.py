@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -20,13 +20,9 @@ from asched.core.cycle.history import (
 )
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
-from asched.core.framework.points import Plugin, PreBindPlugin
-from asched.core.framework.profile import POINT_OF_METHOD
-from asched.core.framework.results.cached import CachedResult
-from asched.core.framework.results.prepared import Prepared
-from asched.core.framework.results.ranking import WeightedPoints
+from asched.core.framework.points import PreBindPlugin
 from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status
+from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status, raised_text
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.model.pod import Pod
@@ -58,13 +54,9 @@ class HypotheticalGang:
         return SUCCESS if len(self._placed) >= self.needed else WAITS
 
 
-#: Length of an exception's text in a message: it may quote an object of any size.
-RAISED_CHARS_MAX: Final = 1_000
 SUCCEEDED: Final = Code.SUCCESS.text
 SKIPPED: Final = Code.SKIP.text
 A = TypeVar("A")
-#: Framework classes that call one plugin each.
-CALLS_PLUGIN: Final = (CachedResult, Prepared, WeightedPoints)
 
 
 def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
@@ -180,13 +172,8 @@ class SchedulerContext(msgspec.Struct):
             return str(error)
         if isinstance(error, PointError):
             return str(error)
-        plugin, where = blame(error)
-        raised = f"{type(error).__name__}: {error}"[:RAISED_CHARS_MAX]
-        if not plugin:
-            self.observer.contained(part, about, error)
-            return f"internal error: {raised}"
-        self.observer.plugin_raised(plugin, where or part, error)
-        return f'plugin "{plugin}" raised {raised}'
+        self.observer.contained(part, about, error)
+        return f"internal error: {raised_text(error)}"
 
     def args_by_profile(self, kind: type[A]) -> Mapping[str, A]:
         """The plugin args of this type by profile name, for profiles with such a plugin: the same
@@ -275,30 +262,3 @@ class Attempt(msgspec.Struct):
             note=note,
             reporting_controller=self.runner.profile.scheduler_name,
         )
-
-
-class Blame(NamedTuple):
-    """The plugin and extension point that raised an exception; both may be empty."""
-
-    plugin: str
-    point: str
-
-
-def blame(error: BaseException) -> Blame:
-    """Find the plugin that raised an exception, or whose return value caused it."""
-    found = Blame("", "")
-    trace = error.__traceback__
-    while trace is not None:
-        frame = trace.tb_frame
-        actor = frame.f_locals.get("self")
-        if isinstance(actor, Plugin):
-            if actor.name != found.plugin or not found.point:
-                found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
-        else:
-            plugin = frame.f_locals.get("plugin")
-            if not isinstance(plugin, Plugin) and isinstance(actor, CALLS_PLUGIN):
-                plugin = actor.plugin
-            if isinstance(plugin, Plugin) and plugin.name != found.plugin:
-                found = Blame(plugin.name, "")
-        trace = trace.tb_next
-    return found

@@ -22,7 +22,7 @@ from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
-from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status
+from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, raise_plugin_error
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 
 
@@ -166,14 +166,17 @@ def _reserve(
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
     """Run the Reserve plugins until one fails."""
     outcome, started_s = SUCCESS, context.counter_s()
-    for plugin in decision.state.active_plugins.reserves:
-        data = decision.state.data_of(plugin.name)
-        begun_s = context.counter_s()
-        status = plugin.reserve(attempt.info, decision.node, data)
-        context.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
-        if not status.is_success:
-            outcome = status.by(plugin.name)
-            break
+    try:
+        for plugin in decision.state.active_plugins.reserves:
+            data = decision.state.data_of(plugin.name)
+            begun_s = context.counter_s()
+            status = plugin.reserve(attempt.info, decision.node, data)
+            context.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
+            if not status.is_success:
+                outcome = status.by(plugin.name)
+                break
+    except MISTAKES as raised:
+        raise_plugin_error(plugin.name, "reserve", raised)
     context.point_ran(attempt, "Reserve", outcome.code.text, started_s)
     return outcome
 
@@ -183,7 +186,10 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
     outcome, is_measured = SUCCESS, attempt.is_measured
     begun_s = started_s = context.counter_s()
     for permit in attempt.runner.profile.permits:
-        status, patience_s = permit.permit(attempt.info, waiting.node)
+        try:
+            status, patience_s = permit.permit(attempt.info, waiting.node)
+        except MISTAKES as raised:
+            raise_plugin_error(permit.name, "permit", raised)
         if is_measured:
             context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
             begun_s = context.counter_s()

@@ -3,7 +3,7 @@
 `core/config` resolves which plugin runs where; this module creates the instances, one per plugin
 and profile, and checks that each implements its points.
 
-`POINTS` has the base class of each extension point, `POINT_OF_METHOD` its methods.
+`POINTS` has the base class of each extension point.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,36 +63,6 @@ POINTS: Final[dict[str, Any]] = {
 def points_of(cls: type[Plugin]) -> frozenset[str]:
     """The extension points at which a configuration may name this plugin."""
     return cls.listed_at.union(point for point, base in POINTS.items() if issubclass(cls, base))
-
-
-#: The methods of the bases, and the point at which each is called.
-POINT_OF_METHOD: Final[dict[str, str]] = {
-    "sort_key": "queueSort",
-    "pre_enqueue": "preEnqueue",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "filter_few": "filter",
-    "filter_one": "filter",
-    "explain": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "score_few": "score",
-    "score_one": "score",
-    "normalize": "score",
-    "reserve": "reserve",
-    "unreserve": "reserve",
-    "permit": "permit",
-    "permit_late": "permit",
-    "pre_bind_pre_flight": "preBind",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-    "group_post_filter": "podGroupPostFilter",
-    "generate_placements": "placementGenerate",
-    "score_placement": "placementScore",
-    "normalize_placements": "placementScore",
-}
 
 
 Factory = Callable[[Any, Cluster], Plugin]

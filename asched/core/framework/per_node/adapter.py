@@ -45,7 +45,6 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
 )
-from asched.core.framework.profile import POINT_OF_METHOD
 from asched.core.framework.results.feasible import Reasons, raise_error, status_of
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
@@ -135,7 +134,7 @@ class PerNode(Plugin):
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
         if inspect.isgenerator(found):
-            found = yield from driven(found, self.name, POINT_OF_METHOD[method])
+            found = yield from driven(found, self.name, LATE[method])
         return found
 
 
@@ -330,8 +329,13 @@ METHODS: Final[Mapping[str, tuple[type[PerNode] | None, int]]] = {
     "bind": (PerNodeBind, 2),
     "post_bind": (PerNodePostBind, 2),
 }
-#: Methods that may be coroutine functions.
-LATE: Final = frozenset({"permit", "pre_bind", "bind", "post_bind"})
+#: Methods that may be coroutine functions -> the point at which each is called.
+LATE: Final[Mapping[str, str]] = {
+    "permit": "permit",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+}
 
 
 class UnusablePluginError(ValueError):
