@@ -5,11 +5,14 @@ rights, and args as in upstream's files.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import seconds
@@ -102,6 +105,14 @@ def scheduled_s(pod: Pod, now_s: float) -> float:
     if condition is None or condition.status != "True":
         return now_s
     return seconds(condition.last_transition_time, now_s)
+
+
+def decoded_json(text: str | None, kind: Any) -> Any:
+    """The JSON of an annotation; None if it is absent or invalid."""
+    try:
+        return parse(partial(msgspec.json.decode, type=kind), text or "")
+    except MalformedError:
+        return None
 
 
 def right_to(group: str, plural: str, *verbs: str) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ Source    koordinator-sh/koordinator pkg/scheduler/plugins/loadaware. Deliberate
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -21,21 +20,15 @@ from asched.core.model.kinds import NODE, POD
 from asched.hardware.koordinator.node_load import (
     ANNOTATIONS,
     ASPECTS,
-    CPU,
     FILTER,
-    MEMORY,
     NODE_METRIC,
     PROD_LOAD,
     SCORE,
-    Aggregated,
-    Estimator,
-    LoadProfile,
+    LoadAwareSchedulingArgs,
     NodeLoads,
-    Reading,
-    duration_s,
 )
 from asched.hardware.load.usage import rounded
-from asched.hardware.rows import UpstreamArgs, right_to_watch
+from asched.hardware.rows import right_to_watch
 from asched.plugin import (
     I64,
     Action,
@@ -52,119 +45,9 @@ from asched.plugin import (
 )
 
 EXPIRED: Final = "node(s) nodeMetric expired"
-PERCENTILES: Final = ("avg", "p50", "p90", "p95", "p99")
-DEFAULT_ESTIMATOR: Final = "defaultEstimator"
-_PERCENT: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class AggregatedArgs:
-    """Percentiles in place of the last usage. Raises ValueError for invalid values."""
-
-    usage_thresholds: dict[str, int] = field(default_factory=dict)
-    usage_aggregation_type: str = ""
-    usage_aggregated_duration: str = ""
-    score_aggregation_type: str = ""
-    score_aggregated_duration: str = ""
-
-    def __post_init__(self) -> None:
-        _check_range("aggregated.usageThresholds", self.usage_thresholds, 0)
-        for name, kind, long in (
-            ("usage", self.usage_aggregation_type, self.usage_aggregated_duration),
-            ("score", self.score_aggregation_type, self.score_aggregated_duration),
-        ):
-            if kind and kind not in PERCENTILES:
-                known = ", ".join(PERCENTILES)
-                raise ValueError(f'aggregated.{name}AggregationType "{kind}" is none of {known}')
-            try:
-                duration_s(long)
-            except ValueError as error:
-                raise ValueError(f"aggregated.{name}AggregatedDuration: {error}") from error
-
-    @property
-    def usage(self) -> Aggregated | None:
-        """For the filter; only with thresholds."""
-        if not (self.usage_thresholds and self.usage_aggregation_type):
-            return None
-        return Aggregated(self.usage_aggregation_type, duration_s(self.usage_aggregated_duration))
-
-    @property
-    def score(self) -> Aggregated | None:
-        if not self.score_aggregation_type:
-            return None
-        return Aggregated(self.score_aggregation_type, duration_s(self.score_aggregated_duration))
-
-
-@dataclass(frozen=True, slots=True)
-class LoadAwareSchedulingArgs(UpstreamArgs):
-    """Koordinator's args, with one different default."""
-
-    filter_expired_node_metrics: bool = True
-    node_metric_expiration_seconds: int = 180
-    enable_schedule_when_node_metrics_expired: bool = True
-    resource_weights: dict[str, int] = field(default_factory=dict)
-    dominant_resource_weight: int = 0
-    usage_thresholds: dict[str, int] = field(default_factory=dict)
-    prod_usage_thresholds: dict[str, int] = field(default_factory=dict)
-    prod_usage_include_sys: bool = False
-    score_according_prod_usage: bool = False
-    estimator: str = DEFAULT_ESTIMATOR
-    estimated_scaling_factors: dict[str, int] = field(default_factory=dict)
-    estimated_seconds_after_pod_scheduled: int | None = None
-    estimated_seconds_after_initialized: int | None = None
-    allow_customize_estimation: bool = False
-    aggregated: AggregatedArgs | None = None
-    supported_resources: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        UpstreamArgs.__post_init__(self)
-        if self.node_metric_expiration_seconds <= 0:
-            raise ValueError("nodeMetricExpirationSeconds must be at least 1")
-        if self.estimator != DEFAULT_ESTIMATOR:
-            raise ValueError(f'estimator "{self.estimator}" is not implemented')
-        _check_range("resourceWeights", self.resource_weights, 1)
-        _check_range("", {"dominantResourceWeight": self.dominant_resource_weight}, 0)
-        _check_range("usageThresholds", self.usage_thresholds, 0)
-        _check_range("prodUsageThresholds", self.prod_usage_thresholds, 0)
-        _check_range("estimatedScalingFactors", self.estimated_scaling_factors, 1)
-        for name in self.resource_weights:
-            if name not in self.factors:
-                raise ValueError(f"resourceWeights.{name}: estimatedScalingFactors has none")
-
-    @property
-    def factors(self) -> dict[str, int]:
-        return {CPU: 85, MEMORY: 70, **self.estimated_scaling_factors}
-
-    @property
-    def weights(self) -> dict[str, int]:
-        if self.resource_weights or self.dominant_resource_weight:
-            return self.resource_weights
-        return {CPU: 1, MEMORY: 1}
-
-    @property
-    def thresholds(self) -> dict[str, int]:
-        return self.usage_thresholds or {CPU: 65, MEMORY: 95}
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Every resource that is named in any field, in order."""
-        named = {CPU, MEMORY, *self.weights, *self.thresholds, *self.prod_usage_thresholds}
-        named |= {*self.factors, *self.supported_resources}
-        if self.aggregated is not None:
-            named |= self.aggregated.usage_thresholds.keys()
-        return tuple(sorted(named))
-
-
-def _check_range(where: str, given: Mapping[str, int], least: int) -> None:
-    for name, value in given.items():
-        if not least <= value <= _PERCENT:
-            path = f"{where}.{name}" if where else name
-            raise ValueError(f"{path} {value} is not in {least}..{_PERCENT}")
 
 
 class LoadAwareScheduling(FilterPlugin, ScorePlugin):
-    """See the module's documentation."""
-
     name = "LoadAwareScheduling"
     depends_on = ASPECTS
     kinds = (NODE_METRIC,)
@@ -174,30 +57,9 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         self._args = args
         self._resources = args.resources
         self._weights = [args.weights.get(name, 0) for name in self._resources]
-        aggregated = args.aggregated or AggregatedArgs()
-        usage = aggregated.usage
-        profile = LoadProfile(
-            args.thresholds,
-            args.prod_usage_thresholds,
-            usage,
-            aggregated.usage_thresholds if usage is not None else None,
-        )
-        reading = Reading(
-            self._resources,
-            profile,
-            aggregated.score,
-            args.prod_usage_include_sys,
-            args.node_metric_expiration_seconds,
-        )
-        seconds = (
-            args.estimated_seconds_after_pod_scheduled,
-            args.estimated_seconds_after_initialized,
-        )
-        is_custom = args.allow_customize_estimation
-        if is_custom:
+        if args.allow_customize_estimation:
             cluster.classes.tell_apart_by(ANNOTATIONS)
-        estimator = Estimator(self._resources, args.factors, seconds, is_custom=is_custom)
-        self._loads = NodeLoads(cluster, reading, estimator)
+        self._loads = NodeLoads(cluster, args)
 
     def registrations(self) -> Sequence[Registration]:
         changed = Action.ADD | Action.UPDATE | Action.DELETE
@@ -210,8 +72,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
 
     def share_key(self, pod: PodInfo) -> Hashable:
         estimate = self._loads.estimate(pod.cls)
-        amounts = () if estimate.amounts is None else tuple(estimate.amounts.tolist())
-        return amounts, estimate.is_prod, _is_of_daemon_set(pod)
+        return tuple(estimate.amounts.tolist()), estimate.is_prod, _is_of_daemon_set(pod)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         self._loads.refresh()
@@ -236,8 +97,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         by_prod = thresholds[1].any(axis=0) & estimate.is_prod
         wanted = np.where(by_prod, thresholds[1], thresholds[0])
         load = np.where(by_prod, loads.loads[PROD_LOAD][:, rows], loads.loads[FILTER][:, rows])
-        if estimate.amounts is not None:
-            load = load + estimate.amounts[:, np.newaxis]
+        load = load + estimate.amounts[:, np.newaxis]
         is_judged = wanted.any(axis=0) & loads.has_report[rows]
         expired = is_judged & loads.is_expired[rows]
         if self._args.filter_expired_node_metrics:
@@ -259,8 +119,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         estimate = loads.estimate(pod.cls)
         by_prod = self._args.score_according_prod_usage and estimate.is_prod
         load = loads.loads[PROD_LOAD if by_prod else SCORE][:, rows]
-        if estimate.amounts is not None:
-            load = load + estimate.amounts[:, np.newaxis]
+        load = load + estimate.amounts[:, np.newaxis]
         points = self._points(load, loads.allocatable[:, rows])
         points[~(loads.has_info[rows] & ~loads.is_expired[rows])] = 0
         return points

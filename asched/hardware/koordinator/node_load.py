@@ -15,14 +15,12 @@ Bounds  a few numbers a row, one time for each pod that is on a node
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 
-from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ApiObject, Record
 from asched.core.model.node import Node
@@ -31,7 +29,15 @@ from asched.core.model.quantity import QuantityError, check, milli, whole
 from asched.core.model.requests import exact_limits, pod_requests, to_units
 from asched.core.model.timestamp import seconds
 from asched.hardware.numa.zones import QoS, qos_of
-from asched.hardware.rows import F64, ByNode, ChangedRows, Mask, scheduled_s
+from asched.hardware.rows import (
+    F64,
+    ByNode,
+    ChangedRows,
+    Mask,
+    UpstreamArgs,
+    decoded_json,
+    scheduled_s,
+)
 from asched.plugin import I64, Aspect, Cluster, PerClass, PodClass, Rows
 
 # NodeMetric: load of a node and of its pods, reported by an agent on the node.
@@ -138,14 +144,6 @@ def duration_s(text: str) -> float:
     return sum(float(number) * _UNITS_S[unit] for number, unit in pieces)
 
 
-def decoded(text: str, kind: Any) -> Any:
-    """JSON of an annotation; None if it is invalid."""
-    try:
-        return parse(partial(msgspec.json.decode, type=kind), text)
-    except MalformedError:
-        return None
-
-
 # Estimated use of a pod, and how long the estimate takes precedence over measurements.
 #
 #     estimate   the limit, or the request if that is more, times a factor in percent; never more
@@ -164,6 +162,9 @@ AFTER_SCHEDULED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after
 AFTER_INITIALIZED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after-initialized"
 #: Annotations by which a pod may override these values, if that is allowed.
 ANNOTATIONS: Final = (FACTORS, AFTER_SCHEDULED, AFTER_INITIALIZED)
+THRESHOLDS: Final = "scheduling.koordinator.sh/usage-thresholds"
+PERCENTILES: Final = ("avg", "p50", "p90", "p95", "p99")
+DEFAULT_ESTIMATOR: Final = "defaultEstimator"
 
 _RANGES: Final = ((9000, PROD), (7000, MID), (5000, BATCH), (3000, FREE))
 _OF_QOS: Final[Mapping[str, str]] = {
@@ -186,53 +187,191 @@ _DEFAULTS: Final[Mapping[str, int]] = {
 }
 
 
-class Estimate(NamedTuple):
-    """`amounts` int64[R]; None: nothing is expected. The seconds are None where they are
-    not set.
-    """
+class Aggregated(NamedTuple):
+    """A percentile over a time; 0 s: over the longest reported time."""
 
-    amounts: I64 | None
+    type: str
+    duration_s: float
+
+
+class CustomAggregated(Record, frozen=True, gc=False):
+    usage_thresholds: dict[str, int] | None = None
+    usage_aggregation_type: str = ""
+    usage_aggregated_duration: str | None = None
+
+
+class CustomThresholds(Record, frozen=True, gc=False):
+    usage_thresholds: dict[str, int] | None = None
+    prod_usage_thresholds: dict[str, int] | None = None
+    aggregated_usage: CustomAggregated | None = None
+
+
+class LoadProfile(NamedTuple):
+    """Thresholds in percent by resource: of usage or a percentile of it, and of koord-prod."""
+
+    usage: Mapping[str, int]
+    prod: Mapping[str, int]
+    aggregated: Aggregated | None = None
+
+    def of(self, node: Node) -> "LoadProfile":
+        """The profile with the node's annotation applied."""
+        text = (node.metadata.annotations or {}).get(THRESHOLDS)
+        annotated: CustomThresholds | None = decoded_json(text, CustomThresholds)
+        if annotated is None:
+            return self
+        usage, aggregated = self.usage, self.aggregated
+        custom = annotated.aggregated_usage
+        if custom is not None and custom.usage_thresholds and custom.usage_aggregation_type:
+            try:
+                long_s = duration_s(custom.usage_aggregated_duration or "")
+            except ValueError:
+                return self
+            usage = custom.usage_thresholds
+            aggregated = Aggregated(custom.usage_aggregation_type, long_s)
+        elif aggregated is None:
+            usage = annotated.usage_thresholds or usage
+        return LoadProfile(usage, annotated.prod_usage_thresholds or self.prod, aggregated)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedArgs:
+    """Percentiles in place of the last usage. Raises ValueError for invalid values."""
+
+    usage_thresholds: dict[str, int] = field(default_factory=dict)
+    usage_aggregation_type: str = ""
+    usage_aggregated_duration: str = ""
+    score_aggregation_type: str = ""
+    score_aggregated_duration: str = ""
+
+    def __post_init__(self) -> None:
+        _check_range("aggregated.usageThresholds", self.usage_thresholds, 0)
+        for name, kind, long in (
+            ("usage", self.usage_aggregation_type, self.usage_aggregated_duration),
+            ("score", self.score_aggregation_type, self.score_aggregated_duration),
+        ):
+            if kind and kind not in PERCENTILES:
+                known = ", ".join(PERCENTILES)
+                raise ValueError(f'aggregated.{name}AggregationType "{kind}" is none of {known}')
+            try:
+                duration_s(long)
+            except ValueError as error:
+                raise ValueError(f"aggregated.{name}AggregatedDuration: {error}") from error
+
+    @property
+    def usage(self) -> Aggregated | None:
+        """For the filter; only with thresholds."""
+        if not (self.usage_thresholds and self.usage_aggregation_type):
+            return None
+        return Aggregated(self.usage_aggregation_type, duration_s(self.usage_aggregated_duration))
+
+    @property
+    def score(self) -> Aggregated | None:
+        if not self.score_aggregation_type:
+            return None
+        return Aggregated(self.score_aggregation_type, duration_s(self.score_aggregated_duration))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAwareSchedulingArgs(UpstreamArgs):
+    """Koordinator's args, with one different default."""
+
+    filter_expired_node_metrics: bool = True
+    node_metric_expiration_seconds: int = 180
+    enable_schedule_when_node_metrics_expired: bool = True
+    resource_weights: dict[str, int] = field(default_factory=dict)
+    dominant_resource_weight: int = 0
+    usage_thresholds: dict[str, int] = field(default_factory=dict)
+    prod_usage_thresholds: dict[str, int] = field(default_factory=dict)
+    prod_usage_include_sys: bool = False
+    score_according_prod_usage: bool = False
+    estimator: str = DEFAULT_ESTIMATOR
+    estimated_scaling_factors: dict[str, int] = field(default_factory=dict)
+    estimated_seconds_after_pod_scheduled: int | None = None
+    estimated_seconds_after_initialized: int | None = None
+    allow_customize_estimation: bool = False
+    aggregated: AggregatedArgs | None = None
+    supported_resources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        UpstreamArgs.__post_init__(self)
+        if self.node_metric_expiration_seconds <= 0:
+            raise ValueError("nodeMetricExpirationSeconds must be at least 1")
+        if self.estimator != DEFAULT_ESTIMATOR:
+            raise ValueError(f'estimator "{self.estimator}" is not implemented')
+        _check_range("resourceWeights", self.resource_weights, 1)
+        _check_range("", {"dominantResourceWeight": self.dominant_resource_weight}, 0)
+        _check_range("usageThresholds", self.usage_thresholds, 0)
+        _check_range("prodUsageThresholds", self.prod_usage_thresholds, 0)
+        _check_range("estimatedScalingFactors", self.estimated_scaling_factors, 1)
+        for name in self.resource_weights:
+            if name not in self.factors:
+                raise ValueError(f"resourceWeights.{name}: estimatedScalingFactors has none")
+
+    @property
+    def factors(self) -> dict[str, int]:
+        return {CPU: 85, MEMORY: 70, **self.estimated_scaling_factors}
+
+    @property
+    def weights(self) -> dict[str, int]:
+        if self.resource_weights or self.dominant_resource_weight:
+            return self.resource_weights
+        return {CPU: 1, MEMORY: 1}
+
+    @property
+    def thresholds(self) -> dict[str, int]:
+        return self.usage_thresholds or {CPU: 65, MEMORY: 95}
+
+    @property
+    def profile(self) -> LoadProfile:
+        aggregated = self.aggregated or AggregatedArgs()
+        thresholds = aggregated.usage_thresholds if aggregated.usage else self.thresholds
+        return LoadProfile(thresholds, self.prod_usage_thresholds, aggregated.usage)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Every resource that is named in any field, in order."""
+        named = {CPU, MEMORY, *self.weights, *self.thresholds, *self.prod_usage_thresholds}
+        named |= {*self.factors, *self.supported_resources}
+        if self.aggregated is not None:
+            named |= self.aggregated.usage_thresholds.keys()
+        return tuple(sorted(named))
+
+
+def _check_range(where: str, given: Mapping[str, int], least: int) -> None:
+    for name, value in given.items():
+        if not least <= value <= 100:
+            path = f"{where}.{name}" if where else name
+            raise ValueError(f"{path} {value} is not in {least}..{100}")
+
+
+class Estimate(NamedTuple):
+    """`amounts` int64[R]. The seconds are None where they are not set."""
+
+    amounts: I64
     is_prod: bool
     after_scheduled_s: int | None
     after_initialized_s: int | None
 
 
-class Estimator:
-    """The estimate of a class of pods."""
-
-    def __init__(
-        self,
-        resources: Sequence[str],
-        factors: Mapping[str, int],
-        seconds: tuple[int | None, int | None],
-        *,
-        is_custom: bool,
-    ) -> None:
-        self._resources = resources
-        self._factors = factors
-        self._seconds = seconds
-        self._is_custom = is_custom
-
-    def __call__(self, cls: PodClass) -> Estimate:
-        pod = cls.example
-        annotations = (pod.metadata.annotations or {}) if self._is_custom else {}
-        given: dict[str, int] = decoded(annotations.get(FACTORS, "{}"), dict[str, int]) or {}
-        factors = {**self._factors, **given}
-        kind = class_of(pod)
-        requests, limits = pod_requests(pod), to_units(exact_limits(pod))
-        amounts = np.zeros(len(self._resources), dtype=np.int64)
-        for at, name in enumerate(self._resources):
-            if name in factors:
-                real = _OWN_NAMES[kind].get(name, "") if kind in _OWN_NAMES else name
-                asked, allowed = requests.get(real, 0), limits.get(real, 0)
-                amounts[at] = min(used(real, asked, allowed, factors[name]), AMOUNT_MAX)
-        scheduled, initialized = self._seconds
-        return Estimate(
-            amounts if amounts.any() else None,
-            kind == PROD,
-            _seconds(annotations.get(AFTER_SCHEDULED, ""), scheduled),
-            _seconds(annotations.get(AFTER_INITIALIZED, ""), initialized),
-        )
+def estimate_of(args: LoadAwareSchedulingArgs, cls: PodClass) -> Estimate:
+    pod, resources = cls.example, args.resources
+    annotations = (pod.metadata.annotations or {}) if args.allow_customize_estimation else {}
+    given: dict[str, int] = decoded_json(annotations.get(FACTORS), dict[str, int]) or {}
+    factors = {**args.factors, **given}
+    kind = class_of(pod)
+    requests, limits = pod_requests(pod), to_units(exact_limits(pod))
+    amounts = np.zeros(len(resources), dtype=np.int64)
+    for at, name in enumerate(resources):
+        if name in factors:
+            real = _OWN_NAMES[kind].get(name, "") if kind in _OWN_NAMES else name
+            asked, allowed = requests.get(real, 0), limits.get(real, 0)
+            amounts[at] = min(used(real, asked, allowed, factors[name]), AMOUNT_MAX)
+    return Estimate(
+        amounts,
+        kind == PROD,
+        _seconds(annotations, AFTER_SCHEDULED, args.estimated_seconds_after_pod_scheduled),
+        _seconds(annotations, AFTER_INITIALIZED, args.estimated_seconds_after_initialized),
+    )
 
 
 def used(resource: str, request: int, limit: int, factor: int) -> int:
@@ -260,91 +399,34 @@ def class_of(pod: Pod) -> str:
     return _OF_QOS[qos]
 
 
-def _seconds(text: str, otherwise: int | None) -> int | None:
+def _seconds(annotations: Mapping[str, str], name: str, otherwise: int | None) -> int | None:
     """Negative values count as not set."""
     try:
-        seconds = int(text[:20])
+        seconds = int(annotations.get(name, "")[:20])
     except ValueError:
         return otherwise
     return seconds if seconds >= 0 else otherwise
 
 
 ASPECTS: Final = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
-THRESHOLDS: Final = "scheduling.koordinator.sh/usage-thresholds"
 RAW_ALLOCATABLE: Final = "node.koordinator.sh/raw-allocatable"
 #: The loads for the filter, and for the scorer: whole columns.
 FILTER, SCORE, PROD_LOAD = range(3)
 
 
-class Aggregated(NamedTuple):
-    """A percentile over a time; 0 s: over the longest reported time."""
-
-    type: str
-    duration_s: float
-
-
-class CustomAggregated(Record, frozen=True, gc=False):
-    usage_thresholds: dict[str, int] | None = None
-    usage_aggregation_type: str = ""
-    usage_aggregated_duration: str | None = None
-
-
-class CustomThresholds(Record, frozen=True, gc=False):
-    usage_thresholds: dict[str, int] | None = None
-    prod_usage_thresholds: dict[str, int] | None = None
-    aggregated_usage: CustomAggregated | None = None
-
-
-@dataclass(frozen=True)
-class LoadProfile:
-    """Thresholds in percent by resource; `aggregated` for the filter, if it uses a percentile."""
-
-    usage: Mapping[str, int]
-    prod: Mapping[str, int]
-    aggregated: Aggregated | None = None
-    aggregated_usage: Mapping[str, int] | None = None
-
-    def of(self, node: Node) -> "LoadProfile":
-        """The profile with the node's annotation applied."""
-        text = (node.metadata.annotations or {}).get(THRESHOLDS)
-        annotated: CustomThresholds | None = decoded(text, CustomThresholds) if text else None
-        if annotated is None:
-            return self
-        aggregated, thresholds = self.aggregated, self.aggregated_usage
-        custom = annotated.aggregated_usage
-        if custom is not None and custom.usage_thresholds and custom.usage_aggregation_type:
-            try:
-                long_s = duration_s(custom.usage_aggregated_duration or "")
-            except ValueError:
-                return self
-            aggregated = Aggregated(custom.usage_aggregation_type, long_s)
-            thresholds = custom.usage_thresholds
-        return LoadProfile(
-            annotated.usage_thresholds or self.usage,
-            annotated.prod_usage_thresholds or self.prod,
-            aggregated,
-            thresholds,
-        )
-
-
-class Reading(NamedTuple):
-    """Which loads a plugin needs."""
-
-    resources: Sequence[str]
-    profile: LoadProfile
-    score: Aggregated | None
-    with_system: bool
-    expires_s: int
-
-
 class NodeLoads(ByNode):
     """Columns; `loads` is int64[3, R, N]."""
 
-    def __init__(self, cluster: Cluster, reading: Reading, estimator: Estimator) -> None:
+    def __init__(self, cluster: Cluster, args: LoadAwareSchedulingArgs) -> None:
         self._changes = ChangedRows(cluster, NODE_METRIC)
         super().__init__(cluster, ASPECTS, self._changes)
-        self._reading = reading
-        self.estimate: PerClass[Estimate] = PerClass(estimator, Estimate(None, False, None, None))
+        self._args = args
+        self._resources, self._profile = args.resources, args.profile
+        self._score = args.aggregated.score if args.aggregated is not None else None
+        nothing = np.zeros(len(self._resources), dtype=np.int64)
+        self.estimate: PerClass[Estimate] = PerClass(
+            partial(estimate_of, args), Estimate(nothing, False, None, None)
+        )
         self._since_s: list[dict[str, float]] = []
         self._expires_at_s = np.inf
         self._reset(0)
@@ -360,18 +442,16 @@ class NodeLoads(ByNode):
             self._judge_age(now_s)
 
     def _judge_age(self, now_s: float) -> None:
-        until_s = self.updated_s + self._reading.expires_s
+        until_s = self.updated_s + self._args.node_metric_expiration_seconds
         self.is_expired = ~(now_s < until_s)
         alive = until_s[~self.is_expired]
         self._expires_at_s = float(alive.min(initial=np.inf))
         self.version += 1
 
-    # --- rows ------------------------------------------------------------------------------------
-
     def _reset(self, height: int) -> None:
         before = self._since_s
         self._since_s = (before + [{} for _ in range(height - len(before))])[:height]
-        kinds = len(self._reading.resources)
+        kinds = len(self._resources)
         self.loads: I64 = np.zeros((3, kinds, height), dtype=np.int64)
         self.allocatable: I64 = np.zeros((kinds, height), dtype=np.int64)
         #: thresholds of pods in general, and of koord-prod; 0: none
@@ -395,7 +475,7 @@ class NodeLoads(ByNode):
         return True
 
     def _read(self, row: int) -> None:
-        node, reading = self._cluster.nodes.node_at[row], self._reading
+        node, resources = self._cluster.nodes.node_at[row], self._resources
         metric: NodeMetric | None = self._cluster.get(NODE_METRIC, node.name) if node else None
         self.loads[:, :, row] = 0
         self.thresholds[:, :, row] = 0
@@ -407,82 +487,59 @@ class NodeLoads(ByNode):
         if node is None:
             self._since_s[row] = {}
             return
-        profile = reading.profile.of(node)
-        self.allocatable[:, row] = vector(_offered(node), reading.resources)
-        general = profile.usage if profile.aggregated_usage is None else profile.aggregated_usage
-        for at, name in enumerate(reading.resources):
-            self.thresholds[0, at, row] = general.get(name, 0)
-            self.thresholds[1, at, row] = profile.prod.get(name, 0)
-        self.is_aggregated[row] = profile.aggregated_usage is not None
+        profile = self._profile.of(node)
+        self.allocatable[:, row] = vector(_offered(node), resources)
+        for at, thresholds in enumerate((profile.usage, profile.prod)):
+            self.thresholds[at, :, row] = [thresholds.get(name, 0) for name in resources]
+        self.is_aggregated[row] = profile.aggregated is not None
         if metric is None:
             return
         self.updated_s[row] = seconds(metric.status.update_time, -np.inf)
-        expected = self._expected(row, metric)
-        self.loads[PROD_LOAD, :, row] = expected.prod
+        beyond, total, self.loads[PROD_LOAD, :, row] = self._expected(row, metric)
         if info is None:
             return
-        if reading.with_system:
-            self.loads[PROD_LOAD, :, row] += vector(info.system_usage, reading.resources)
-        for at, aggregated in ((FILTER, profile.aggregated), (SCORE, reading.score)):
-            usage = usage_of(info, aggregated, reading.resources)
-            load = expected.all_of_them if usage is None else usage + expected.beyond
-            self.loads[at, :, row] = load
+        if self._args.prod_usage_include_sys:
+            self.loads[PROD_LOAD, :, row] += vector(info.system_usage, resources)
+        for at, aggregated in ((FILTER, profile.aggregated), (SCORE, self._score)):
+            usage = usage_of(info, aggregated, resources)
+            self.loads[at, :, row] = total if usage is None else usage + beyond
 
-    def _expected(self, row: int, metric: NodeMetric) -> "_Expected":
-        """Sums over the pods on a row."""
-        resources, cluster = self._reading.resources, self._cluster
-        usages: dict[tuple[str, str], tuple[I64, bool]] = {}
-        for measured_pod in metric.status.pods_metric or ():
-            if measured_pod is not None and measured_pod.pod_usage:
-                usage = vector(measured_pod.pod_usage, resources)
-                usages[measured_pod.namespace, measured_pod.name] = (
-                    usage,
-                    measured_pod.priority == PROD,
-                )
-        pods = cluster.pods_on(row)
-        since = self._since_s[row]
+    def _expected(self, row: int, metric: NodeMetric) -> I64:
+        """int64[3, R], sums over the pods on a row: estimates beyond what was measured, all
+        estimates, the load of koord-prod.
+        """
+        cluster, nothing = self._cluster, np.zeros(len(self._resources), dtype=np.int64)
+        usages = {
+            (measured.namespace, measured.name): (
+                vector(measured.pod_usage, self._resources),
+                measured.priority == PROD,
+            )
+            for measured in metric.status.pods_metric or ()
+            if measured is not None and measured.pod_usage
+        }
+        pods, since = cluster.pods_on(row), self._since_s[row]
         for uid in since.keys() - pods.keys():
             del since[uid]
-        found = _Expected(len(resources))
+        sums = np.zeros((3, len(self._resources)), dtype=np.int64)
+        beyond, total, prod = sums
         updated_s = self.updated_s[row]
         for uid, info in pods.items():
             since_s = scheduled_s(info.pod, since.setdefault(uid, cluster.wall_clock_s))
             named = info.pod.metadata.namespace, info.pod.metadata.name
-            measured, is_reported_prod = usages.get(named, (None, False))
+            usage, is_reported_prod = usages.get(named, (nothing, False))
             estimate = self.estimate(info.cls)
-            is_new = updated_s - metric.report_interval_s < since_s
-            is_new |= deadline_s(info.pod, estimate, since_s) > updated_s
-            found.add(estimate, measured, is_reported_prod=is_reported_prod, is_new=bool(is_new))
-        return found
-
-
-class _Expected:
-    """Sums over the pods of a node."""
-
-    def __init__(self, kinds: int) -> None:
-        self.beyond: I64 = np.zeros(kinds, dtype=np.int64)
-        self.all_of_them: I64 = np.zeros(kinds, dtype=np.int64)
-        self.prod: I64 = np.zeros(kinds, dtype=np.int64)
-
-    def add(
-        self, estimate: Estimate, usage: I64 | None, *, is_reported_prod: bool, is_new: bool
-    ) -> None:
-        is_active = estimate.is_prod and is_reported_prod
-        if is_active and usage is not None:
-            self.prod += usage
-        amounts = estimate.amounts
-        if amounts is None:
-            return
-        counts = usage is None or is_new
-        more = np.maximum(amounts - (0 if usage is None else usage), 0)
-        if counts:
-            self.beyond += more
-        self.all_of_them += amounts
-        if estimate.is_prod:
-            if not is_active:  # reported with another class, or not at all
-                self.prod += amounts
-            elif counts:
-                self.prod += more
+            more = np.zeros_like(nothing)
+            if (
+                named not in usages
+                or updated_s - metric.report_interval_s < since_s
+                or deadline_s(info.pod, estimate, since_s) > updated_s
+            ):
+                more = np.maximum(estimate.amounts - usage, 0)
+            beyond += more
+            total += estimate.amounts
+            if estimate.is_prod:  # else reported with another class, or not at all
+                prod += usage + more if is_reported_prod else estimate.amounts
+        return sums
 
 
 def usage_of(
@@ -526,7 +583,7 @@ def _offered(node: Node) -> Mapping[str, Any]:
     """Allocatable before amplification."""
     offered: dict[str, Any] = dict(node.status.allocatable or {})
     text = (node.metadata.annotations or {}).get(RAW_ALLOCATABLE)
-    raw: dict[str, Any] | None = decoded(text, dict[str, str | int | float]) if text else None
+    raw: dict[str, Any] | None = decoded_json(text, dict[str, str | int | float])
     if raw:
         try:
             vector(raw, tuple(raw))

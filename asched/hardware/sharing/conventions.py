@@ -47,14 +47,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-import msgspec
-
-from asched.core.model.decode import MalformedError, parse
 from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import whole
 from asched.core.model.timestamp import NS_PER_SECOND
+from asched.hardware.rows import decoded_json
 from asched.hardware.sharing.devices import (
     AMOUNT_MAX,
     BINPACK,
@@ -246,9 +244,6 @@ class Registered(Record, frozen=True, gc=False):
     health: bool = False
 
 
-_registered: Final = msgspec.json.Decoder(tuple[Registered, ...])
-
-
 @dataclass(frozen=True, slots=True)
 class HamiVGPUArgs:
     """Names as in HAMi's device configuration; policies of pods without their own."""
@@ -326,7 +321,8 @@ class Hami(VirtualGpus):
 
     def devices(self, node: Node) -> Sequence[SharedDevice]:
         annotations = node.metadata.annotations or {}
-        text, cordoned = annotations.get(HAMI_REGISTER, ""), listed(annotations, HAMI_CORDON)
+        cordoned = listed(annotations, HAMI_CORDON)
+        registered = decoded_json(annotations.get(HAMI_REGISTER), tuple[Registered, ...]) or ()
         return tuple(
             SharedDevice(
                 device.id,
@@ -338,7 +334,7 @@ class Hami(VirtualGpus):
                 device.mode or HAMI_CORE,
                 device.health and device.mode != MIG and device.id not in cordoned,
             )
-            for device in registered(text)[:DEVICES_MAX]
+            for device in registered[:DEVICES_MAX]
         )
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
@@ -365,14 +361,6 @@ def _hami_problem(annotations: Mapping[str, str]) -> str:
 def modes_in(text: str) -> frozenset[str]:
     """The modes of devices that an annotation allows; a mode counts at any position."""
     return frozenset(mode for mode in (HAMI_CORE, "mps", MIG) if mode in text)
-
-
-def registered(text: str) -> Sequence[Registered]:
-    """Empty if it is invalid."""
-    try:
-        return parse(_registered.decode, text) if text else ()
-    except MalformedError:
-        return ()
 
 
 VOLCANO_LOCK: Final = "hamivgpu"

@@ -28,14 +28,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
-from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.hardware.rows import ByNode
+from asched.hardware.rows import ByNode, decoded_json
 from asched.hardware.sharing.conventions import annotations_of, decoded, number
 from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
 from asched.plugin import (
@@ -95,9 +93,6 @@ class DeviceAllocated(Record, frozen=True, gc=False):
     gpu: tuple[Allocated, ...] = ()
 
 
-_allocated: Final = msgspec.json.Decoder(DeviceAllocated)
-
-
 @dataclass(frozen=True, slots=True)
 class GpuFractionsArgs:
     """`resource` counts whole GPUs."""
@@ -112,9 +107,8 @@ class _Taken(ByNode):
         super().__init__(cluster, ASPECTS)
         self._resource = resource
         self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.accounted, resource))
-        self._named: dict[
-            str, set[Hashable]
-        ] = {}  # by uid, devices named when the pod was first read
+        #: by uid, devices named when the pod was first read
+        self._named: dict[str, set[Hashable]] = {}
         self._sweep_at = SWEEP_FROM
         self.counts: I64 = np.zeros(0, dtype=np.int64)
 
@@ -171,28 +165,13 @@ def _named(pod: Pod) -> Iterator[Hashable]:
     for name in NUMBERED:
         words = annotations.get(name, "").replace(",", "-").split("-", MOST)
         yield from (("number", at) for word in words if (at := number(word)) is not None)
-    yield from (("number", device.minor) for device in _koordinators(annotations))
-    if VOLCANO in annotations:
-        places = len(pod.spec.containers or ())
-        yield from (
-            ("id", part.device)
-            for place in decoded(annotations[VOLCANO], places) or ()
-            for part in place
-        )
-
-
-def _koordinators(annotations: Mapping[str, str]) -> Sequence[Allocated]:
-    if KOORDINATOR not in annotations:
-        return ()
-    try:
-        return parse(_allocated.decode, annotations[KOORDINATOR]).gpu
-    except MalformedError:
-        return ()
+    koordinators = decoded_json(annotations.get(KOORDINATOR), DeviceAllocated) or DeviceAllocated()
+    yield from (("number", device.minor) for device in koordinators.gpu)
+    places = decoded(annotations.get(VOLCANO, ""), len(pod.spec.containers or ()))
+    yield from (("id", part.device) for place in places or () for part in place)
 
 
 class GpuFractions(FilterPlugin):
-    """See the module's documentation."""
-
     name = "GpuFractions"
     reasons = (IN_USE,)
     depends_on = ASPECTS
@@ -210,10 +189,8 @@ class GpuFractions(FilterPlugin):
         return pod.cls.requests.get(self._resource, 0) or IDLE
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        asked, at = (
-            pod.cls.requests.get(self._resource, 0),
-            nodes.table.find_resource(self._resource),
-        )
+        asked = pod.cls.requests.get(self._resource, 0)
+        at = nodes.table.find_resource(self._resource)
         if not asked or at is None:
             return np.zeros(nodes.size, dtype=np.int32)
         taken = self._taken.of(nodes)

@@ -18,8 +18,8 @@ from asched.core.cluster.facts import Done, ReadPlaced, Refused, Replied
 from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
-from asched.hardware.koordinator.node_load import decoded
-from asched.hardware.sharing.conventions import registered
+from asched.hardware.rows import decoded_json
+from asched.hardware.sharing.conventions import Registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.kube.codec import KindCodec, ListPage, peek_continue
 from asched.kube.credentials import CredentialSource, load_credentials
@@ -404,6 +404,6 @@ async def test_what_a_plugin_prints_is_a_credential_or_one_line(odd: bytes, tmp_
 def test_an_annotation_that_cannot_be_read_counts_as_none(odd: bytes) -> None:
     """Annotations are text, so that what is no UTF-8 never gets here."""
     text = odd.decode("utf-8", "replace")
-    assert registered("[" + text) == ()
-    assert registered(text[:1].replace("{", "[") + text) in ((), [])
-    assert decoded('{"gpu":' + text, dict[str, Any]) is None
+    assert decoded_json("[" + text, tuple[Registered, ...]) is None
+    assert decoded_json(text[:1].replace("{", "[") + text, tuple[Registered, ...]) in (None, ())
+    assert decoded_json('{"gpu":' + text, dict[str, Any]) is None
