@@ -103,8 +103,7 @@ class RowPatterns(msgspec.Struct, frozen=True):
             if known is None:
                 known = self._distinct[kind] = np.unique(self.drawn[kind], axis=0)
             return known
-        found: I64 = self.counts[self.fit[:, kind]]
-        return found
+        return self.counts[self.fit[:, kind]]
 
 
 def patterns(problem: GangProblem, *, only_all: bool = False) -> Steps[RowPatterns | None]:

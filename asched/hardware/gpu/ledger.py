@@ -7,7 +7,7 @@ fraction on the device with least left. A pod that does not fit in this way take
 Bounds  DEVICES_MAX: nodes with more devices count as having so many.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -306,8 +306,7 @@ class Fragmentation:
 
 def descent_points(gradient: F64) -> I64:
     """int64[X] in 0..100; 50 where nothing changes. Cut, not rounded."""
-    points: I64 = (MAX_SCORE / (1.0 + np.exp(-gradient / WHOLE))).astype(np.int64)
-    return points
+    return (MAX_SCORE / (1.0 + np.exp(-gradient / WHOLE))).astype(np.int64)
 
 
 # Devices as a cutting-stock problem: the value of a piece, and the loss of cutting it from a
@@ -332,28 +331,12 @@ TIGHT: Final = 0.1
 _NOTHING: Final = 1e-9
 
 
-class RestValues(NamedTuple):
-    """Values of rests in steps of GRAIN, float64[CELLS + 1]; a whole device has the value 1."""
-
-    rest: F64
-
-    def loss(self, left: I64, milli: int) -> F64:
-        """Loss of a device's value by giving `milli`, beyond the price of the piece."""
-        after = self.rest[(left - milli) // GRAIN]
-        lost: F64 = self.rest[left // GRAIN] - after - self.price(milli)
-        return lost
-
-    def price(self, milli: int) -> float:
-        return float(self.rest[_cells(milli)])
-
-
-def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
+def _rest_values(counts: Iterable[tuple[GpuDemand, float]]) -> F64:
     """Values of rests from the frequency of each length."""
-    asked: dict[int, float] = {CELLS: 1.0}
+    asked = defaultdict[int, float](float, {CELLS: 1.0})
     for demand, count in counts:
         if demand.number == 1:
-            cells = _cells(demand.milli)
-            asked[cells] = asked.get(cells, 0.0) + count
+            asked[_cells(demand.milli)] += count
     frequent = sorted(asked, key=lambda cells: (-asked[cells], cells))[:LENGTHS_MAX]
     lengths = sorted({*frequent, CELLS})
     need = np.array([asked[cells] for cells in lengths])
@@ -368,7 +351,7 @@ def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
         grows = entering > _NOTHING
         ratio = np.where(grows, inverse @ need / np.where(grows, entering, 1.0), np.inf)
         plan[:, int(ratio.argmin())] = pattern
-    return RestValues(np.array(values) / values[CELLS])
+    return np.array(values) / values[CELLS]
 
 
 def _cells(milli: int) -> int:
@@ -403,11 +386,20 @@ class Stock:
 
     def __init__(self, counts: Sequence[tuple[GpuDemand, float]]) -> None:
         """Pods with their frequencies."""
-        self.worth = worth(counts)
+        #: values of rests in steps of GRAIN, float64[CELLS + 1]; a whole device has the value 1
+        self._rest = _rest_values(counts)
         using = [(demand, count) for demand, count in counts if demand.number]
         devices = sum(demand.total * count for demand, count in using)
         #: milli-CPU that pods use along with a thousandth of a device
         self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
+
+    def price(self, milli: int) -> float:
+        return float(self._rest[_cells(milli)])
+
+    def loss(self, left: I64, milli: int) -> F64:
+        """Loss of a device's value by giving `milli`, beyond the price of the piece."""
+        after = self._rest[(left - milli) // GRAIN]
+        return self._rest[left // GRAIN] - after - self.price(milli)
 
     def stranded(self, shares: GpuShares) -> F64:
         """float64[M] devices that stay idle for lack of CPU if pods come as expected."""
@@ -422,7 +414,7 @@ class Stock:
         cost: F64 = self.stranded(ways.after) - self.stranded(shares)[ways.position]
         if 0 < demand.milli < WHOLE:
             left = shares.left[ways.position, ways.device]
-            cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
+            cost += self.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
         return cost
 
 

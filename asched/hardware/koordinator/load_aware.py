@@ -135,15 +135,13 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         if dominant:
             total += np.minimum(left.min(axis=0), 100) * dominant
         weights = sum(self._weights) + dominant
-        found: I64 = np.clip(total // weights, 0, 100) if weights else np.zeros_like(total)
-        return found
+        return np.clip(total // weights, 0, 100) if weights else np.zeros_like(total)
 
 
 def percent(load: I64, offered: I64) -> I64:
     """int64[M], rounded, halves away from zero; 0 where nothing is offered."""
     share = np.where(offered > 0, np.maximum(load, 0) / np.maximum(offered, 1) * 100, 0.0)
-    found: I64 = rounded(share).astype(np.int64)
-    return found
+    return rounded(share).astype(np.int64)
 
 
 def _is_of_daemon_set(pod: PodInfo) -> bool:

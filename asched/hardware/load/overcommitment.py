@@ -126,5 +126,4 @@ def limit_risk(request: F64, limit: F64, offered: F64) -> F64:
     """float64[N], 0..1: the excess of limits over the node, as a share of what is not requested."""
     over = limit > offered
     beyond = np.where(over, limit - np.minimum(request, offered), 1.0)
-    found: F64 = np.where(over, (limit - offered) / beyond, 0.0)
-    return found
+    return np.where(over, (limit - offered) / beyond, 0.0)

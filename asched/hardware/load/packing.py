@@ -106,5 +106,4 @@ def packed(used: F64, capacity: F64, target: int) -> I64:
     above = target * (100 - percent) / (100 - target)
     points = np.where(percent > target, above, below)
     points[~(percent <= 100)] = 0  # NaN included
-    found: I64 = rounded(points).astype(np.int64)
-    return found
+    return rounded(points).astype(np.int64)

@@ -14,7 +14,8 @@ Input     required: the PodGroup's `schedulingConstraints`, or annotations of th
 Retry     pods of a group are retried after backoff, as with TopologyPlacementGenerator, which it
           replaces.
 Cost      a column a level; a placement for each domain. Pods of a group: the new pods are counted,
-          and one pass over the rows if their shares of domains changed.
+          and one pass over the rows if their shares of domains changed; other pods: one pass over
+          the rows a level after each placement.
 Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI-Scheduler
           docs/topology, volcano-sh/volcano pkg/scheduler/plugins/network-topology-aware
 """
@@ -39,7 +40,6 @@ from asched.plugin import (
     I64,
     Aspect,
     Assignments,
-    ByRow,
     Cluster,
     GroupPods,
     NodeView,
@@ -325,63 +325,34 @@ class Tree(ByNode):
             self.domains[level, row] = number
 
 
-class DomainShares(ByRow[None]):
+class DomainShares:
     """Requested share of each domain's CPU; `version` changes with its points."""
 
     def __init__(self, cluster: Cluster, tree: Tree) -> None:
-        super().__init__(cluster.nodes, int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | ASPECTS))
+        self._nodes = cluster.nodes
         self._tree = tree
-        self._of_row: I64 = np.zeros((2, 0), dtype=np.int64)
-        self._domains: I32 = tree.domains
-        self._sums: list[I64] = []
+        self._seen = (-1, -1)
         #: by level, 0..100 for each domain
         self.points: list[I64] = []
         self.version = 0
 
     def refresh(self) -> None:
         self._tree.refresh()
-        self.update(None, self._tree.full_version)
-
-    def _make_all(self, _: None) -> None:
-        height = self._nodes.height
-        read = self._nodes.columns.read
-        self._of_row = np.stack((read("requested")[0, :height], read("allocatable")[0, :height]))
-        self._domains = self._tree.domains.copy()
-        self._sums = []
-        for level, paths in enumerate(self._tree.paths):
-            sums = np.zeros((2, len(paths)), dtype=np.int64)
-            inside = self._domains[level] != NOWHERE
-            for part in range(2):
-                np.add.at(sums[part], self._domains[level, inside], self._of_row[part, inside])
-            self._sums.append(sums)
-        self._judge()
-
-    def _make_rows(self, _: None, rows: Rows) -> bool:
-        read = self._nodes.columns.read
-        for row in rows:
-            now = np.array((read("requested")[0, row], read("allocatable")[0, row]))
-            for level, paths in enumerate(self._tree.paths):
-                sums, before = self._sums[level], self._domains[level, row]
-                if len(paths) > sums.shape[1]:
-                    more = len(paths) - sums.shape[1]
-                    sums = self._sums[level] = np.pad(sums, ((0, 0), (0, more)))
-                if before != NOWHERE:
-                    sums[:, before] -= self._of_row[:, row]
-                after = self._tree.domains[level, row]
-                self._domains[level, row] = after
-                if after != NOWHERE:
-                    sums[:, after] += now
-            self._of_row[:, row] = now
-        self._judge()
-        return True
-
-    def _judge(self) -> None:
-        points = [
-            np.clip(asked * 100 // np.maximum(offered, 1), 0, 100) for asked, offered in self._sums
-        ]
+        seen = self._nodes.log.end, self._tree.version
+        if seen == self._seen:
+            return
+        self._seen = seen
+        read, height = self._nodes.columns.read, self._nodes.height
+        amounts = read("requested")[0, :height], read("allocatable")[0, :height]
+        points = []
+        for paths, domains in zip(self._tree.paths, self._tree.domains, strict=True):
+            asked, offered = (
+                np.bincount(domains + 1, amount, len(paths) + 1)[1:].astype(np.int64)
+                for amount in amounts
+            )
+            points.append(np.clip(asked * 100 // np.maximum(offered, 1), 0, 100))
         same = len(points) == len(self.points) and all(map(np.array_equal, points, self.points))
-        if not same:
-            self.version += 1
+        self.version += not same
         self.points = points
 
 
@@ -492,8 +463,6 @@ class RequestedLevels(NamedTuple):
 
 
 class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin):
-    """See the module's documentation."""
-
     name = "NetworkTopology"
     depends_on = Aspect.LABELS | Aspect.LIVE
     serves_all_groups = True
@@ -515,8 +484,6 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def registrations(self) -> Sequence[Registration]:
         return ()
-
-    # --- groups ----------------------------------------------------------------------------------
 
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
         self._tree.refresh()
@@ -623,8 +590,6 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         """By rank: equals get the same score."""
         ranks = {score: at for at, score in enumerate(sorted(set(scores)))}
         return [100 * (ranks[score] + 1) // len(ranks) for score in scores]
-
-    # --- single pods -----------------------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return group_key(pod.pod)

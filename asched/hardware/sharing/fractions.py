@@ -195,5 +195,4 @@ class GpuFractions(FilterPlugin):
             return np.zeros(nodes.size, dtype=np.int32)
         taken = self._taken.of(nodes)
         left = nodes.allocatable(at) - nodes.requested(at) - taken
-        found: Codes = ((taken > 0) & (left < asked)).astype(np.int32)
-        return found
+        return ((taken > 0) & (left < asked)).astype(np.int32)

@@ -420,8 +420,7 @@ class SharingLedger(ByNode):
         rows = view.row_numbers()
         if not self._cluster.topology.on_trial:
             self.refresh()
-            columns: I64 = self._columns[:, rows]
-            return columns
+            return self._columns[:, rows]
         found = np.zeros((7, len(rows), DEVICES_MAX), dtype=np.int64)
         for at, row in enumerate(rows.tolist()):
             self._write(found, at, self.room(row))

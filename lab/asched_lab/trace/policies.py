@@ -142,7 +142,7 @@ class CuttingStock(_ByWays):
         """Whether the last devices are closed to such a pod."""
         if not 0 < demand.milli < WHOLE or fleet.free >= self._share * fleet.devices:
             return False
-        return self._stock.worth.price(demand.milli) - demand.milli / WHOLE > RESERVED_WASTE
+        return self._stock.price(demand.milli) - demand.milli / WHOLE > RESERVED_WASTE
 
     def _points(
         self,

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, Stock, placements, worth
+from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, Stock, placements
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:
@@ -16,13 +16,13 @@ def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:
 
 
 def test_pieces_that_complete_each_other_waste_nothing() -> None:
-    prices = worth(asked({600: 5, 400: 5}))
+    prices = Stock(asked({600: 5, 400: 5}))
     assert prices.price(600) + prices.price(400) == pytest.approx(1)
     assert prices.loss(np.array([1000, 400]), 400) == pytest.approx([0, 0])
 
 
 def test_a_small_piece_goes_where_the_rest_was_lost_anyway() -> None:
-    prices = worth(asked({810: 50, 470: 50, 160: 5}))
+    prices = Stock(asked({810: 50, 470: 50, 160: 5}))
     in_hole, in_half = prices.loss(np.array([190, 530]), 160)
     assert in_half > in_hole + 0.3
 
@@ -31,7 +31,7 @@ def test_whatever_is_asked_for_no_way_to_cut_is_worth_more_than_a_device() -> No
     draw = random.Random(7)
     for _ in range(30):
         lengths = {draw.randrange(150, 990, 10): draw.randrange(1, 100) for _ in range(6)}
-        prices = worth(asked(lengths))
+        prices = Stock(asked(lengths))
         for number in range(1, 7):
             for pieces in itertools.combinations_with_replacement(lengths, number):
                 if sum(pieces) <= WHOLE:
