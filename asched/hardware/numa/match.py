@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final
 
+import msgspec
 import numpy as np
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
@@ -116,17 +117,14 @@ AUTODETECT: Final = "Autodetect"
 ONLY_RESOURCES: Final = "OnlyResources"
 
 
-class _Node:
+class _Node(msgspec.Struct, eq=False):
     """One node that has a topology: the valid report, and the pods it may lack."""
 
-    __slots__ = ("is_foreign", "known", "reserved", "uid", "valid_report")
-
-    def __init__(self, uid: str, valid: NodeResourceTopology, known: set[str]) -> None:
-        self.uid = uid  # of the node
-        self.valid_report = valid
-        self.known = known  # uids of pods that were processed
-        self.reserved: dict[str, NumaDemand] = {}  # uid -> demand
-        self.is_foreign = False
+    uid: str  # of the node
+    valid_report: NodeResourceTopology
+    known: set[str]  # uids of pods that were processed
+    reserved: dict[str, NumaDemand] = msgspec.field(default_factory=dict)  # uid -> demand
+    is_foreign: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -136,15 +134,9 @@ class _Node:
 class TopologyCache:
     """Reports used by one profile. `version` changes when rows change that no row log has."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        args: "NodeResourceTopologyMatchArgs",
-        demand: PerClass[NumaDemand],
-    ) -> None:
+    def __init__(self, cluster: Cluster, args: "NodeResourceTopologyMatchArgs") -> None:
         self._cluster = cluster
         self._mode = args.mode
-        self._demand = demand
         self._resync_s = args.cache_resync_period_seconds
         self._args = args.cache
         self._rows_seen = -1
@@ -157,8 +149,6 @@ class TopologyCache:
         self.is_fresh: Mask = np.zeros(0, dtype=np.bool_)
         self.has_topology: Mask = np.zeros(0, dtype=np.bool_)
         self.version = 0
-
-    # --- from the cluster ------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Process new reports and placements."""
@@ -299,16 +289,14 @@ class TopologyCache:
         waits_for_bindings = self._mode is Mode.DISCARD and bool(node.reserved)
         self.is_fresh[row] = not node.is_foreign and not waits_for_bindings
 
-    # --- from the plugin -------------------------------------------------------------------------
-
-    def reserve(self, pod: PodInfo, name: str) -> None:
+    def reserve(self, uid: str, demand: NumaDemand, name: str) -> None:
         """Reserve for a pod of ours. Its row was logged when it was assumed, and is
         processed next.
         """
         node = self._nodes.get(name)
         if node is None or self._mode is Mode.PASS_THROUGH:
             return
-        node.reserved[pod.pod.uid] = self._demand(pod.cls)
+        node.reserved[uid] = demand
         if self._mode is Mode.OVER_RESERVE:
             self._waiting[name] = None
 
@@ -416,8 +404,6 @@ class NodeResourceTopologyMatchArgs(UpstreamArgs):
 
 
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBindPlugin):
-    """See the module's documentation."""
-
     name = "NodeResourceTopologyMatch"
     reasons = (NOT_FRESH, POD_NOT_ALIGNED, NOT_ALIGNED, INIT_NOT_ALIGNED)
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
@@ -430,17 +416,13 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         self._weights = {entry.name: max(entry.weight, 1) for entry in strategy.resources}
         indifferent = NumaDemand(QoS.BEST_EFFORT, {}, (), (), False)
         self._demand = PerClass(lambda cls: demand_of(cls.example), indifferent)
-        self._cache = TopologyCache(cluster, args, self._demand)
+        self._cache = TopologyCache(cluster, args)
 
     def registrations(self) -> Sequence[Registration]:
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
         reported = Trigger(NODE_RESOURCE_TOPOLOGY.resource, Action.ADD | Action.UPDATE)
-        gone = Trigger(POD.resource, Action.DELETE)
-        return (
-            Registration(gone),
-            Registration(Trigger(NODE.resource, offers)),
-            Registration(reported),
-        )
+        triggers = Trigger(POD.resource, Action.DELETE), Trigger(NODE.resource, offers), reported
+        return tuple(map(Registration, triggers))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         demand = self._demand(pod.cls)
@@ -487,7 +469,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         return found
 
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
-        self._cache.reserve(pod, node)
+        self._cache.reserve(pod.pod.uid, self._demand(pod.cls), node)
         return SUCCESS
 
     def unreserve(self, pod: PodInfo, node: str) -> None:

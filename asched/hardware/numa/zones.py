@@ -8,10 +8,11 @@ has reported yet is subtracted from every zone, and never below zero.
 Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/filter.go
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
@@ -223,15 +224,13 @@ def demand_of(pod: Pod) -> NumaDemand:
     has_non_native = any(
         not is_native(name) for request in (*inits, *containers) for name in request
     )
-    whole: dict[str, int] = {}
+    whole = Counter[str]()
     for request in containers:
-        for name, amount in request.items():
-            whole[name] = whole.get(name, 0) + amount
+        whole.update(request)
     for request in inits:
         for name, amount in request.items():
             whole[name] = max(whole.get(name, amount), amount)
-    for name, more in (spec.overhead or {}).items():
-        whole[name] = whole.get(name, 0) + units(name, more)
+    whole.update({name: units(name, more) for name, more in (spec.overhead or {}).items()})
     return NumaDemand(qos_of(pod), whole, inits, containers, has_non_native)
 
 
@@ -242,11 +241,11 @@ def qos_of(pod: Pod) -> QoS:
         requests, limits = _positive(spec.resources.requests), _positive(spec.resources.limits)
         is_guaranteed = limits.keys() >= {CPU, MEMORY}
     else:
-        requests, limits, is_guaranteed = {}, {}, True
+        requests, limits, is_guaranteed = Counter(), Counter(), True
         for container in (*(spec.containers or ()), *(spec.init_containers or ())):
             allowed = _positive(container.resources.limits)
-            _add(requests, _positive(container.resources.requests))
-            _add(limits, allowed)
+            requests.update(_positive(container.resources.requests))
+            limits.update(allowed)
             is_guaranteed &= allowed.keys() >= {CPU, MEMORY}
     if not requests and not limits:
         return QoS.BEST_EFFORT
@@ -295,16 +294,9 @@ def _request(container: Container) -> Request:
     }
 
 
-def _positive(amounts: Mapping[str, Quantity] | None) -> dict[str, int]:
+def _positive(amounts: Mapping[str, Quantity] | None) -> Counter[str]:
     """Positive amounts of cpu and memory, in billionths."""
-    given = amounts or {}
-    found = {name: nano(given[name]) for name in (CPU, MEMORY) if name in given}
-    return {name: amount for name, amount in found.items() if amount > 0}
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+    return +Counter({name: nano((amounts or {}).get(name, 0)) for name in (CPU, MEMORY)})
 
 
 #: In place of an amount: the zone does not list the resource.
@@ -346,10 +338,9 @@ class Zones:
 
     def reserve(self, size: int, width: int) -> None:
         """Grow the arrays; new entries are empty."""
-        rows, zones = size - self.size, max(width - self.width, 0)
-        if rows <= 0 and not zones:
+        rows, zones = max(size - self.size, 0), max(width - self.width, 0)
+        if not rows and not zones:
             return
-        rows = max(rows, 0)
         self.count = np.pad(self.count, (0, rows))
         self.is_single = np.pad(self.is_single, (0, rows))
         self.is_pod_scope = np.pad(self.is_pod_scope, (0, rows))
@@ -357,8 +348,7 @@ class Zones:
         aside = ((0, zones), (0, zones), (0, rows))
         self.costs = np.pad(self.costs, aside, constant_values=FARTHEST)
         for name, held in self.available.items():
-            aside_2 = ((0, zones), (0, rows))
-            self.available[name] = np.pad(held, aside_2, constant_values=NOT_LISTED)
+            self.available[name] = np.pad(held, aside[1:], constant_values=NOT_LISTED)
 
     def write(
         self,
@@ -375,16 +365,13 @@ class Zones:
         self.zones_max[row] = manager.zones_max
         count = len(zones)
         self.costs[:, :, row] = FARTHEST
-        if zones:
-            numbers = [zone.number for zone in zones]
-            costs = [[zone.costs.get(other, FARTHEST) for other in numbers] for zone in zones]
-            self.costs[:count, :count, row] = costs
+        for at, zone in enumerate(zones):
+            self.costs[at, :count, row] = [zone.costs.get(to.number, FARTHEST) for to in zones]
         for held in self.available.values():
             held[:, row] = NOT_LISTED
-        for name in {name for zone in zones for name in zone.available}:
-            amounts = [zone.available.get(name) for zone in zones]
-            listed = [NOT_LISTED if amount is None else max(amount, 0) for amount in amounts]
-            self.available.setdefault(name, self.of(name))[:count, row] = listed
+        for at, zone in enumerate(zones):
+            for name, amount in zone.available.items():
+                self.available.setdefault(name, self.of(name))[at, row] = max(amount, 0)
         for asked in taken:
             for name, amount in asked.items():
                 if name in self.available:
@@ -506,27 +493,10 @@ def _smallest(scores: I64, zones: Zones) -> I64:
     return np.where(counted == _NONE, 0, counted)
 
 
-def least_allocated(zones: Zones, request: Request, weights: Weights) -> I64:
-    """int64[Z, M]: the more is left the better."""
-
-    def points(asked: int, held: I64) -> I64:
-        return (held - asked) * 100 // held
-
-    return _weighted(points, zones, request, weights)
-
-
-def most_allocated(zones: Zones, request: Request, weights: Weights) -> I64:
-    """int64[Z, M]: the less is left the better."""
-
-    def points(asked: int, held: I64) -> I64:
-        return asked * 100 // held
-
-    return _weighted(points, zones, request, weights)
-
-
 def _weighted(
     points: Callable[[int, I64], I64], zones: Zones, request: Request, weights: Weights
 ) -> I64:
+    """int64[Z, M]: the weighted mean of the points of each resource."""
     total = np.zeros((zones.width, zones.size), dtype=np.int64)
     divisor = 0
     for name, amount in request.items():
@@ -554,8 +524,8 @@ def balanced_allocation(zones: Zones, request: Request, weights: Weights) -> I64
 
 
 ZONE_SCORES: Final[Mapping[str, ZoneScore]] = {
-    LEAST_ALLOCATED: least_allocated,
-    MOST_ALLOCATED: most_allocated,
+    LEAST_ALLOCATED: partial(_weighted, lambda asked, held: (held - asked) * 100 // held),
+    MOST_ALLOCATED: partial(_weighted, lambda asked, held: asked * 100 // held),
     BALANCED_ALLOCATION: balanced_allocation,
 }
 
@@ -567,9 +537,6 @@ def _units(name: str, amount: int) -> int:
 
 def _whole(name: str, held: I64) -> I64:
     return -(-held // 1000) if name == CPU else held
-
-
-# --- the fewest zones ----------------------------------------------------------------------------
 
 
 def least_numa_nodes(zones: Zones, demand: NumaDemand) -> I64:
@@ -625,7 +592,8 @@ def _needed(zones: Zones, request: Request, number: int, where: Mask) -> tuple[M
         if not waiting.any():
             break
         sets = list(combinations(range(number), size))
-        sums = np.array([_distance(zones, places) for places in sets])
+        # the distances of all pairs, each with itself included
+        sums = np.array([zones.costs[np.ix_(zs, zs)].sum(axis=(0, 1)) for zs in sets])
         nearest = np.minimum(sums.min(axis=0), FARTHEST * size * size)
         fits = np.array([_has_room(zones, request, places) for places in sets]) & waiting
         fits &= sums < (FARTHEST + 1) * size * size
@@ -638,12 +606,6 @@ def _needed(zones: Zones, request: Request, number: int, where: Mask) -> tuple[M
         is_near[hit] = sums[at[hit], hit] == nearest[hit]
         waiting[hit] = False
     return chosen, is_near
-
-
-def _distance(zones: Zones, places: tuple[int, ...]) -> I64:
-    """int64[M]: the sum of the distances of all pairs, each with itself included."""
-    found: I64 = zones.costs[np.ix_(places, places)].sum(axis=(0, 1))
-    return found
 
 
 def _has_room(zones: Zones, request: Request, places: tuple[int, ...]) -> Mask:
