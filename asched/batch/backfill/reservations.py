@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.batch.placement.bounds import I64
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, START_TIMES
 from asched.core.cluster.pods import PodInfo
@@ -216,7 +217,6 @@ def _seconds(text: str | None) -> float | None:
         return None
 
 
-I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.intp]
 

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from asched.batch.backfill.reservations import (
     CLONE,
@@ -25,6 +24,7 @@ from asched.batch.backfill.reservations import (
     NodeNeed,
     Reservation,
     Reservations,
+    Rows,
     StartTimes,
     vector,
 )
@@ -39,6 +39,8 @@ from asched.batch.groups.trial import (
     try_group,
     without,
 )
+from asched.batch.placement.bounds import I64, Mask
+from asched.batch.placement.plan import F64, R, Steps
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
@@ -59,15 +61,6 @@ from asched.core.queue.queued import QueuedPod
 # thousand pods may have known ends, and a gang may have two thousand classes, so generators yield
 # the cost of each step, and may be stopped there.
 
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-#: intp[N]: which of some rows each row is, -1 if it is none of them.
-Places = npt.NDArray[np.intp]
-R = TypeVar("R")
-#: Generators yield how many steps of the budget come next, and return what they found.
-Steps = Generator[float, None, R]
-
 #: Pods that do not fit now, although the amounts are free, get no start before this time.
 SOON_S: Final = 30.0
 #: Cells that are added or compared in a step, and promises that double the cost of a check.
@@ -77,34 +70,16 @@ CHECK_STEPS: Final = 1
 PROMISED_A_LOOK: Final = 4
 
 
-class Endings(NamedTuple):
-    """Ends of pods: at `at_s` float64[E], on `rows` intp[E], with the amounts of `kinds` intp[E]:
-    `amounts` int64[R+1, K].
-    """
-
-    at_s: F64
-    rows: npt.NDArray[np.intp]
-    kinds: npt.NDArray[np.intp]
-    amounts: I64
-
-
 class Promised(NamedTuple):
     """Room promised from `start_s` to `end_s`: `amounts` int64[R+1, n] on `rows`."""
 
     start_s: float
     end_s: float
-    rows: npt.NDArray[np.intp]
+    rows: Rows
     amounts: I64
 
     def is_active(self, at_s: float) -> bool:
         return self.start_s <= at_s < self.end_s
-
-
-class Start(NamedTuple):
-    """A time, and int64[R+1, N] the free amounts from then on."""
-
-    at_s: float
-    room: I64
 
 
 class TimelineDemand(msgspec.Struct, frozen=True):
@@ -121,81 +96,68 @@ class TimelineDemand(msgspec.Struct, frozen=True):
         return np.where(self.within, np.maximum(found, 0), 0)
 
 
-class Timeline:
-    """`free` int64[R+1, N]: the free amounts now, negative where more is requested."""
+class Timeline(NamedTuple):
+    """`free` int64[R+1, N]: the free amounts now, negative where more is requested. Ends of pods in
+    order: at `at_s` float64[E], on `rows` intp[E], with the amounts of `kinds` intp[E]: `amounts`
+    int64[R+1, K].
+    """
 
-    def __init__(
-        self, now_s: float, free: I64, endings: Endings, promised: Sequence[Promised]
-    ) -> None:
-        order = np.argsort(endings.at_s)
-        self._now_s = now_s
-        self._free = free
-        self._at_s = endings.at_s[order]
-        self._rows = endings.rows[order]
-        self._kinds = endings.kinds[order]
-        self._amounts = endings.amounts
-        self.promised = promised
+    now_s: float
+    free: I64
+    at_s: F64
+    rows: Rows
+    kinds: Rows
+    amounts: I64
+    promised: Sequence[Promised]
 
     def times(self, horizon_s: float) -> list[float]:
         """Moments at which room comes free, up to the horizon, and one soon; in order."""
-        further = [self._now_s + SOON_S, *(promise.end_s for promise in self.promised)]
-        every = np.unique(np.concatenate((self._at_s, np.array(further, dtype=np.float64))))
-        found: list[float] = every[(self._now_s < every) & (every <= horizon_s)].tolist()
+        further = [self.now_s + SOON_S, *(promise.end_s for promise in self.promised)]
+        every = np.unique(np.concatenate((self.at_s, np.array(further, dtype=np.float64))))
+        found: list[float] = every[(self.now_s < every) & (every <= horizon_s)].tolist()
         return found
 
     @property
     def look_steps(self) -> float:
         """The cost of computing the free amounts at a time."""
-        axes, height = len(self._free), int(self._free.shape[1])
-        return CHECK_STEPS + axes * (len(self._at_s) + height) / CELLS_A_STEP
+        axes, height = self.free.shape
+        return CHECK_STEPS + axes * (len(self.at_s) + height) / CELLS_A_STEP
 
-    def free_at(self, at_s: float) -> I64:
-        """int64[R+1, N]: free amounts after the ends up to `at_s`, promises ignored."""
-        return self._free_on(at_s, None)
-
-    def _free_on(self, at_s: float, place: Places | None) -> I64:
-        """The same, or int64[R+1, n] of the rows that have a `place`."""
-        ended = int(np.searchsorted(self._at_s, at_s, side="right"))
-        rows, kinds = self._rows[:ended], self._kinds[:ended]
-        if place is None:
-            found = self._free.copy()
-        else:
-            found = self._free[:, np.flatnonzero(place >= 0)]
-            there = np.flatnonzero(place[rows] >= 0)
-            rows, kinds = place[rows[there]], kinds[there]
-        for axis in range(len(found)):
-            np.add.at(found[axis], rows, self._amounts[axis, kinds])
+    def free_at(
+        self, at_s: float, on: Rows | None = None, promised: Sequence[Promised] = ()
+    ) -> I64:
+        """int64[R+1, n]: free amounts of these rows, of all by default, after the ends up to
+        `at_s`, less what is promised then.
+        """
+        on = np.arange(self.free.shape[1]) if on is None else on
+        place = np.full(self.free.shape[1], -1, dtype=np.intp)
+        place[on] = np.arange(len(on))
+        found = self.free[:, on]
+        ended = int(np.searchsorted(self.at_s, at_s, side="right"))
+        rows = place[self.rows[:ended]]
+        kinds = self.kinds[:ended][rows >= 0]
+        for axis, amounts in enumerate(self.amounts):
+            np.add.at(found[axis], rows[rows >= 0], amounts[kinds])
+        for promise in promised:
+            if promise.is_active(at_s):
+                rows = place[promise.rows]
+                found[:, rows[rows >= 0]] -= promise.amounts[:, rows >= 0]
         return found
 
     def room(self, at_s: float, until_s: float) -> I64:
         """int64[R+1, N]: the lowest free amounts at any time from `at_s` on, before `until_s`."""
-        found = self._beside_promised(at_s, None)
+        found = self.free_at(at_s, None, self.promised)
         for promise in self.promised:
             if at_s < promise.start_s < until_s:
-                place = np.full(found.shape[1], -1, dtype=np.intp)
-                place[promise.rows] = 0
-                rows = np.flatnonzero(place == 0)
-                place[rows] = np.arange(len(rows))
-                then = self._beside_promised(promise.start_s, place)
-                found[:, rows] = np.minimum(found[:, rows], then)
-        return found
-
-    def _beside_promised(self, at_s: float, place: Places | None) -> I64:
-        found = self._free_on(at_s, place)
-        for promise in self.promised:
-            if promise.is_active(at_s):
-                if place is None:
-                    found[:, promise.rows] -= promise.amounts
-                else:
-                    there = np.flatnonzero(place[promise.rows] >= 0)
-                    found[:, place[promise.rows[there]]] -= promise.amounts[:, there]
+                then = self.free_at(promise.start_s, promise.rows, self.promised)
+                found[:, promise.rows] = np.minimum(found[:, promise.rows], then)
         return found
 
     def starts(
         self, demands: Sequence[TimelineDemand], lasts_s: float, horizon_s: float, scan_max: int
-    ) -> Iterator[float | Start]:
-        """Yield the starts at which all demands may fit by amounts, the earliest first, and the
-        cost of each check before it.
+    ) -> Iterator[float | tuple[float, I64]]:
+        """Yield the starts at which all demands may fit by amounts, the earliest first, each with
+        int64[R+1, N] the free amounts from then on; and the cost of each check before it.
 
         Promises only take room: what does not fit without them is skipped by bisection. After that
         `scan_max` times are checked.
@@ -214,12 +176,7 @@ class Timeline:
             yield self.look_steps * (1 + len(self.promised) / PROMISED_A_LOOK)
             room = self.room(at_s, at_s + lasts_s)
             if (yield from _may_fit(demands, room)):
-                yield Start(at_s, room)
-
-
-def may_ever_fit(demands: Sequence[TimelineDemand], offered: I64) -> bool:
-    """Whether each of the demands alone would find enough slots in an empty cluster."""
-    return all(demand.count <= int(demand.slots(offered).sum()) for demand in demands)
+                yield at_s, room
 
 
 def _may_fit(demands: Sequence[TimelineDemand], room: I64) -> Steps[bool]:
@@ -314,35 +271,36 @@ def search(
         yield from pause_if_due(context, 0)
         demands.append(_demand(cluster, first.runner, alike))
         cluster.budget.note(CLASS_STEPS)
+    _stop_if_moved(cluster, generation)
     read, height = cluster.nodes.columns.read, cluster.nodes.height
     offered = np.vstack((read("allocatable")[:, :height], read("allowed_pods")[:height]))
-    _stop_if_moved(cluster, generation)
-    if not may_ever_fit(demands, offered):
+    if not (yield from _counted(context, _may_fit(demands, offered))):
         return None
-    timeline = yield from _timeline(context, respected)
+    timeline = yield from _timeline(context, respected, generation)
     ends = [cluster.singleton(Ends).of(info, now_s) for info in infos]
     lasts_s = max(inf if end is None else end.at_s - now_s for end in ends)
     trials = 0
     for start in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
-        if not isinstance(start, Start):
+        if not isinstance(start, tuple):
             yield from pause_if_due(context, start)
             continue
+        at_s, room = start
         for spare in (SPARE, inf):
             yield from pause_if_due(context, LOOK_STEPS)
-            within = yield from _counted(context, rows_for(demands, start.room, spare))
+            within = yield from _counted(context, rows_for(demands, room, spare))
             if spare == inf:
                 within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
-            leaving = yield from _leaving(context, within, start.at_s, generation)
-            blocked = timeline.free_at(start.at_s) - start.room
+            leaving = yield from _leaving(context, within, at_s, generation)
+            blocked = timeline.free_at(at_s) - room
             kept.is_trying = True
             try:
-                beside = [promise for promise in respected if promise.is_active(start.at_s)]
-                steps = _try_at(context, group, start.at_s, leaving, within, blocked, beside)
+                beside = [promise for promise in respected if promise.is_active(at_s)]
+                steps = _try_at(context, group, at_s, leaving, within, blocked, beside)
                 found = yield from released(context, group, steps)
             finally:
                 kept.is_trying = False
             if found is not None:
-                return found._replace(end_s=start.at_s + lasts_s)
+                return found._replace(end_s=at_s + lasts_s)
             trials += 1
             if trials >= TRIALS_MAX:
                 return None
@@ -381,20 +339,21 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Timel
 
 
 def _timeline(
-    context: SchedulerContext, respected: Sequence[Reservation]
+    context: SchedulerContext, respected: Sequence[Reservation], generation: int
 ) -> Generator[Effect, Answer, Timeline]:
     """Build the timeline. Pods that arrive during a pause are assumed to stay, and pods that leave
     to give nothing back. Raises NodesMovedError.
     """
     cluster = context.cluster
     ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
-    generation, cursor = cluster.nodes.generation, cluster.nodes.log.end
+    cursor = cluster.nodes.log.end
     placed = tuple(cluster.placed.values())
     at_s = np.empty(len(placed), dtype=np.float64)
     on, of = np.empty((2, len(placed)), dtype=np.intp)
     known: list[PodInfo] = []
     kinds: dict[tuple[tuple[str, int], ...], int] = {}  # by amounts: deadlines make classes
-    width = len(cluster.nodes.columns.read("allocatable")) + 1
+    read = cluster.nodes.columns.read
+    width = len(read("allocatable")) + 1
     amounts = np.empty((len(placed), width), dtype=np.int64)  # by kind
     for at in range(0, len(placed), PODS_AT_ONCE):
         some = placed[at : at + PODS_AT_ONCE]
@@ -416,7 +375,7 @@ def _timeline(
     there = np.arange(len(known))
     if cluster.nodes.log.end != cursor:
         there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
-    endings = Endings(at_s[there], on[there], of[there], amounts[: len(kinds)].T)
+    there = there[np.argsort(at_s[there])]
     promised = []
     for reservation in respected:
         needs = [
@@ -428,15 +387,10 @@ def _timeline(
             taken = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
             rows = np.array([row for row, _ in needs], dtype=np.intp)
             promised.append(Promised(reservation.start_s, reservation.end_s, rows, taken))
-    return Timeline(now_s, _free_now(cluster), endings, promised)
-
-
-def _free_now(cluster: Cluster) -> I64:
-    """int64[R+1, N]: free amounts and pods."""
-    read, height = cluster.nodes.columns.read, cluster.nodes.height
-    room = read("allocatable")[:, :height] - read("requested")[:, :height]
-    pods = read("allowed_pods")[:height] - read("pod_count")[:height]
-    return np.vstack((room, pods))
+    room, pods = read("allocatable") - read("requested"), read("allowed_pods") - read("pod_count")
+    free = np.vstack((room, pods))[:, : cluster.nodes.height]
+    ended = at_s[there], on[there], of[there]
+    return Timeline(now_s, free, *ended, amounts[: len(kinds)].T, promised)
 
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
