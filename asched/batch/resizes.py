@@ -78,7 +78,6 @@ class DeferredResizes(Extension):
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         self._deferred: dict[str, Deferred] = {}  # by uid
-        self._on: dict[str, set[str]] = {}  # node -> uids
         self._ready: list[tuple[int, int, str]] = []  # -priority, number, uid
         self._resting: list[tuple[float, int, str]] = []  # not before, number, uid
         self._numbers = count(1)
@@ -92,12 +91,10 @@ class DeferredResizes(Extension):
             node = pod.spec.node_name
             if node:
                 self._follow(pod, change)
-            if node in self._on and _moves_amounts(change):
+            if self._deferred and node and _moves_amounts(change):
                 self._wake(node)
-        elif change.kind is NODE and change.new is not None:
-            node = change.new.name
-            if node in self._on and _permits_more(change.old, change.new):
-                self._wake(node)
+        elif change.kind is NODE and self._deferred and _permits_more(change.old, change.new):
+            self._wake(change.new.name)
 
     def begin_turn(self) -> Iterator[Effect | Work]:
         while self._resting and self._resting[0][0] <= self.context.now_s:
@@ -132,22 +129,19 @@ class DeferredResizes(Extension):
             and self.context.owns(pod)
         )
         if not is_deferred:
-            if known is not None:
-                del self._deferred[pod.uid]
-                uids = self._on[pod.spec.node_name]
-                uids.discard(pod.uid)
-                if not uids:
-                    del self._on[pod.spec.node_name]
+            self._deferred.pop(pod.uid, None)
         elif known is None or known.pod.spec != pod.spec:
             known = self._deferred[pod.uid] = Deferred(pod)
-            self._on.setdefault(pod.spec.node_name, set()).add(pod.uid)
             self._due(known)
         else:
             known.pod = pod
 
     def _wake(self, node: str) -> None:
-        for uid in self._on[node]:
-            self._due(self._deferred[uid])
+        cluster = self.context.cluster
+        row = cluster.nodes.row_of.get(node)
+        for uid in cluster.pods_on(row) if row is not None else ():
+            if uid in self._deferred:
+                self._due(self._deferred[uid])
 
     def _due(self, known: Deferred) -> None:
         if known.number:
@@ -244,10 +238,10 @@ def _moves_amounts(change: ObservedChange) -> bool:
     return is_scaled_down(old, new) or is_scaled_down(new, old)
 
 
-def _permits_more(old: Node | None, new: Node) -> bool:
+def _permits_more(old: Node | None, new: Node | None) -> bool:
     """Whether a node came, offers other amounts, or permits preemption for resizes again."""
-    if old is None:
-        return True
+    if old is None or new is None:
+        return new is not None
     if new.spec.permits_resize_preemption and not old.spec.permits_resize_preemption:
         return True
     return Action.UPDATE_NODE_ALLOCATABLE in node_actions(old, new)

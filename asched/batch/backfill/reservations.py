@@ -282,19 +282,16 @@ class Reservation(msgspec.Struct, eq=False):
         return self.start_s <= at_s < self.end_s
 
 
-class Left:
+class Left(msgspec.Struct, eq=False):
     """The amounts left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n],
-    whose last line counts pods.
+    whose last line counts pods; `at`: the place of each row.
     """
 
-    __slots__ = ("amounts", "at", "cursor", "rows", "version")
-
-    def __init__(self, rows: Rows, amounts: I64, cursor: int, version: tuple[int, int]) -> None:
-        self.rows = rows
-        self.amounts = amounts
-        self.at = {row: index for index, row in enumerate(rows.tolist())}
-        self.cursor = cursor
-        self.version = version
+    rows: Rows
+    amounts: I64
+    at: dict[int, int]
+    version: tuple[int, int]
+    cursor: int = -1
 
 
 def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
@@ -334,8 +331,6 @@ class Reservations:
     def of(self, owner: str) -> Reservation | None:
         return self._by_owner.get(owner)
 
-    # --- for their owners ------------------------------------------------------------------------
-
     def put(self, reservation: Reservation) -> None:
         """Replace the owner's reservation."""
         self._by_owner[reservation.owner] = reservation
@@ -363,8 +358,6 @@ class Reservations:
         self.version += 1
         self._flip_s = inf
         self._cluster.note_counts()
-
-    # --- which pods they restrict ----------------------------------------------------------------
 
     def binding(self, info: PodInfo) -> list[Reservation]:
         """Reservations that keep a pod off rows, if it starts now."""
@@ -417,8 +410,6 @@ class Reservations:
         left = self._left_on(reservation, row, self._others(reservation))
         return bool((left[need > 0] >= need[need > 0]).all())
 
-    # --- amounts left ----------------------------------------------------------------------------
-
     def left(self, reservation: Reservation) -> Left:
         """The amounts left at its start beside it and all others, up to date."""
         nodes, known = self._cluster.nodes, reservation.left
@@ -427,22 +418,20 @@ class Reservations:
         if known is not None and known.version == version and known.cursor == end:
             return known
         rows = [nodes.row_of[name] for name in reservation.needs if name in nodes.row_of]
-        if known is not None and known.version == version:
+        moved: Iterable[int] | None = None
+        if known is not None and known.version == version and rows == list(known.at):
             moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
-            if moved is not None and rows == list(known.at):  # the row of a node may have changed
-                others = self._others(reservation)
-                for row in moved:
-                    at = known.at.get(row)
-                    if at is not None:
-                        known.amounts[:, at] = self._left_on(reservation, row, others)
-                known.cursor = end
-                return known
-        amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
+        if known is None or moved is None:
+            amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
+            at = {row: index for index, row in enumerate(rows)}
+            known = reservation.left = Left(np.array(rows, dtype=np.intp), amounts, at, version)
+            moved = rows
         others = self._others(reservation)
-        for at, row in enumerate(rows):
-            amounts[:, at] = self._left_on(reservation, row, others)
-        reservation.left = Left(np.array(rows, dtype=np.intp), amounts, end, version)
-        return reservation.left
+        for row in moved:
+            if row in known.at:
+                known.amounts[:, known.at[row]] = self._left_on(reservation, row, others)
+        known.cursor = end
+        return known
 
     def is_broken(self, reservation: Reservation) -> bool:
         """Whether its room will be missing at its start, also because of reservations before it."""
@@ -450,24 +439,17 @@ class Reservations:
         if any(name not in nodes.row_of for name in reservation.needs):
             return True
         left = self.left(reservation)
-        unschedulable = nodes.columns.read("unschedulable")[left.rows]
-        if unschedulable.any():
+        if nodes.columns.read("unschedulable")[left.rows].any():
             return True
-        if not (left.amounts < 0).any():
-            return False
         before = [other for other in self._others(reservation) if other.order < reservation.order]
-        short = np.flatnonzero((left.amounts < 0).any(axis=0)).tolist()
-        rows = left.rows[short].tolist()
+        rows = left.rows[(left.amounts < 0).any(axis=0)].tolist()
         return any(bool((self._left_on(reservation, row, before) < 0).any()) for row in rows)
 
     def _others(self, reservation: Reservation) -> list[Reservation]:
         """Reservations with room in use at the start of this one."""
         every = self._by_owner.values()
-        return [
-            other
-            for other in every
-            if other is not reservation and other.is_active(reservation.start_s)
-        ]
+        active = [other for other in every if other.is_active(reservation.start_s)]
+        return [other for other in active if other is not reservation]
 
     def _left_on(self, reservation: Reservation, row: int, others: Iterable[Reservation]) -> I64:
         cluster = self._cluster

@@ -23,7 +23,8 @@ Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -105,16 +106,13 @@ class Booking(msgspec.Struct, eq=False):
     @property
     def is_consumed(self) -> bool:
         """Whether pods have places, in slots or elsewhere, for the whole request."""
-        remaining = {s: len(slots) for s, slots in self.free.items()}
-        for slot in self.homeless.values():
-            remaining[slot.pod_set] = remaining.get(slot.pod_set, 0) + 1
-        if sum(remaining.values()) > self.elsewhere.total():
-            return False
+        remaining = Counter({pod_set: len(slots) for pod_set, slots in self.free.items()})
+        remaining.update(slot.pod_set for slot in self.homeless.values())
         for sets, count in self.elsewhere.items():
             pods = count
             for pod_set in sets:
-                taken = min(pods, remaining.get(pod_set, 0))
-                remaining[pod_set] = remaining.get(pod_set, 0) - taken
+                taken = min(pods, remaining[pod_set])
+                remaining[pod_set] -= taken
                 pods -= taken
         return not any(remaining.values())
 
@@ -160,8 +158,6 @@ class Bookings:
 
     def get(self, key: str) -> Booking | None:
         return self._bookings.get(key)
-
-    # --- for the requests' cycle -----------------------------------------------------------------
 
     def begin(self, key: str, uid: str, until_s: float, priority: int) -> Booking:
         """Begin a booking without slots; ends an earlier booking of the request."""
@@ -241,13 +237,9 @@ class Bookings:
             if slot.node and not slot.taken_by:
                 self.over[slot.owner] = slot
         for uid, opened in tuple(self._open.items()):
-            remaining = [entry for entry in opened if entry[0] is not booking]
-            if remaining:
-                self._open[uid] = remaining
-            else:
+            self._open[uid] = [entry for entry in opened if entry[0] is not booking]
+            if not self._open[uid]:
                 del self._open[uid]
-
-    # --- for pods that consume -------------------------------------------------------------------
 
     def open(self, uid: str, slots: Iterable[tuple[Booking, Slot]]) -> bool:
         """Do not count free slots while a pod is tried on their node; returns whether all are still
@@ -309,8 +301,6 @@ class Bookings:
                 found.append((booking, slot))
         return found
 
-    # --- inside ----------------------------------------------------------------------------------
-
     def _has_room(self, booking: Booking, row: int, node: str) -> bool:
         """Whether all that is counted on a row fits there, beside pods nominated to its node."""
         cluster = self._cluster
@@ -321,16 +311,15 @@ class Bookings:
         ]
         if not nominated:
             return not cluster.holds.is_over(row)
-        read, asked = cluster.nodes.columns.read, Counter[str]()
-        for amounts in nominated:
-            asked.update(amounts)
+        read = cluster.nodes.columns.read
         if read("pod_count")[row] + len(nominated) > read("allowed_pods")[row]:
             return False
         remaining = read("allocatable")[:, row] - read("requested")[:, row]
-        places = {cluster.nodes.find_resource(name): amount for name, amount in asked.items()}
-        return bool((remaining >= 0).all()) and all(
-            at is None or remaining[at] >= amount for at, amount in places.items()
-        )
+        for name, amount in sum(map(Counter, nominated), Counter[str]()).items():
+            at = cluster.nodes.find_resource(name)
+            if at is not None:
+                remaining[at] -= amount
+        return bool((remaining >= 0).all())
 
     def _take(self, info: PodInfo, opened: Iterable[tuple[Booking, Slot]]) -> None:
         """Give a placed pod of a request the slot that it was tried for, or a slot of its node, or
@@ -341,7 +330,8 @@ class Bookings:
         if booking is None or uid in self._slot_of:
             return
         tried = (s for b, s in opened if b is booking and s.node == info.node_name)
-        slot = next(tried, None) or _slot_at(booking, info)
+        on_node = (booking.free_on.get((s, info.node_name), {}) for s in booking.sets_for(info))
+        slot = next(chain(tried, *(slots.values() for slots in on_node)), None)
         self.moved[booking.key] = None
         if slot is None:
             suits = tuple(booking.sets_for(info))
@@ -369,14 +359,6 @@ class Bookings:
         slot.node = ""
         booking.homeless[slot.owner] = slot
         self.moved[booking.key] = None
-
-
-def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
-    """A free slot for the pod on its node."""
-    for pod_set in booking.sets_for(info):
-        for slot in booking.free_on.get((pod_set, info.node_name), {}).values():
-            return slot
-    return None
 
 
 def times(like: PodInfo, count: int) -> dict[str, int]:
@@ -456,13 +438,6 @@ TRIES_MAX: Final = 8
 SLOT_STEPS: Final = 0.1
 
 
-class HeldRow(NamedTuple):
-    """A row, and the slots on it that give way."""
-
-    row: int
-    slots: list[tuple[Booking, Slot]]
-
-
 def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Finding:
     """Find a node; a pod that consumes a ProvisioningRequest tries the places held for it first.
     Raises as `Runner.schedule` does.
@@ -486,9 +461,11 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
     return result
 
 
-def where_slots_give_way(cluster: Cluster, info: PodInfo, rejection: Rejection) -> list[HeldRow]:
-    """The rows where a rejected pod fits, by amounts, without the slots that give way to it; rows
-    with the fewest slots first.
+def where_slots_give_way(
+    cluster: Cluster, info: PodInfo, rejection: Rejection
+) -> list[tuple[int, list[tuple[Booking, Slot]]]]:
+    """The rows where a rejected pod fits, by amounts, without the slots that give way to it, each
+    with these slots; rows with the fewest slots first.
     """
     bookings = cluster.singleton(Bookings)
     if not bookings.priorities.are_below(info.pod.priority):
@@ -499,8 +476,8 @@ def where_slots_give_way(cluster: Cluster, info: PodInfo, rejection: Rejection) 
         slots = bookings.on(row, info.pod.priority) if row in rows else []
         cluster.budget.note(SLOT_STEPS * len(slots))
         if slots and _has_room(cluster, info, row, slots):
-            found.append(HeldRow(row, slots))
-    return sorted(found, key=lambda held: len(held.slots))
+            found.append((row, slots))
+    return sorted(found, key=lambda held: len(held[1]))
 
 
 def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booking, Slot]]) -> bool:

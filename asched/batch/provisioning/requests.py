@@ -51,19 +51,12 @@ DETAIL_CHARS: Final = 32_000
 MESSAGE_CHARS: Final = 32_768
 
 
-class RequestCondition(NamedTuple):
-    """The wanted value of one condition."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
+def _wanted(type_: str, status: str, reason: str, message: str) -> Condition:
+    return Condition(type_, status, reason=reason, message=message[:MESSAGE_CHARS])
 
 
 #: The first condition of every accepted request.
-IS_OURS: Final = RequestCondition(
-    ACCEPTED, "True", IS_ACCEPTED, "ProvisioningRequest is accepted by asched"
-)
+IS_OURS: Final = _wanted(ACCEPTED, "True", IS_ACCEPTED, "ProvisioningRequest is accepted by asched")
 
 
 class Where(NamedTuple):
@@ -77,26 +70,26 @@ class Where(NamedTuple):
 class DesiredStatus(msgspec.Struct, frozen=True):
     """The wanted status. `details` None: nothing is held any more."""
 
-    conditions: tuple[RequestCondition, ...]
+    conditions: tuple[Condition, ...]
     details: Mapping[str, str] | None = None
 
 
 def found(details: Mapping[str, str]) -> DesiredStatus:
     message = f"Capacity is found in the cluster and held until {details[UNTIL]}"
-    return DesiredStatus((IS_OURS, RequestCondition(PROVISIONED, "True", FOUND, message)), details)
+    return DesiredStatus((IS_OURS, _wanted(PROVISIONED, "True", FOUND, message)), details)
 
 
 def not_found(why: str, reason: str = NOT_FOUND) -> DesiredStatus:
-    message = f"Capacity is not found, asched will look again: {why}"[:MESSAGE_CHARS]
-    return DesiredStatus((IS_OURS, RequestCondition(PROVISIONED, "False", reason, message)))
+    message = f"Capacity is not found, asched will look again: {why}"
+    return DesiredStatus((IS_OURS, _wanted(PROVISIONED, "False", reason, message)))
 
 
 def failed(why: str, reason: str = NOT_FOUND) -> DesiredStatus:
-    return DesiredStatus((IS_OURS, RequestCondition(FAILED, "True", reason, why[:MESSAGE_CHARS])))
+    return DesiredStatus((IS_OURS, _wanted(FAILED, "True", reason, why)))
 
 
 def over(reason: str, message: str) -> DesiredStatus:
-    return DesiredStatus((RequestCondition(BOOKING_EXPIRED, "True", reason, message),))
+    return DesiredStatus((_wanted(BOOKING_EXPIRED, "True", reason, message),))
 
 
 def details_of(places: Iterable[Where], until_s: float) -> dict[str, str]:
@@ -143,40 +136,41 @@ def says(request: ProvisioningRequest, wanted: DesiredStatus) -> bool:
     """Whether a request has the wanted status already."""
     for condition in wanted.conditions:
         old = request.condition(condition.type)
-        if old is None or (old.status, old.reason, old.message) != condition[1:]:
+        if old is None or any(
+            getattr(old, name) != getattr(condition, name)
+            for name in ("status", "reason", "message")
+        ):
             return False
     details = request.status.provisioning_class_details
     return (details or None) == (wanted.details or None)
-
-
-def _condition(of: Condition | RequestCondition, generation: int, since: str) -> dict[str, Any]:
-    return {
-        "type": of.type,
-        "status": of.status,
-        "observedGeneration": generation,
-        "lastTransitionTime": since,
-        "reason": of.reason,
-        "message": of.message,
-    }
 
 
 def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStatus) -> Patch:
     """The patch of the status; refused with 409 if the object has changed meanwhile."""
     now = rfc3339(cluster.wall_clock_s)
     by_type = {c.type: c for c in request.status.conditions or ()}
-    conditions = {
-        c.type: _condition(c, c.observed_generation, c.last_transition_time or now)
-        for c in by_type.values()
-    }
     for condition in wanted.conditions:
         before = by_type.get(condition.type)
         is_same = before is not None and before.status == condition.status
-        since = before.last_transition_time if before is not None and is_same else now
-        generation = request.metadata.generation
-        conditions[condition.type] = _condition(condition, generation, since or now)
+        by_type[condition.type] = msgspec.structs.replace(
+            condition,
+            observed_generation=request.metadata.generation,
+            last_transition_time=before.last_transition_time if before and is_same else now,
+        )
+    conditions = [
+        {  # the API requires all of these, empty ones too
+            "type": condition.type,
+            "status": condition.status,
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": condition.last_transition_time or now,
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in by_type.values()
+    ]
     gone = dict.fromkeys(request.status.provisioning_class_details or ())
     details = {**gone, **(wanted.details or {})}
-    status: dict[str, Any] = {"conditions": list(conditions.values())}
+    status: dict[str, Any] = {"conditions": conditions}
     if details:
         status["provisioningClassDetails"] = details
     metadata = request.metadata
