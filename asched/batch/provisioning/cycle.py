@@ -26,7 +26,7 @@ Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pa
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
@@ -44,20 +44,9 @@ from asched.batch.groups.trial import (
     try_group,
 )
 from asched.batch.provisioning import book, requests
-from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, giving_back
+from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, Slot, giving_back
 from asched.batch.provisioning.kept_nodes import KeptNodes
-from asched.batch.provisioning.requests import (
-    VALID_UNTIL_SECONDS,
-    DesiredStatus,
-    Terms,
-    UnusableRequestError,
-    Where,
-    examples,
-    numbered,
-    patch_of,
-    says,
-    terms_of,
-)
+from asched.batch.provisioning.requests import DesiredStatus, Terms, UnusableRequestError
 from asched.batch.share import why_beyond_share
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
@@ -327,8 +316,6 @@ class HeldPlaces(Extension):
         while (tracked := self._requests.to_write(self.context.now_s)) is not None:
             yield Work(self._write(tracked), decides=False)
 
-    # --- changes of requests ----------------------------------------------------------------------
-
     def _considering(
         self, classes: Mapping[str, CheckAndHoldArgs], keys: Iterable[str]
     ) -> Iterator[None]:
@@ -380,7 +367,7 @@ class HeldPlaces(Extension):
         elif tracked.lacks and self._cluster.stored(POD_TEMPLATE, tracked.lacks) is not None:
             tracked.lacks = ""
             self._requests.try_at(tracked, self.context.now_s)
-        if tracked.wanted is not None and says(request, tracked.wanted):
+        if tracked.wanted is not None and requests.says(request, tracked.wanted):
             tracked.wanted = tracked.write_s = None
         is_held = self._bookings.get(key) is not None or self._requests.trying == key
         if stage is RequestStage.HELD and not (is_held or is_over):
@@ -423,8 +410,6 @@ class HeldPlaces(Extension):
         self._requests.drop(key)
         self._bookings.end(key)
 
-    # --- attempts ---------------------------------------------------------------------------------
-
     def _try(self, tracked: Tracked) -> Steps:
         try:
             request = self._stored(tracked.key)
@@ -447,7 +432,7 @@ class HeldPlaces(Extension):
             tracked.valid_until_s, tracked.is_retry = found.valid_until_s, found.is_tried_again
             if found.is_tried_again:
                 self._pause(tracked)
-            if not says(request, found.wanted):
+            if not requests.says(request, found.wanted):
                 self._say(tracked, found.wanted)
         except MISTAKES as raised:  # no place is held, and it is tried again after a pause
             self.context.contain(raised, "requests", tracked.key)
@@ -469,10 +454,10 @@ class HeldPlaces(Extension):
         hypothetical pod to a held slot, so that other pods see it as taken at any time.
         """
         try:
-            by_set = examples(self._cluster, request)
+            by_set = requests.examples(self._cluster, request)
             scheduler = by_set[0][0].pod.spec.scheduler_name
             args = _args(self._served, scheduler, request.spec.provisioning_class_name)
-            terms = terms_of(request, args)
+            terms = requests.terms_of(request, args)
             runner = self.context.runners[scheduler]
         except UnusableRequestError as error:
             if error.lacks:
@@ -482,7 +467,9 @@ class HeldPlaces(Extension):
         now_s = self._cluster.wall_clock_s
         until_s = seconds(request.metadata.creation_timestamp, now_s) + terms.valid_s
         if now_s >= until_s:
-            why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
+            why = (
+                f"no place was found within {terms.valid_s:.0f} s ({requests.VALID_UNTIL_SECONDS})"
+            )
             return RequestOutcome(requests.failed(why, requests.EXPIRED))
         over = why_beyond_share(self._cluster, request.metadata.namespace, by_set, args)
         if over:
@@ -496,7 +483,7 @@ class HeldPlaces(Extension):
         pod_set_of: dict[str, int] = {}
         for index, (like, count) in enumerate(by_set):
             for number in range(count):
-                infos.append(numbered(like, request, index, len(infos)))
+                infos.append(requests.numbered(like, request, index, len(infos)))
                 pod_set_of[infos[-1].pod.uid] = index
                 if number % 500 == 499:
                     self._cluster.budget.note(LET_GO_STEPS * 100)
@@ -505,34 +492,47 @@ class HeldPlaces(Extension):
         if isinstance(outcome, str):
             return _not_found(outcome, terms, until_s)
         until_s = self._cluster.wall_clock_s + terms.hold_s
-        booking = self._bookings.begin(
-            request.metadata.key, request.metadata.uid, until_s, args.priority
+        key, bookings = request.metadata.key, self._bookings
+        booking = bookings.begin(key, request.metadata.uid, until_s, args.priority)
+        yield from self._hold(
+            booking,
+            outcome,
+            lambda info, node: bookings.add(booking, pod_set_of[info.pod.uid], info, node),
         )
-        return (yield from self._book(booking, outcome, pod_set_of))
+        if bookings.get(key) is not booking or booking.homeless:
+            if bookings.get(key) is booking:
+                bookings.end(key)
+            why = "nodes went, or others took room on them, while it was tried"
+            return RequestOutcome(requests.not_found(why), is_tried_again=True)
+        bookings.match(booking)
+        return RequestOutcome(_found(booking))
 
     def _rehouse(self, booking: Booking) -> Generator[Effect, Answer, DesiredStatus]:
         """Find other places for slots that lost theirs."""
         slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
-        lost = requests.over(requests.LOST, "others took some of its places, or nodes went")
         if not slots:
             return _found(booking)
-        whats = [slot.what for slot in slots.values()]
-        runner = self.context.runners.get(whats[0].pod.spec.scheduler_name)
-        if runner is None:
-            return lost
-        group = self._supposed(booking.key, whats, runner)
-        outcome = yield from self._trial(group)
-        if isinstance(outcome, str):
-            return lost
+        infos = [slot.what for slot in slots.values()]
+        runner = self.context.runners.get(infos[0].pod.spec.scheduler_name)
+        if runner is not None:
+            outcome = yield from self._trial(self._supposed(booking.key, infos, runner))
+            if isinstance(outcome, GroupOutcome):
+                yield from self._hold(booking, outcome, lambda info, _: slots[info.pod.uid])
+        if booking.homeless:
+            return requests.over(requests.LOST, "others took some of its places, or nodes went")
+        return _found(booking)
+
+    def _hold(
+        self, booking: Booking, outcome: GroupOutcome, slot_for: Callable[[PodInfo, str], Slot]
+    ) -> Steps:
+        """Hold the places that hypothetical pods have, one after the other."""
         for tried in outcome.tried:
             yield from pause_if_due(self.context, LET_GO_STEPS)
             assert tried.decision is not None
-            node, uid = tried.decision.node, tried.attempt.pod.uid
+            info, node = tried.attempt.info, tried.decision.node
             yield from give_back(self.context, tried.attempt, node)
-            slot = slots[uid]
-            if self._bookings.get(booking.key) is booking and slot.owner in booking.homeless:
-                self._bookings.place(booking, slot, node)
-        return lost if booking.homeless else _found(booking)
+            if self._bookings.get(booking.key) is booking:
+                self._bookings.place(booking, slot_for(info, node), node)
 
     def _supposed(self, key: str, infos: Sequence[PodInfo], runner: Runner) -> GroupAttempt:
         company, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
@@ -569,31 +569,6 @@ class HeldPlaces(Extension):
             return found
         return f"{proof_text(found)} (tried one after the other: {why})"
 
-    def _book(
-        self,
-        booking: Booking,
-        outcome: GroupOutcome,
-        pod_set_of: Mapping[str, int],
-    ) -> Generator[Effect, Answer, RequestOutcome]:
-        key = booking.key
-        for tried in outcome.tried:
-            yield from pause_if_due(self.context, LET_GO_STEPS)
-            assert tried.decision is not None
-            info, node = tried.attempt.info, tried.decision.node
-            yield from give_back(self.context, tried.attempt, node)
-            if self._bookings.get(key) is booking:
-                slot = self._bookings.add(booking, pod_set_of[info.pod.uid], info, node)
-                self._bookings.place(booking, slot, node)
-        if self._bookings.get(key) is not booking or booking.homeless:
-            if self._bookings.get(key) is booking:
-                self._bookings.end(key)
-            why = "nodes went, or others took room on them, while it was tried"
-            return RequestOutcome(requests.not_found(why), is_tried_again=True)
-        self._bookings.match(booking)
-        return RequestOutcome(_found(booking))
-
-    # --- writes -----------------------------------------------------------------------------------
-
     def _say(self, tracked: Tracked, wanted: DesiredStatus) -> None:
         tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
         self._requests.write_at(tracked, self.context.now_s)
@@ -607,10 +582,10 @@ class HeldPlaces(Extension):
             request = self._stored(tracked.key)
             if request is None or wanted is None or request.metadata.uid != tracked.uid:
                 return
-            if says(request, wanted):
+            if requests.says(request, wanted):
                 tracked.wanted = None
                 return
-            answer = yield patch_of(self._cluster, request, wanted)
+            answer = yield requests.patch_of(self._cluster, request, wanted)
             if self._requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
                 return
             if isinstance(answer, Done) and tracked.wanted is wanted:
@@ -648,7 +623,7 @@ def holding_promised(
     try:
         hold_s = requests.terms_of(request, args).hold_s
         likes = [info for info, _ in requests.examples(cluster, request)]
-    except requests.UnusableRequestError:
+    except UnusableRequestError:
         return LOST_PLACES
     if any(not 0 <= place.pod_set < len(likes) for place in places):
         return LOST_PLACES
@@ -696,5 +671,5 @@ def _args(
 def _found(booking: Booking) -> DesiredStatus:
     """The status with all places of a booking, including places that pods have taken."""
     places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
-    where = [Where(pod_set, node, count) for (pod_set, node), count in places.items()]
+    where = [requests.Where(pod_set, node, count) for (pod_set, node), count in places.items()]
     return requests.found(requests.details_of(where, booking.until_s))
