@@ -97,8 +97,6 @@ class PromisedStarts(Extension):
     def is_used(self) -> bool:
         return bool(self.context.args_by_profile(BackfillArgs))
 
-    # --- units without a place -------------------------------------------------------------------
-
     def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
         """Find a start for pods of one owner that found no places now; returns the end of their
         message. Empty if an exception ended the search.
@@ -139,7 +137,9 @@ class PromisedStarts(Extension):
         if is_beyond_share(self.context, owner, infos, args.max_namespace_percentage):
             self._drop(owner, "dropped")
             return BEYOND_SHARE.format(args.max_namespace_percentage)
-        is_broken = old is not None and (self._is_due(old) or ledger.is_broken(old))
+        is_broken = old is not None and (
+            old.start_s <= cluster.wall_clock_s or ledger.is_broken(old)
+        )
         if kept.searching:
             if old is None:
                 self._wait(order, attempts, owner)
@@ -177,17 +177,11 @@ class PromisedStarts(Extension):
             if first_s < now.start_s:
                 now.first_s, now.cause = first_s, cause
         elif now is not None and old is not None and is_broken:
-            self._moved(old, now)
+            if now.start_s > old.start_s:
+                kind, now.cause = why_moved(self.context, old)
+                kept.causes[kind] += 1
+            kept.outcomes["later" if now.start_s > old.start_s else "earlier"] += 1
         return start_text(now)
-
-    def _moved(self, old: Reservation, now: Reservation) -> None:
-        """Count the new promise of an owner whose old promise could not be kept."""
-        if now.start_s <= old.start_s:
-            self._kept.outcomes["earlier"] += 1
-            return
-        kind, now.cause = why_moved(self.context, old)
-        self._kept.outcomes["later"] += 1
-        self._kept.causes[kind] += 1
 
     def _settle(
         self,
@@ -253,9 +247,6 @@ class PromisedStarts(Extension):
             return key
         return POD_OWNER + pod.uid
 
-    def _is_due(self, reservation: Reservation) -> bool:
-        return reservation.start_s <= self._cluster.wall_clock_s
-
     def _drop(self, owner: str, outcome: str) -> None:
         """Drop the promise to an owner. The owner's next promise names the cause if it was
         displaced, or if no start was found any more.
@@ -280,8 +271,6 @@ class PromisedStarts(Extension):
                 is_late = self._cluster.wall_clock_s > reservation.start_s + REPLAN_S
                 self._drop(owner, "late" if is_late else "kept")
 
-    # --- turn by turn ----------------------------------------------------------------------------
-
     def begin_turn(self) -> Sequence[Effect]:
         """Try owners whose promises are due or broken, and drop promises."""
         kept, ledger = self._kept, self._ledger
@@ -296,7 +285,7 @@ class PromisedStarts(Extension):
             kept.has_moved = False
             self.context.queue.move(Change(RESERVATION_MOVED), self.context.now_s)
         self._learn_ends()
-        for reservation in ledger.all() if len(ledger) and not kept.is_trying else ():
+        for reservation in () if kept.is_trying else ledger.all():
             if reservation.owner == kept.searching:
                 continue
             try:
@@ -313,9 +302,8 @@ class PromisedStarts(Extension):
 
     def _may_go_on(self) -> bool:
         """Whether an owner that waits may be tried."""
-        kept = self._kept
-        is_free = not kept.searching and len(self._ledger) < kept.reservations_max
-        return bool(kept.waiting) and is_free
+        kept, has_room = self._kept, len(self._ledger) < self._kept.reservations_max
+        return bool(kept.waiting) and has_room and not kept.searching
 
     def next_deadline_s(self) -> float | None:
         kept, ledger = self._kept, self._ledger
@@ -330,8 +318,7 @@ class PromisedStarts(Extension):
                 due.append(reservation.woken_s + REPLAN_S)
             elif kept.ended_early_s > reservation.made_s:
                 due.append(reservation.made_s + REPLAN_S)
-        due = [max(at_s, now_s) for at_s in due]
-        return min(due) - self._cluster.wall_ahead_s if due else None
+        return max(min(due), now_s) - self._cluster.wall_ahead_s if due else None
 
     def _learn(self) -> None:
         """Read the arguments of new profiles."""
@@ -357,16 +344,12 @@ class PromisedStarts(Extension):
         kept.cursor = log.end
         every = range(cluster.nodes.height) if rows is None else rows
         for row in every:
-            before = kept.known.get(row, {})
-            now = cluster.pods_on(row) if row < cluster.nodes.height else {}
-            for uid, info in before.items():
+            for uid, info in kept.known.pop(row, {}).items():
                 if uid not in cluster.placed and not uid.endswith(CLONE):
                     ends.ended(info, now_s)
                     kept.ended_early_s = now_s
-            if now:
+            if row < cluster.nodes.height and (now := cluster.pods_on(row)):
                 kept.known[row] = dict(now)
-            else:
-                kept.known.pop(row, None)
 
     def _check(self, reservation: Reservation) -> None:
         kept, now_s = self._kept, self._cluster.wall_clock_s
@@ -381,7 +364,8 @@ class PromisedStarts(Extension):
         reservation.woken_s = None
         has_room_come = kept.ended_early_s > reservation.made_s
         has_room_come &= now_s >= reservation.made_s + REPLAN_S
-        if has_room_come or self._is_due(reservation) or self._ledger.is_broken(reservation):
+        is_due = reservation.start_s <= now_s
+        if has_room_come or is_due or self._ledger.is_broken(reservation):
             reservation.woken_s = now_s
             self._activate(pods[:1])
 
@@ -422,9 +406,6 @@ class PromisedStarts(Extension):
             kept.waiting[owner] = order, pod.key
 
 
-# --- the text in conditions ----------------------------------------------------------------------
-
-
 class Recalled(NamedTuple):
     """A promised start, the start that was promised first, and why they differ."""
 
@@ -458,10 +439,8 @@ def read(pod: Pod) -> Recalled | None:
     return Recalled(start_s, first_s, found[3] or STARTED_ANEW)
 
 
-# --- causes --------------------------------------------------------------------------------------
-
-# The text goes into the conditions of the owner's pods, so it names only pods and groups of the
-# same namespace. The order of the checks is the order in which one cause explains the next: a
+# Causes. The text goes into the conditions of the owner's pods, so it names only pods and groups of
+# the same namespace. The order of the checks is the order in which one cause explains the next: a
 # removed node, a pod that has not ended in time, a start that takes precedence, a new pod.
 
 
@@ -506,9 +485,8 @@ def _overrun(context: SchedulerContext, reservation: Reservation) -> Iterator[tu
 
 def _order(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
     for other in context.cluster.singleton(Reservations).all():
-        is_before = other.order < reservation.order
         if (
-            is_before
+            other.order < reservation.order
             and other.made_s >= reservation.made_s
             and other.needs.keys() & reservation.needs.keys()
         ):
