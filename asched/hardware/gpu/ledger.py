@@ -272,7 +272,10 @@ class Fragmentation:
         missed = total - np.where(enough, left, 0).sum(axis=2)  # [U, M]
         has_devices = enough.sum(axis=2)[self._milli_of] >= self._count  # [m, M]
         has_cpu = shares.cpu >= self._cpu
-        access = self._reachable(shares.models)[:, shares.model]
+        if shares.models != self._models:
+            self._models = shares.models
+            self._access = np.array([accepts(demand, self._models) for demand, _ in self.workload])
+        access = self._access[:, shares.model]
         usable = has_devices & access & ~self._plain
         amounts = np.where(usable & has_cpu, missed[self._milli_of], total) * self._weights
         plain = np.broadcast_to(self._plain, has_cpu.shape)
@@ -289,12 +292,6 @@ class Fragmentation:
         for part in parts:
             found += np.add.accumulate(np.where(part, amounts, 0.0))[-1]
         return found
-
-    def _reachable(self, models: tuple[str, ...]) -> Mask:
-        if models != self._models:
-            self._access = np.array([accepts(demand, models) for demand, _ in self.workload])
-            self._models = models
-        return self._access
 
     def gradient(self, shares: GpuShares, demand: GpuDemand) -> tuple[Placements, F64]:
         """The ways to place a pod on nodes where it fits, and by how much each reduces

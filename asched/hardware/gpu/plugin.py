@@ -74,6 +74,8 @@ _SIMPLE: Final[dict[str, Callable[[GpuShares, GpuDemand], I64]]] = {
     words.BEST_FIT: best_fit,
     words.PACKING: packing,
 }
+#: From points of nodes with room to scores, where these differ.
+_FINAL: Final = {words.BEST_FIT: spread, words.CUTTING_STOCK: ranked}
 
 
 class GpuSharing(FilterPlugin, ScorePlugin):
@@ -140,7 +142,8 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         has_room = raw > NEVER
         found = np.zeros(len(raw), dtype=np.int64)
         if has_room.any():
-            found[has_room] = self._final(raw[has_room])
+            final = _FINAL.get(self._strategy)
+            found[has_room] = raw[has_room] if final is None else final(raw[has_room])
         return found
 
     def _raw(self, shares: GpuShares, demand: GpuDemand) -> I64:
@@ -156,13 +159,6 @@ class GpuSharing(FilterPlugin, ScorePlugin):
             scores = descent_points(gradient)
         index, _ = best_of(ways, scores, len(shares.cpu))
         return scores[index]
-
-    def _final(self, raw: I64) -> I64:
-        if self._strategy == words.BEST_FIT:
-            return spread(raw)
-        if self._strategy == words.CUTTING_STOCK:
-            return ranked(raw)
-        return raw
 
     def _expect(self, counts: Sequence[tuple[GpuDemand, int]]) -> None:
         if self._strategy == words.CUTTING_STOCK:

@@ -164,7 +164,11 @@ class TopologyCache:
                 self.has_topology, self._names = self.has_topology[:0], []
                 self._forget(name for name in tuple(self._nodes) if name not in nodes.row_of)
         self._rows_seen, self._objects_seen = nodes.log.end, self._cluster.object_log.end
-        self._widen(nodes.height)
+        self.zones.reserve(nodes.height, 1)
+        more = nodes.height - len(self.is_fresh)
+        self.is_fresh = np.pad(self.is_fresh, (0, more), constant_values=True)
+        self.has_topology = np.pad(self.has_topology, (0, more))
+        self._names += [""] * more
         names = {key for resource, key in changes if resource == NODE_RESOURCE_TOPOLOGY.resource}
         for row in rows:
             self._process_pods(row)
@@ -174,13 +178,6 @@ class TopologyCache:
             self._next_s = now_s + self._resync_s
         for name in names:
             self._process_report(name)
-
-    def _widen(self, height: int) -> None:
-        self.zones.reserve(height, 1)
-        more = height - len(self.is_fresh)
-        self.is_fresh = np.pad(self.is_fresh, (0, more), constant_values=True)
-        self.has_topology = np.pad(self.has_topology, (0, more))
-        self._names += [""] * more
 
     def _process_pods(self, row: int) -> None:
         """Process the pods of a row: those that another scheduler placed."""
@@ -211,10 +208,10 @@ class TopologyCache:
             self._waiting.pop(name, None)
 
     def _is_foreign(self, info: PodInfo, topology: NodeResourceTopology) -> bool:
-        if self._mode is not Mode.OVER_RESERVE or self._args.foreign_pods_detect == NONE:
+        detect = self._args.foreign_pods_detect
+        if self._mode is not Mode.OVER_RESERVE or detect == NONE:
             return False
-        all_count = self._args.foreign_pods_detect == ALL
-        return all_count or owns_exclusively(info.pod, _listed(topology))
+        return detect == ALL or owns_exclusively(info.pod, _listed(topology))
 
     def _process_report(self, name: str) -> None:
         """Process the last report of a node's agent: use it, or wait."""
@@ -286,7 +283,7 @@ class TopologyCache:
         asked = [demand.whole for demand in taken]
         self.zones.write(row, zones_of(node.valid_report), manager_of(node.valid_report), asked)
         self.has_topology[row] = True
-        waits_for_bindings = self._mode is Mode.DISCARD and bool(node.reserved)
+        waits_for_bindings = self._mode is Mode.DISCARD and node.reserved
         self.is_fresh[row] = not node.is_foreign and not waits_for_bindings
 
     def reserve(self, uid: str, demand: NumaDemand, name: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -470,6 +470,7 @@ LEAST_NUMA_NODES: Final = "LeastNUMANodes"
 COMBINATIONS_MAX: Final = 1 << 14
 _NONE: Final = 1 << 60
 
+A = TypeVar("A", int, I64)
 ZoneScore = Callable[[Zones, Request, Weights], I64]
 
 
@@ -502,7 +503,7 @@ def _weighted(
     for name, amount in request.items():
         held = zones.of(name)
         can = (held > 0) & (held >= amount)
-        found = points(_units(name, amount), np.where(can, _whole(name, held), 1))
+        found = points(_whole(name, amount), np.where(can, _whole(name, held), 1))
         weight = weights.get(name, 1)
         total += np.where(can, found, 0) * weight
         divisor += weight
@@ -517,7 +518,7 @@ def balanced_allocation(zones: Zones, request: Request, weights: Weights) -> I64
     shares = []
     for name, amount in request.items():
         held = np.maximum(_whole(name, zones.of(name)), 0)
-        shares.append(np.where(held > 0, _units(name, amount) / np.maximum(held, 1), 1.0))
+        shares.append(np.where(held > 0, _whole(name, amount) / np.maximum(held, 1), 1.0))
     variance = np.var(shares, axis=0, ddof=1)
     found: I64 = ((1 - variance) * 100).astype(np.int64)
     return np.where((np.array(shares) > 1).any(axis=0), 0, found)
@@ -530,13 +531,9 @@ ZONE_SCORES: Final[Mapping[str, ZoneScore]] = {
 }
 
 
-def _units(name: str, amount: int) -> int:
+def _whole(name: str, amount: A) -> A:
     """Whole cores, rounded up; the rest as it is."""
     return -(-amount // 1000) if name == CPU else amount
-
-
-def _whole(name: str, held: I64) -> I64:
-    return -(-held // 1000) if name == CPU else held
 
 
 def least_numa_nodes(zones: Zones, demand: NumaDemand) -> I64:

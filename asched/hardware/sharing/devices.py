@@ -14,7 +14,7 @@ Bounds  DEVICES_MAX of a node are considered; a pod of more than CONTAINERS_MAX 
         nodes are checked one by one, container by container.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple, Self
@@ -75,16 +75,17 @@ class DeviceRules(NamedTuple):
     is_alone: bool = False  # only unused devices
     is_in_one_zone: bool = False  # all devices of a container in one NUMA zone
 
-    def allow_model(self, model: str) -> bool:
+    def allow_kind(self, model: str, mode: str) -> bool:
         upper = model.upper()
+        if self.modes and mode not in self.modes:
+            return False
         if self.models and not any(part.upper() in upper for part in self.models):
             return False
         return not any(part.upper() in upper for part in self.other_models)
 
     def allow(self, device: SharedDevice) -> bool:
         return (
-            self.allow_model(device.model)
-            and (not self.modes or device.mode in self.modes)
+            self.allow_kind(device.model, device.mode)
             and (not self.ids or device.id in self.ids)
             and device.id not in self.other_ids
         )
@@ -228,54 +229,38 @@ class FreeDevices:
         """
         chosen: list[tuple[DevicePart, ...]] = [()] * len(pod_request.requests)
         beside = self.copy()
-        if not beside.fill(pod_request, policy, Role.SIDECAR, chosen):
-            return None
-        if not beside.copy().fill(pod_request, policy, Role.CONTAINER, chosen):
-            return None
-        for at, role in enumerate(pod_request.roles):
-            if role is Role.INIT and not beside.copy().fill(
-                pod_request, policy, role, chosen, (at,)
-            ):
-                return None
+        for role in (Role.SIDECAR, Role.CONTAINER, Role.INIT):
+            free = beside if role is Role.SIDECAR else beside.copy()
+            for at, request in enumerate(pod_request.requests):
+                if request is None or pod_request.roles[at] is not role:
+                    continue
+                if role is Role.INIT:
+                    free = beside.copy()
+                parts = free.parts_for(request, pod_request.rules, pod_request.policy or policy)
+                if parts is None:
+                    return None
+                chosen[at] = parts
+                free.take({p.device: HeldShare(1, p.memory, p.cores) for p in parts})
         return tuple(chosen)
-
-    def fill(
-        self,
-        pod_request: SharingRequest,
-        policy: str,
-        role: Role,
-        chosen: list[tuple[DevicePart, ...]],
-        places: Iterable[int] | None = None,
-    ) -> bool:
-        """Choose for all containers of a role, or those at some places, together."""
-        for at in range(len(pod_request.requests)) if places is None else places:
-            request = pod_request.requests[at]
-            if request is None or pod_request.roles[at] is not role:
-                continue
-            found = self._devices_for(request, pod_request.rules, pod_request.policy or policy)
-            if found is None:
-                return False
-            chosen[at] = tuple(self._part(place, request) for place in found)
-            for part in chosen[at]:
-                self.take({part.device: HeldShare(1, part.memory, part.cores)})
-        return True
 
     def _part(self, at: int, request: DeviceShareRequest) -> DevicePart:
         device = self.devices[at]
         return DevicePart(device.id, request.memory_of(device.memory), request.cores)
 
-    def _devices_for(
+    def parts_for(
         self, request: DeviceShareRequest, rules: DeviceRules, policy: str
-    ) -> list[int] | None:
+    ) -> tuple[DevicePart, ...] | None:
+        """The parts of devices that one container gets; None if there are not enough."""
         fitting = [at for at in range(len(self.devices)) if self._fits(at, request, rules)]
         sign = 1 if policy == BINPACK else -1
         fitting.sort(key=lambda at: (sign * self.memory[at], at))
-        if not rules.is_in_one_zone:
-            return fitting[: request.number] if len(fitting) >= request.number else None
-        for zone in sorted({self.devices[at].numa for at in fitting}):
-            inside = [at for at in fitting if self.devices[at].numa == zone]
-            if len(inside) >= request.number:
-                return inside[: request.number]
+        groups = [fitting]
+        if rules.is_in_one_zone:
+            zones = sorted({self.devices[at].numa for at in fitting})
+            groups = [[at for at in fitting if self.devices[at].numa == zone] for zone in zones]
+        for group in groups:
+            if len(group) >= request.number:
+                return tuple([self._part(at, request) for at in group[: request.number]])
         return None
 
     def _fits(self, at: int, request: DeviceShareRequest, rules: DeviceRules) -> bool:

@@ -137,29 +137,26 @@ class ServingTurns(Turns, ABC):
     def take(self, pod: Pod, node: str) -> Late:
         line = self._lines.setdefault(node, deque())
         line.append(pod.uid)
+        until_s = self._steady_s + TURN_S_MAX
         try:
-            return (yield from self._stand(pod, node, line))
+            for _ in range(ATTEMPTS_MAX):
+                while why := self._obstacle(pod, node, line):
+                    left_s = until_s - self._steady_s
+                    if left_s <= 0:
+                        return failure(f"node {node} was not free to serve {pod.key}: {why}")
+                    yield WaitFor(
+                        ready=partial(self._has_moved, pod, node, line, why),
+                        timeout_s=min(left_s, NEWS_S_MAX),
+                        on=((LINE, node), *self._topics(node)),
+                    )
+                status = yield from self._enter(pod, node)
+                if status is not None:
+                    return status
         finally:
             line.remove(pod.uid)
             if not line:
                 self._lines.pop(node, None)
             self._cluster.object_log.add(LINE, node)
-
-    def _stand(self, pod: Pod, node: str, line: deque[str]) -> Late:
-        until_s = self._steady_s + TURN_S_MAX
-        for _ in range(ATTEMPTS_MAX):
-            while why := self._obstacle(pod, node, line):
-                left_s = until_s - self._steady_s
-                if left_s <= 0:
-                    return failure(f"node {node} was not free to serve {pod.key}: {why}")
-                yield WaitFor(
-                    ready=partial(self._has_moved, pod, node, line, why),
-                    timeout_s=min(left_s, NEWS_S_MAX),
-                    on=((LINE, node), *self._topics(node)),
-                )
-            status = yield from self._enter(pod, node)
-            if status is not None:
-                return status
         return failure(
             f"the lock of node {node} could not be taken: it changed {ATTEMPTS_MAX} times"
         )
@@ -366,8 +363,6 @@ class SharingLedger(ByNode):
             lambda cls: convention.request_of(cls.example), None
         )
 
-    # --- from the plugin -------------------------------------------------------------------------
-
     def reserve(self, uid: str, parts: Parts) -> None:
         if len(self.reserved) >= self._sweep_at:
             placed = self._cluster.placed
@@ -375,12 +370,12 @@ class SharingLedger(ByNode):
             self._sweep_at = max(SWEEP_FROM, 2 * len(self.reserved))
         self.reserved[uid] = parts
 
-    def room(self, row: int, without: str = "") -> FreeDevices:
-        """Free devices of a row; `without` a pod that is there."""
+    def choose(self, row: int, request: SharingRequest, without: str = "") -> Parts | None:
+        """Devices of a row for a pod; `without` a pod that is there. None if too few are free."""
         if without or self._cluster.topology.on_trial:
-            return self._room(row, self._cluster.pods_on(row), without)
+            return self._room(row, without).choose(request, self._policy)
         self.refresh()
-        return self._rooms[row]
+        return self._rooms[row].choose(request, self._policy)
 
     def has_devices(self, view: NodeView) -> Mask:
         """bool[M]: whether a row has any."""
@@ -392,8 +387,7 @@ class SharingLedger(ByNode):
         columns = self._of(view)
         allowed = np.zeros(len(self._models) + 1, dtype=np.bool_)
         for (model, mode), at in self._models.items():
-            has_mode = not rules.modes or mode in rules.modes
-            allowed[at] = has_mode and rules.allow_model(model)
+            allowed[at] = rules.allow_kind(model, mode)
         fits: Mask = (columns[SLOTS] > 0) & allowed[columns[MODEL]]
         asked = request.memory or columns[TOTAL] * request.percent // 100
         fits &= asked <= columns[MEMORY]
@@ -413,8 +407,6 @@ class SharingLedger(ByNode):
         found: I64 = (total - left) * 100 // np.maximum(total, 1)
         return found
 
-    # --- rows ------------------------------------------------------------------------------------
-
     def _of(self, view: NodeView) -> I64:
         """int64[7, M, D]: current columns of a view; in a trial, with its changes."""
         rows = view.row_numbers()
@@ -423,7 +415,7 @@ class SharingLedger(ByNode):
             return self._columns[:, rows]
         found = np.zeros((7, len(rows), DEVICES_MAX), dtype=np.int64)
         for at, row in enumerate(rows.tolist()):
-            self._write(found, at, self.room(row))
+            self._write(found, at, self._room(row))
         return found
 
     def _reset(self, height: int) -> None:
@@ -432,19 +424,19 @@ class SharingLedger(ByNode):
         self._models = {}
 
     def _read(self, row: int) -> None:
-        self._rooms[row] = room = self._room(row, self._cluster.pods_on(row))
+        self._rooms[row] = room = self._room(row)
         more = len(room.devices) - self._columns.shape[2]
         if more > 0:
             self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
         self._write(self._columns, row, room)
 
-    def _room(self, row: int, pods: Mapping[str, PodInfo], without: str = "") -> FreeDevices:
+    def _room(self, row: int, without: str = "") -> FreeDevices:
         node = self._cluster.nodes.node_at[row]
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
             return _EMPTY
         room, assumed_requests = FreeDevices(devices), list[SharingRequest]()
-        for uid, info in pods.items():
+        for uid, info in self._cluster.pods_on(row).items():
             request = self.request_of(info.cls) if uid != without else None
             if request is None:
                 continue
@@ -510,9 +502,9 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._cluster = cluster
         self._convention = convention
         self._turns = turns
-        self._policy, self._node_policy = policy, node_policy
+        self._node_policy = node_policy
         self._ledger = SharingLedger(cluster, convention, policy)
-        self._begun: dict[str, bool] = {}  # uid -> whether the API may have any of its annotations
+        self._begun: set[str] = set()  # uids of pods whose annotations may be written
         cluster.classes.tell_apart_by(convention.reads)
         cluster.classes.declare_amount_annotations(convention.writes)
 
@@ -556,23 +548,19 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         return PreFilterResult(SUCCESS, data=request)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        found: Codes = np.full(nodes.size, 1, dtype=np.int32)
         request = self._ledger.request_of(pod.cls)
         if request is None:
             return np.zeros(nodes.size, dtype=np.int32)
         has_room = self._ledger.has_devices(nodes)
-        found[has_room] = 2
+        found = np.where(has_room, 2, 1).astype(np.int32)
         for asked in set(request.asked):
             has_room &= self._ledger.fitting(nodes, asked, request.rules) >= asked.number
         if not request.is_simple:
             rows = nodes.row_numbers()
             for at in np.flatnonzero(has_room).tolist():
-                has_room[at] = self._choose(int(rows[at]), request) is not None
+                has_room[at] = self._ledger.choose(int(rows[at]), request) is not None
         found[has_room] = 0
         return found
-
-    def _choose(self, row: int, request: SharingRequest, without: str = "") -> Any:
-        return self._ledger.room(row, without).choose(request, self._policy)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         request = self._ledger.request_of(pod.cls)
@@ -582,14 +570,12 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         policy = request.node_policy or self._node_policy
         return used if policy == BINPACK else 100 - used
 
-    # --- on the way to a node --------------------------------------------------------------------
-
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
         request, row = self._ledger.request_of(pod.cls), self._cluster.nodes.row_of.get(node)
         if request is None or row is None:
             return SUCCESS
         uid = pod.pod.uid
-        parts = self._choose(row, request, without=uid)
+        parts = self._ledger.choose(row, request, without=uid)
         if parts is None:
             return unschedulable(f"node {node} has too little left of each shared device")
         self._ledger.reserve(uid, parts)
@@ -597,8 +583,9 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:
         self._ledger.reserved.pop(pod.pod.uid, None)  # its row is logged when it leaves
-        if self._begun.pop(pod.pod.uid, None) is None:
+        if pod.pod.uid not in self._begun:
             return None
+        self._begun.remove(pod.pod.uid)
         return self._take_back(pod.pod, node)
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
@@ -606,7 +593,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
 
     def pre_bind(self, pod: PodInfo, node: str) -> Late:
         uid = pod.pod.uid
-        self._begun[uid] = True
+        self._begun.add(uid)
         status = yield from self._turns.take(pod.pod, node)
         if not status.is_success:
             return status
@@ -622,7 +609,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         if not isinstance(answer, Done):
             message = answer.message if isinstance(answer, Refused) else type(answer).__name__
             return failure(f"write the devices of pod {pod.pod.key}: {message}")
-        self._begun = {uid: True for uid in self._begun if self._cluster.is_assumed(uid)}
+        self._begun = set(filter(self._cluster.is_assumed, self._begun))
         return SUCCESS
 
     def _take_back(self, pod: Pod, node: str) -> Late:
