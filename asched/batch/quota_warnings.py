@@ -11,13 +11,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.workload import ElasticQuota
 
 EVENTS_AT_ONCE: Final = 100
 REPORTED_MAX: Final = 4_096
@@ -67,20 +65,14 @@ class QuotaWarnings(Extension):
                 if len(self._uids) > REPORTED_MAX:
                     self._uids.popitem(last=False)
                 try:
-                    warning = _warning(cluster, quota, profile)
+                    yield EmitEvent(
+                        regarding=cluster.spoken(ELASTIC_QUOTA).reference(quota.metadata),
+                        type="Warning",
+                        reason=REASON,
+                        action="Scheduling",
+                        note=NOTE,
+                        reporting_controller=profile,
+                    )
                 except MISTAKES as raised:
                     self.context.contain(raised, "quotas", quota.metadata.key)
-                    continue
-                yield warning
         self._epochs = epochs
-
-
-def _warning(cluster: Cluster, quota: ElasticQuota, profile: str) -> EmitEvent:
-    return EmitEvent(
-        regarding=cluster.spoken(ELASTIC_QUOTA).reference(quota.metadata),
-        type="Warning",
-        reason=REASON,
-        action="Scheduling",
-        note=NOTE,
-        reporting_controller=profile,
-    )

@@ -99,10 +99,9 @@ class RowPatterns(msgspec.Struct, frozen=True):
     def options(self, kind: int) -> I64:
         """int64[S, C]: the known patterns of one kind of row."""
         if self.drawn is not None:
-            known = self._distinct.get(kind)
-            if known is None:
-                known = self._distinct[kind] = np.unique(self.drawn[kind], axis=0)
-            return known
+            if kind not in self._distinct:
+                self._distinct[kind] = np.unique(self.drawn[kind], axis=0)
+            return self._distinct[kind]
         return self.counts[self.fit[:, kind]]
 
 
@@ -215,7 +214,10 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         asked, _ = problem.cheapest(whole)
         if bound < asked and found.drawn is None:
-            return Infeasible(_refutation(bound, asked))
+            return Infeasible(
+                "if its pods are weighed by what they take away from each other, the nodes hold"
+                f" {bound * 100 // asked} % of what it needs, however they are packed"
+            )
         short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
         prices /= prices.max()
@@ -230,13 +232,6 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
 def _whole(prices: F64) -> I64:
     found: I64 = np.maximum(np.rint(prices / prices.max() * PRICE_MAX), 1).astype(np.int64)
     return found
-
-
-def _refutation(bound: int, asked: int) -> str:
-    return (
-        f"if its pods are weighed by what they take away from each other, the nodes hold"
-        f" {bound * 100 // asked} % of what it needs, however they are packed"
-    )
 
 
 def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
@@ -277,9 +272,9 @@ def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) 
         if (extra >= 0).all():
             return
         kind = int(found.kind[row])
-        options = fitting.get(kind)
-        if options is None:
-            options = fitting[kind] = found.options(kind)
+        if kind not in fitting:
+            fitting[kind] = found.options(kind)
+        options = fitting[kind]
         if len(options) < 2:
             continue
         yield ROW_STEPS + options.size // OPTIONS_A_STEP
@@ -594,15 +589,12 @@ def _put_together(problem: GangProblem, parts: dict[int, list[tuple[int, Mask]]]
             counts.append(part)
             rows.append(problem.rows[c] & home)
     at = np.array(parents)
-    return Variant(
-        GangProblem(
-            counts=tuple(counts),
-            needs=problem.needs[at],
-            free=problem.free,
-            rows=np.array(rows),
-            caps=tuple(problem.caps[c] for c in parents),
-            apart=problem.apart[np.ix_(at, at)],
-            needed=problem.needed,
-        ),
-        tuple(parents),
+    split = replace(
+        problem,
+        counts=tuple(counts),
+        needs=problem.needs[at],
+        rows=np.array(rows),
+        caps=tuple(problem.caps[c] for c in parents),
+        apart=problem.apart[np.ix_(at, at)],
     )
+    return Variant(split, tuple(parents))

@@ -132,8 +132,6 @@ class NewNodes(Extension):
                 scale_up.is_writing, scale_up.write_s = True, context.now_s + RETRY_S
                 yield Work(write(scale_up), decides=False)
 
-    # --- the state of requests -------------------------------------------------------------------
-
     def _considering(self, keys: Sequence[str]) -> Iterator[None]:
         for key in keys:
             self.context.queue.sliced.budget.note(CONSIDER_STEPS)
@@ -205,8 +203,6 @@ class NewNodes(Extension):
         if waiting is not None and self.context.owns(waiting):
             self.context.queue.activate((waiting,), self.context.now_s)  # it brings the others
 
-    # --- writes ----------------------------------------------------------------------------------
-
     def _create(self, scale_up: ScaleUp) -> Steps:
         """Create the templates, then the request; again after RETRY_S without a clear answer."""
         try:
@@ -271,7 +267,7 @@ def _new(
     group = object_of(cluster, key)
     if group is None or len(sets.by_spec) > objects.SETS_MAX:
         return ""
-    profile, new_nodes = attempts[0].profile, f"{missing.new_nodes} of shape {missing.shape}"
+    profile, new_nodes = attempts[0].profile, f"{len(missing.nodes)} of shape {missing.shape.name}"
     bodies = objects.bodies(
         cluster, key, sets, profile=profile, new_nodes=new_nodes, valid_s=args.time_limit_s
     )

@@ -13,7 +13,7 @@ Bounds  PODS_MAX pods, TRIES_MAX trials of a pod.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -52,19 +52,11 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 PODS_OF_NODE: Final = "110"
 
 
-class MissingNodes(NamedTuple):
-    """`new_nodes` of a shape take these pods, together with room on existing nodes."""
-
-    shape: str
-    new_nodes: int
-    pods: tuple[Pod, ...]
-
-
 def find_missing_nodes(
     context: SchedulerContext, attempts: Sequence[Attempt], shapes: Sequence[NodeShape]
-) -> Generator[Effect, Answer, MissingNodes | str]:
-    """The first shape that takes all pods, or else the minimum. Otherwise the text why no shape
-    does; empty if that is not known. No pod may have a place.
+) -> Generator[Effect, Answer, "ShapeTrial | str"]:
+    """The trial of the first shape that takes all pods, or else the minimum. Otherwise the text why
+    no shape does; empty if that is not known. No pod may have a place.
     """
     popped = attempts[0]
     key = popped.queued.gang
@@ -84,7 +76,7 @@ def find_missing_nodes(
 
 def _search(
     context: SchedulerContext, group: GroupAttempt, shapes: Sequence[NodeShape], needed: int
-) -> Generator[Effect, Answer, MissingNodes | str]:
+) -> Generator[Effect, Answer, "ShapeTrial | str"]:
     fallback, tries, small = None, 0, list[str]()
     for shape in shapes:
         trial = ShapeTrial(context, group, shape, tries)
@@ -92,15 +84,14 @@ def _search(
             context.cluster, (), trial.steps(), trial.suppose_again, trial.node_steps
         )
         tries = trial.tries
-        found = MissingNodes(shape.name, len(trial.nodes), tuple(trial.pods))
         if trial.has_failed:
             continue
-        if len(found.pods) < needed:
-            small.append(f"{len(found.pods)} with {shape.name} ({trial.limit})")
-        elif found.new_nodes and len(found.pods) == len(group.attempts):
-            return found
-        elif found.new_nodes and fallback is None:
-            fallback = found
+        if len(trial.pods) < needed:
+            small.append(f"{len(trial.pods)} with {shape.name} ({trial.limit})")
+        elif trial.nodes and len(trial.pods) == len(group.attempts):
+            return trial
+        elif trial.nodes and fallback is None:
+            fallback = trial
     if fallback is not None:
         return fallback
     if len(small) < len(shapes):
@@ -109,12 +100,14 @@ def _search(
 
 
 class ShapeTrial:
-    """The trial of a group with new nodes of one shape. `nodes` are those that took a pod."""
+    """The trial of a group with new nodes of one shape: `nodes` took a pod, and with the existing
+    nodes have room for all `pods`.
+    """
 
     def __init__(
         self, context: SchedulerContext, group: GroupAttempt, shape: NodeShape, tries: int
     ) -> None:
-        self._context, self._group, self._shape = context, group, shape
+        self._context, self._group, self.shape = context, group, shape
         self._suppose: Supposition | None = None
         self.nodes: list[Node] = []
         self.pods: list[Pod] = []
@@ -139,8 +132,8 @@ class ShapeTrial:
         context, group = self._context, self._group
         outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, "")
         waiting = yield from self._fill(outcome, group.attempts, None)
-        while waiting and len(self.nodes) < self._shape.max_nodes and not self.has_failed:
-            node = _node(self._shape, len(self.nodes))
+        while waiting and len(self.nodes) < self.shape.max_nodes and not self.has_failed:
+            node = _node(self.shape, len(self.nodes))
             self.nodes.append(node)
             context.cluster.budget.note(NODE_STEPS)
             assert self._suppose is not None
@@ -150,7 +143,7 @@ class ShapeTrial:
                 self.nodes.pop()
                 break
             waiting = left
-        if len(self.nodes) == self._shape.max_nodes:
+        if len(self.nodes) == self.shape.max_nodes:
             self.limit = f"maxNodes {len(self.nodes)}"
         self.pods = [tried.attempt.pod for tried in outcome.tried]
         yield from let_go(context, group, outcome)

@@ -151,19 +151,16 @@ class PodSets(msgspec.Struct):
             if not number % PODS_AT_ONCE:
                 yield
 
-    def templates(self) -> list[tuple[Json, int]]:
-        """The template of each set, and its number of pods."""
-        return [
-            ({"metadata": {"labels": labels}, "spec": _spec(pod)}, count)
-            for pod, labels, count in self.by_spec.values()
-        ]
-
 
 def bodies(
     cluster: Cluster, key: str, sets: PodSets, *, profile: str, new_nodes: str, valid_s: int
 ) -> tuple[Json, ...]:
     """The bodies of all objects, the request last. `key` is that of the group, which exists."""
-    templates, group, kind = sets.templates(), object_of(cluster, key), kind_of(key)
+    group, kind = object_of(cluster, key), kind_of(key)
+    templates = [
+        ({"metadata": {"labels": labels}, "spec": _spec(pod)}, count)
+        for pod, labels, count in sets.by_spec.values()
+    ]
     text = orjson.dumps((group.metadata.uid, templates), option=orjson.OPT_SORT_KEYS)
     name = f"asched-{hashlib.sha256(text).hexdigest()[:16]}"
     owner = {
