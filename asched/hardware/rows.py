@@ -22,6 +22,7 @@ F64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+SWEEP_FROM: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,13 @@ class ChangedRows(RowLog):
             row = row_of.get(name) if resource == own_resource else None
             if row is not None:
                 self.add(row, 1)
+
+
+def sweep(by_uid: dict[str, Any], cluster: Cluster) -> None:
+    """Drop values of pods that have left their nodes, once they may be more than the others."""
+    if len(by_uid) > 2 * len(cluster.placed) + SWEEP_FROM:
+        for uid in by_uid.keys() - cluster.placed.keys():
+            del by_uid[uid]
 
 
 def scheduled_s(pod: Pod, now_s: float) -> float:

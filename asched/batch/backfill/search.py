@@ -266,10 +266,10 @@ def search(
     cluster, kept = context.cluster, context.cluster.singleton(StartTimes)
     now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
     group = _clones(context, first, infos)
-    demands = []
-    for alike in _by_class(infos):
+    demands, counts = [], Counter(info.cls.number for info in infos)
+    for number, like in {info.cls.number: info for info in infos}.items():
         yield from pause_if_due(context, 0)
-        demands.append(_demand(cluster, first.runner, alike))
+        demands.append(_demand(cluster, first.runner, like, counts[number]))
         cluster.budget.note(CLASS_STEPS)
     _stop_if_moved(cluster, generation)
     read, height = cluster.nodes.columns.read, cluster.nodes.height
@@ -323,19 +323,12 @@ def _counted(context: SchedulerContext, steps: Steps[R]) -> Generator[Effect, An
         yield from pause_if_due(context, cost)
 
 
-def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
-    found: dict[int, list[PodInfo]] = {}
-    for info in infos:
-        found.setdefault(info.cls.number, []).append(info)
-    return list(found.values())
-
-
-def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> TimelineDemand:
+def _demand(cluster: Cluster, runner: Runner, info: PodInfo, count: int) -> TimelineDemand:
     """The demand of equal pods. Raises PointError, OutOfTurn like the filters."""
-    info, height = alike[0], cluster.nodes.height
+    height = cluster.nodes.height
     within: Mask = cluster.nodes.columns.read("live")[:height].copy()
     within = accepting(runner.cache.state_of(info), info, within)
-    return TimelineDemand(vector(cluster, info.cls.accounted, 1), len(alike), within)
+    return TimelineDemand(vector(cluster, info.cls.accounted, 1), count, within)
 
 
 def _timeline(

@@ -15,6 +15,7 @@ Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyon
         sweep of repair for each of WIDTHS.
 """
 
+from collections import Counter
 from collections.abc import Generator, Iterator
 from heapq import heapify, heappop, heapreplace
 from itertools import islice, product
@@ -336,11 +337,11 @@ def _changes(found: RowPatterns, held: I64, prices: I64) -> tuple[I64, I64, I64]
     every = np.concatenate(changes)
     moved = np.flatnonzero(every.any(axis=1))
     best = moved[np.argsort(-(every[moved] @ prices), kind="stable")]
-    times: dict[bytes, int] = {}
+    times = Counter[bytes]()
     few = []
     for at in best.tolist():  # a change may be had from several rows: some of them will do
         key = every[at].tobytes()
-        times[key] = times.get(key, 0) + 1
+        times[key] += 1
         if times[key] <= SAME_CHANGES:
             few.append(at)
         if len(few) == CHANGES_MAX:
@@ -443,7 +444,7 @@ def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
 def _in_order(plan: Plan, variant: Variant) -> Plan:
     """Order a plan so that parts of a class alternate between domains, which keeps the spread."""
     turns: list[tuple[int, int, int, int, int]] = []
-    seen: dict[int, int] = {}
+    seen = Counter[int]()
     is_split = {p for p in variant.parents if variant.parents.count(p) > 1}
     for number, (c, row, count) in enumerate(plan):
         parent = variant.parents[c]
@@ -451,7 +452,7 @@ def _in_order(plan: Plan, variant: Variant) -> Plan:
             turns.append((0, number, parent, row, count))
             continue
         for _ in range(count):
-            seen[c] = seen.get(c, 0) + 1
+            seen[c] += 1
             turns.append((seen[c], number, parent, row, 1))
     return [(c, row, count) for _, _, c, row, count in sorted(turns)]
 
@@ -580,21 +581,20 @@ def _quotas(problem: GangProblem, rule: Rule, levels: I64) -> I64 | None:
 
 
 def _put_together(problem: GangProblem, parts: dict[int, list[tuple[int, Mask]]]) -> Variant:
-    parents: list[int] = []
-    counts: list[int] = []
-    rows: list[Mask] = []
-    for c, count in enumerate(problem.counts):
-        for part, home in parts.get(c, [(count, np.ones(problem.rows.shape[1], np.bool_))]):
-            parents.append(c)
-            counts.append(part)
-            rows.append(problem.rows[c] & home)
+    everywhere = np.ones(problem.rows.shape[1], np.bool_)
+    every = [
+        (c, part, home)
+        for c, count in enumerate(problem.counts)
+        for part, home in parts.get(c, [(count, everywhere)])
+    ]
+    parents, counts, homes = zip(*every, strict=True)
     at = np.array(parents)
     split = replace(
         problem,
-        counts=tuple(counts),
+        counts=counts,
         needs=problem.needs[at],
-        rows=np.array(rows),
+        rows=problem.rows[at] & np.array(homes),
         caps=tuple(problem.caps[c] for c in parents),
         apart=problem.apart[np.ix_(at, at)],
     )
-    return Variant(split, tuple(parents))
+    return Variant(split, parents)

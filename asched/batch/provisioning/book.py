@@ -294,12 +294,9 @@ class Bookings:
 
     def on(self, row: int, below: int) -> list[tuple[Booking, Slot]]:
         """The slots on a row whose bookings are below a priority."""
-        found = []
-        for owner in self._cluster.holds.by_row.get(row, ()):
-            booking, slot = self._slot_of.get(owner, (None, None))
-            if booking is not None and booking.priority < below and isinstance(slot, Slot):
-                found.append((booking, slot))
-        return found
+        owners = self._cluster.holds.by_row.get(row, ())
+        held = [self._slot_of[owner] for owner in owners if owner in self._slot_of]
+        return [(b, slot) for b, slot in held if b.priority < below and isinstance(slot, Slot)]
 
     def _has_room(self, booking: Booking, row: int, node: str) -> bool:
         """Whether all that is counted on a row fits there, beside pods nominated to its node."""

@@ -211,16 +211,11 @@ class ProvisioningRequests:
             known: Mapping[str, ProvisioningRequest] = self._cluster.all(PROVISIONING_REQUEST)
             by_age = sorted(known, key=lambda k: (known[k].metadata.creation_timestamp or "", k))
             return list(dict.fromkeys((*self.tracked, *self.ended, *by_age)))
-        found: dict[str, None] = {}
-        templates = set()
-        for resource, key in entries:
-            if resource == PROVISIONING_REQUEST.resource:
-                found[key] = None
-            elif resource == POD_TEMPLATE.resource:
-                templates.add(key)
+        templates = {key for resource, key in entries if resource == POD_TEMPLATE.resource}
+        found = [key for resource, key in entries if resource == PROVISIONING_REQUEST.resource]
         if templates:
-            found.update((t.key, None) for t in self.tracked.values() if t.lacks in templates)
-        return list(found)
+            found += [t.key for t in self.tracked.values() if t.lacks in templates]
+        return list(dict.fromkeys(found))
 
 
 def _namespace(key: str) -> str:
@@ -479,14 +474,13 @@ class HeldPlaces(Extension):
                 "an extender has a say in its pods' places, and cannot be asked about supposed pods"
             )
             return RequestOutcome(requests.failed(why, requests.NO_PODS))
-        infos: list[PodInfo] = []
-        pod_set_of: dict[str, int] = {}
-        for index, (like, count) in enumerate(by_set):
-            for number in range(count):
-                infos.append(requests.numbered(like, request, index, len(infos)))
-                pod_set_of[infos[-1].pod.uid] = index
-                if number % 500 == 499:
-                    self._cluster.budget.note(LET_GO_STEPS * 100)
+        sets = [index for index, (_, count) in enumerate(by_set) for _ in range(count)]
+        infos = [
+            requests.numbered(by_set[index][0], request, index, number)
+            for number, index in enumerate(sets)
+        ]
+        pod_set_of = {info.pod.uid: index for info, index in zip(infos, sets, strict=True)}
+        self._cluster.budget.note(LET_GO_STEPS * (len(infos) // 5))
         group = self._supposed(request.metadata.key, infos, runner)
         outcome = yield from self._trial(group)
         if isinstance(outcome, str):

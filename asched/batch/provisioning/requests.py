@@ -45,8 +45,8 @@ LOST: Final = "CapacityIsLost"
 
 UNTIL: Final = "heldUntil"
 PLACES: Final = "places-"
-#: The API allows 32,768 characters a detail, and 64 of them.
-DETAIL_CHARS: Final = 32_000
+#: The API allows 32,768 characters a detail, and 64 of them; a node's name has up to 253.
+DETAIL_PLACES: Final = 120
 #: The API allows as many for a condition's message.
 MESSAGE_CHARS: Final = 32_768
 
@@ -96,15 +96,8 @@ def details_of(places: Iterable[Where], until_s: float) -> dict[str, str]:
     """As text: `0/node-a*2,1/node-b`; no name of a node has any of these signs."""
     words = [f"{w.pod_set}/{w.node}" + (f"*{w.times}" if w.times > 1 else "") for w in places]
     details = {UNTIL: micro_time(round(until_s * 1e6) * 1000)}
-    line: list[str] = []
-    size, number = 0, 0
-    for word in words:
-        if size + len(word) > DETAIL_CHARS:
-            details[f"{PLACES}{number}"] = ",".join(line)
-            line, size, number = [], 0, number + 1
-        line.append(word)
-        size += len(word) + 1
-    details[f"{PLACES}{number}"] = ",".join(line)
+    for number, at in enumerate(range(0, max(len(words), 1), DETAIL_PLACES)):
+        details[f"{PLACES}{number}"] = ",".join(words[at : at + DETAIL_PLACES])
     return details
 
 

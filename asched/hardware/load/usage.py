@@ -17,7 +17,7 @@ from asched.core.model.kinds import Kind
 from asched.core.model.meta import ApiObject, Record
 from asched.core.model.pod import Pod, ResourceList
 from asched.core.model.quantity import Quantity, check, milli, parse, whole
-from asched.core.model.timestamp import microseconds, seconds
+from asched.core.model.timestamp import seconds
 from asched.hardware.rows import (
     F64,
     ByNode,
@@ -79,20 +79,12 @@ class NodeMetrics(ApiObject, frozen=True, gc=False):
         without a time, without both resources, or not newer has no sample of its own.
         """
         before = earlier.samples if earlier is not None else ()
-        sample = self._sample()
-        if sample is None or (before and sample.end_s <= before[0].end_s):
+        usage, end_s = self.usage or {}, seconds(self.timestamp, -np.inf)
+        is_newer = end_s > (before[0].end_s if before else -np.inf)
+        if not is_newer or "cpu" not in usage or "memory" not in usage:
             return replace(self, samples=before)
+        sample = Sample(end_s, float(parse(usage["cpu"]) * 1000), float(parse(usage["memory"])))
         return replace(self, samples=(sample, *before[: SAMPLES - 1]))
-
-    def _sample(self) -> Sample | None:
-        usage = self.usage or {}
-        if "cpu" not in usage or "memory" not in usage:
-            return None
-        try:
-            end_s = microseconds(self.timestamp) / 1e6
-        except ValueError:
-            return None
-        return Sample(end_s, float(parse(usage["cpu"]) * 1000), float(parse(usage["memory"])))
 
 
 #: Its plural is that of nodes themselves: kinds are distinguished by `resource`.

@@ -22,7 +22,7 @@ Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count, islice, takewhile
 from typing import Any, ClassVar, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -145,13 +145,8 @@ class Levels:
         return self.names.index(name) if name in self.names else None
 
     def path(self, node: Node) -> Path:
-        found: list[str] = []
-        for key in self.names:
-            value = node.labels.get(key)
-            if value is None:
-                break
-            found.append(value)
-        return tuple(found)
+        labels = node.labels
+        return tuple([labels[key] for key in takewhile(labels.__contains__, self.names)])
 
 
 class Tiers:
@@ -184,15 +179,9 @@ class Tiers:
         held_by = set(self._exact.get(node.name, ()))
         held_by.update(name for matches, name in self._patterns if matches(node.name, node.labels))
         containing = set[str]().union(*map(self._with_above, held_by))
-        by_tier: dict[int, str] = {}
-        for name in sorted(containing, reverse=True):
-            by_tier[self._by_name[name].spec.tier] = name
-        found: list[str] = []
-        for tier in self._tiers:
-            if tier not in by_tier:
-                break
-            found.append(by_tier[tier])
-        return tuple(found)
+        names = sorted(containing, reverse=True)
+        by_tier = {self._by_name[name].spec.tier: name for name in names}
+        return tuple([by_tier[tier] for tier in takewhile(by_tier.__contains__, self._tiers)])
 
     def _read(self, name: str) -> None:
         spec = self._by_name[name].spec

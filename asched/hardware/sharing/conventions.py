@@ -74,19 +74,13 @@ from asched.hardware.sharing.devices import (
 GIVEN_UP_S: Final = 300.0
 
 
-class PodRecord(NamedTuple):
-    """Annotations and labels written to a pod before it is bound."""
-
-    annotations: Mapping[str, str]
-    labels: Mapping[str, str] = {}
-
-
 class Convention(ABC):
     """One kind of device plugin. Invalid amounts count as absent."""
 
     #: Annotations of a pod that affect its request.
     reads: ClassVar[tuple[str, ...]] = ()
-    #: Annotations set by `written`: removed if the pod is not bound.
+    #: Annotations set before a pod is bound, and those of them that are labels, too; removed if the
+    #: pod is not bound.
     writes: ClassVar[tuple[str, ...]] = ()
     writes_labels: ClassVar[tuple[str, ...]] = ()
 
@@ -103,7 +97,8 @@ class Convention(ABC):
         """The devices of a pod on a node according to its annotations; None if they have none."""
 
     @abstractmethod
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord: ...
+    def written(self, node: Node, parts: Parts, now_s: float) -> Mapping[str, str]:
+        """The annotations of a pod with these parts."""
 
 
 def annotations_of(pod: Pod) -> Mapping[str, str]:
@@ -337,10 +332,9 @@ class Hami(VirtualGpus):
             for device in registered[:DEVICES_MAX]
         )
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
+    def written(self, node: Node, parts: Parts, now_s: float) -> Mapping[str, str]:
         devices = "".join(f"{encoded(container, KIND)};" for container in parts)
-        annotations = self._annotations(node.name, devices, int(now_s), int(now_s))
-        return PodRecord(annotations, {self.keys.node: node.name})
+        return self._annotations(node.name, devices, int(now_s), int(now_s))
 
 
 def _hami_problem(annotations: Mapping[str, str]) -> str:
@@ -449,14 +443,14 @@ class Volcano(VirtualGpus):
             found.append(SharedDevice(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
         return tuple(found)
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
+    def written(self, node: Node, parts: Parts, now_s: float) -> Mapping[str, str]:
         devices = ";".join(encoded(container, KIND) for container in parts)
         # With equal times of two pods the plugin would not know which was first.
         at = max(int(now_s), self._written_s.get(node.name, 0) + 1)
         if len(self._written_s) > WRITTEN_MAX:
             self._written_s = {name: s for name, s in self._written_s.items() if s >= int(now_s)}
         self._written_s[node.name] = at
-        return PodRecord(self._annotations(node.name, devices, at, int(now_s)))
+        return self._annotations(node.name, devices, at, int(now_s))
 
 
 def _volcano_problem(annotations: Mapping[str, str], *, is_several: bool) -> str:
@@ -516,16 +510,9 @@ class GpuShareConvention(Convention):
             return None
         return ((DevicePart(str(index), memory, 0),),)
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
+    def written(self, node: Node, parts: Parts, now_s: float) -> Mapping[str, str]:
         part = parts[0][0]
         self._written_ns = max(int(now_s * NS_PER_SECOND), self._written_ns + 1)
         size = next(d.memory for d in self.devices(node) if d.id == part.device)
-        return PodRecord(
-            {
-                INDEX: part.device,
-                GIVEN: str(part.memory),
-                DEVICE: str(size),
-                ASSUME_TIME: str(self._written_ns),
-                ASSIGNED: "false",
-            }
-        )
+        values = part.device, str(part.memory), str(size), str(self._written_ns), "false"
+        return dict(zip(self.writes, values, strict=True))

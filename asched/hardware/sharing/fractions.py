@@ -20,7 +20,7 @@ Cost      one comparison over the rows; the pods of changed rows are read.
 Source    koordinator-sh/koordinator apis/extension/device_share.go and resource.go,
           volcano-sh/volcano pkg/scheduler/api/devices, hkust-adsl/kubernetes-scheduler-simulator;
           NVIDIA/KAI-Scheduler pkg/binder/binding/resourcereservation
-Bounds    MOST devices for a pod; one entry a pod that names some, swept from SWEEP_FROM on
+Bounds    MOST devices for a pod; one entry a pod that names some
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ import numpy as np
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.hardware.rows import ByNode, decoded_json
+from asched.hardware.rows import ByNode, decoded_json, sweep
 from asched.hardware.sharing.conventions import annotations_of, decoded, number
 from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
 from asched.plugin import (
@@ -77,8 +77,6 @@ NUMBERED: Final = (
     "ALIYUN_COM_GPU_MEM_IDX",
 )
 MOST: Final = DEVICES_MAX
-#: Pods that have ended leave entries until a sweep.
-SWEEP_FROM: Final = 64
 KOORDINATOR: Final = "scheduling.koordinator.sh/device-allocated"
 VOLCANO: Final = "volcano.sh/vgpu-ids-new"
 
@@ -109,7 +107,6 @@ class _Taken(ByNode):
         self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.accounted, resource))
         #: by uid, devices named when the pod was first read
         self._named: dict[str, set[Hashable]] = {}
-        self._sweep_at = SWEEP_FROM
         self.counts: I64 = np.zeros(0, dtype=np.int64)
 
     def of(self, view: NodeView) -> I64:
@@ -126,12 +123,9 @@ class _Taken(ByNode):
         self.counts[row] = self._count(row)
 
     def _count(self, row: int) -> int:
-        used: set[Hashable] = set()
-        for info in self._cluster.pods_on(row).values():
-            most = self._most(info.cls)
-            if most:
-                used.update(self._devices_of(info.pod, most))
-        return len(used)
+        pods = self._cluster.pods_on(row).values()
+        using = [(info.pod, most) for info in pods if (most := self._most(info.cls))]
+        return len(set[Hashable]().union(*(self._devices_of(pod, most) for pod, most in using)))
 
     def _devices_of(self, pod: Pod, most: int) -> set[Hashable]:
         """The devices that a pod has parts of, at most `most`."""
@@ -142,12 +136,7 @@ class _Taken(ByNode):
         if not 0 < len(named) <= most:
             return {("of", pod.uid, at) for at in range(most)}
         if not self._cluster.topology.on_trial:
-            if len(self._named) >= self._sweep_at:
-                placed = self._cluster.placed
-                self._named = {
-                    uid: devices for uid, devices in self._named.items() if uid in placed
-                }
-                self._sweep_at = max(SWEEP_FROM, 2 * len(self._named))
+            sweep(self._named, self._cluster)
             self._named[pod.uid] = named
         return named
 

@@ -24,7 +24,7 @@ import numpy as np
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
-from asched.hardware.rows import ByNode, Mask, right_to, scheduled_s
+from asched.hardware.rows import ByNode, Mask, right_to, scheduled_s, sweep
 from asched.hardware.sharing.conventions import (
     ALLOCATING,
     GIVEN_UP_S,
@@ -337,12 +337,10 @@ def is_over(lock: str, now_s: float) -> bool:
 # is subtracted from each. Assumed pods of ours have no devices yet and get them as if they were
 # bound one after the other.
 #
-# Bounds  one entry a pod with devices, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
+# Bounds  one entry a pod with devices; DEVICES_MAX devices a node.
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
 _EMPTY: Final = FreeDevices(())
-#: Pods that have ended since their row was last read leave entries until a sweep.
-SWEEP_FROM: Final = 64
 #: Positions on the first axis of the columns.
 SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
 
@@ -358,16 +356,12 @@ class SharingLedger(ByNode):
         self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self.reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
-        self._sweep_at = SWEEP_FROM
         self.request_of: PerClass[SharingRequest | None] = PerClass(
             lambda cls: convention.request_of(cls.example), None
         )
 
     def reserve(self, uid: str, parts: Parts) -> None:
-        if len(self.reserved) >= self._sweep_at:
-            placed = self._cluster.placed
-            self.reserved = {uid: parts for uid, parts in self.reserved.items() if uid in placed}
-            self._sweep_at = max(SWEEP_FROM, 2 * len(self.reserved))
+        sweep(self.reserved, self._cluster)
         self.reserved[uid] = parts
 
     def choose(self, row: int, request: SharingRequest, without: str = "") -> Parts | None:
@@ -604,8 +598,9 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         if gone := {part.device for container in parts for part in container} - reported:
             return failure(f"node {node} no longer reports device {min(gone)}")
         now_s = self._cluster.wall_clock_s
-        written = self._convention.written(pod.pod, known, parts, now_s)
-        answer = yield _patch(pod.pod, written.annotations, written.labels)
+        written = self._convention.written(known, parts, now_s)
+        labels = {name: written[name] for name in self._convention.writes_labels}
+        answer = yield _patch(pod.pod, written, labels)
         if not isinstance(answer, Done):
             message = answer.message if isinstance(answer, Refused) else type(answer).__name__
             return failure(f"write the devices of pod {pod.pod.key}: {message}")

@@ -116,8 +116,8 @@ def test_volcanos_annotations_have_a_place_for_each_container() -> None:
     assert request is not None
     parts = FreeDevices(devices).choose(request, "binpack")
     assert parts is not None
-    first = volcano.written(pod, node, parts, 1000.5).annotations
-    second = volcano.written(pod, node, parts, 1000.7).annotations
+    first = volcano.written(node, parts, 1000.5)
+    second = volcano.written(node, parts, 1000.7)
     assert first["volcano.sh/devices-to-allocate"] == ";a,NVIDIA,30,0:"
     assert first["volcano.sh/vgpu-ids-new"] == ";a,NVIDIA,30,0:"
     assert (first["volcano.sh/vgpu-time"], second["volcano.sh/vgpu-time"]) == ("1000", "1001")
