@@ -16,8 +16,7 @@ Source  KEP-5836; kubernetes/kubernetes PR 140000
 """
 
 from collections.abc import Generator, Iterator
-from heapq import heappop, heappush
-from itertools import count
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 import msgspec
@@ -49,12 +48,9 @@ NOT_PERMITTED: Final = "node had resize preemption disabled"
 
 
 class Deferred(msgspec.Struct):
-    """A pod with a deferred resize. `number`: of its valid entry in a heap; 0 if it is not due.
-    `is_asking`: while extenders are called.
-    """
+    """A pod with a deferred resize. `is_asking`: while extenders are called."""
 
     pod: Pod
-    number: int = 0
     is_asking: bool = False
     failures: int = 0
     not_before_s: float = 0.0
@@ -78,9 +74,7 @@ class DeferredResizes(Extension):
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         self._deferred: dict[str, Deferred] = {}  # by uid
-        self._ready: list[tuple[int, int, str]] = []  # -priority, number, uid
-        self._resting: list[tuple[float, int, str]] = []  # not before, number, uid
-        self._numbers = count(1)
+        self._due: dict[str, float] = {}  # uid of a pod to try -> not before
 
     def is_used(self) -> bool:
         return self.context.gangs.rules["InPlacePodVerticalScalingSchedulerPreemption"]
@@ -97,28 +91,17 @@ class DeferredResizes(Extension):
             self._wake(change.new.name)
 
     def begin_turn(self) -> Iterator[Effect | Work]:
-        while self._resting and self._resting[0][0] <= self.context.now_s:
-            _, number, uid = heappop(self._resting)
-            known = self._deferred.get(uid)
-            if known is not None and known.number == number:
-                heappush(self._ready, (-known.pod.priority, number, uid))
-        tried = 0
-        while self._ready and tried < AT_ONCE:
-            _, number, uid = heappop(self._ready)
-            known = self._deferred.get(uid)
-            if known is None or known.number != number:
-                continue
-            tried += 1
+        now_s = self.context.now_s
+        ready = [self._deferred[uid] for uid, at_s in self._due.items() if at_s <= now_s]
+        for known in nsmallest(AT_ONCE, ready, key=lambda known: -known.pod.priority):
             if known.is_asking:
-                heappush(self._resting, (self.context.now_s + ASKING_S, number, uid))
+                self._due[known.pod.uid] = now_s + ASKING_S
             else:
-                known.number = 0
+                del self._due[known.pod.uid]
                 yield from self._try(known)
 
     def next_deadline_s(self) -> float | None:
-        if self._ready:
-            return self.context.now_s
-        return self._resting[0][0] if self._resting else None
+        return min(self._due.values(), default=None)
 
     def _follow(self, pod: Pod, change: ObservedChange) -> None:
         known = self._deferred.get(pod.uid)
@@ -130,9 +113,10 @@ class DeferredResizes(Extension):
         )
         if not is_deferred:
             self._deferred.pop(pod.uid, None)
+            self._due.pop(pod.uid, None)
         elif known is None or known.pod.spec != pod.spec:
-            known = self._deferred[pod.uid] = Deferred(pod)
-            self._due(known)
+            self._deferred[pod.uid] = Deferred(pod)
+            self._due[pod.uid] = 0.0
         else:
             known.pod = pod
 
@@ -141,16 +125,7 @@ class DeferredResizes(Extension):
         row = cluster.nodes.row_of.get(node)
         for uid in cluster.pods_on(row) if row is not None else ():
             if uid in self._deferred:
-                self._due(self._deferred[uid])
-
-    def _due(self, known: Deferred) -> None:
-        if known.number:
-            return
-        known.number = next(self._numbers)
-        if known.not_before_s > self.context.now_s:
-            heappush(self._resting, (known.not_before_s, known.number, known.pod.uid))
-        else:
-            heappush(self._ready, (-known.pod.priority, known.number, known.pod.uid))
+                self._due.setdefault(uid, self._deferred[uid].not_before_s)
 
     def _try(self, known: Deferred) -> Iterator[Effect | Work]:
         context, pod = self.context, known.pod
@@ -227,7 +202,7 @@ class DeferredResizes(Extension):
         """Evict. The departure of the victims makes the pod due; failures do here."""
         status, _ = yield from Background(self.context, known.pod, steps).run()
         if not status.is_success and self._deferred.get(known.pod.uid) is known:
-            self._due(known)
+            self._due.setdefault(known.pod.uid, known.not_before_s)
 
 
 def _moves_amounts(change: ObservedChange) -> bool:

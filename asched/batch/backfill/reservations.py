@@ -306,6 +306,13 @@ def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
     return found
 
 
+def free_on(cluster: Cluster, row: int) -> I64:
+    """int64[R+1]: the free amounts of a row, negative where more is requested."""
+    read = cluster.nodes.columns.read
+    amounts = read("allocatable")[:, row] - read("requested")[:, row]
+    return np.append(amounts, read("allowed_pods")[row] - read("pod_count")[row])
+
+
 class Reservations:
     """All reservations, by owner. For `Cluster.singleton`."""
 
@@ -464,12 +471,9 @@ class Reservations:
 
     def free_at(self, row: int, at_s: float) -> I64:
         """int64[R+1]: the amounts of a row not used at that time by its present pods."""
-        cluster, read = self._cluster, self._cluster.nodes.columns.read
-        free = np.empty(len(read("allocatable")) + 1, dtype=np.int64)
-        free[:-1] = read("allocatable")[:, row] - read("requested")[:, row]
-        free[-1] = read("allowed_pods")[row] - read("pod_count")[row]
+        free = free_on(self._cluster, row)
         for info, _ in self.leaving(row, at_s):
-            free += vector(cluster, info.cls.accounted, 1)
+            free += vector(self._cluster, info.cls.accounted, 1)
         return free
 
     def leaving(self, row: int, at_s: float) -> Iterator[tuple[PodInfo, bool]]:

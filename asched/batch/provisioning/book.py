@@ -29,6 +29,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from asched.batch.backfill.reservations import free_on, vector
 from asched.batch.groups.board import accepting
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
@@ -306,17 +307,10 @@ class Bookings:
             for pod in self._nominator.on(node).values()
             if request_of(pod) != booking.key
         ]
-        if not nominated:
-            return not cluster.holds.is_over(row)
-        read = cluster.nodes.columns.read
-        if read("pod_count")[row] + len(nominated) > read("allowed_pods")[row]:
-            return False
-        remaining = read("allocatable")[:, row] - read("requested")[:, row]
-        for name, amount in sum(map(Counter, nominated), Counter[str]()).items():
-            at = cluster.nodes.find_resource(name)
-            if at is not None:
-                remaining[at] -= amount
-        return bool((remaining >= 0).all())
+        free = free_on(cluster, row)
+        for accounted in nominated:
+            free -= vector(cluster, accounted, 1)
+        return bool((free >= 0).all())
 
     def _take(self, info: PodInfo, opened: Iterable[tuple[Booking, Slot]]) -> None:
         """Give a placed pod of a request the slot that it was tried for, or a slot of its node, or
@@ -478,17 +472,10 @@ def where_slots_give_way(
 
 
 def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booking, Slot]]) -> bool:
-    read, nodes = cluster.nodes.columns.read, cluster.nodes
-    if read("pod_count")[row] - len(slots) >= read("allowed_pods")[row]:
-        return False
-    for name, amount in info.cls.accounted.items():
-        at = nodes.find_resource(name)
-        if at is None or not amount or name == PODS:
-            continue
-        held = sum(slot.what.cls.accounted.get(name, 0) for _, slot in slots)
-        if read("allocatable")[at, row] - read("requested")[at, row] + held < amount:
-            return False
-    return True
+    free, need = free_on(cluster, row), vector(cluster, info.cls.accounted, 1)
+    for _, slot in slots:
+        free += vector(cluster, slot.what.cls.accounted, 1)
+    return bool((free >= need)[need > 0].all())
 
 
 def _where_slots_give_way(

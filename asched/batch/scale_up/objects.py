@@ -174,17 +174,16 @@ def bodies(
         "labels": {LABEL: "true"},
         "ownerReferences": [owner],
     }
-    names = [template_name(name, number) for number in range(len(templates))]
     found = [
-        _body(POD_TEMPLATE, {"name": own, **shared}, template=template)
-        for own, (template, _) in zip(names, templates, strict=True)
+        _body(POD_TEMPLATE, {"name": template_name(name, number), **shared}, template=template)
+        for number, (template, _) in enumerate(templates)
     ]
     spec = {
         "provisioningClassName": CLASS_NAME,
         "parameters": {VALID_UNTIL_SECONDS: str(valid_s)},
         "podSets": [
-            {"podTemplateRef": {"name": own}, "count": count}
-            for own, (_, count) in zip(names, templates, strict=True)
+            {"podTemplateRef": {"name": template_name(name, number)}, "count": count}
+            for number, (_, count) in enumerate(templates)
         ],
     }
     notes = {PROFILE: profile, NEW_NODES: new_nodes}

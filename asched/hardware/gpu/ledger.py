@@ -558,7 +558,10 @@ class GpuLedger(ByNode):
             self._left = np.pad(self._left, ((0, 0), (0, more)))
             self._kinds = np.pad(self._kinds, ((0, 0), (0, more)))
         demands = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
-        self._count(self._asked[row], demands)
+        self.asked.update(demands)
+        self.asked.subtract(self._asked[row])
+        for gone in [demand for demand in self._asked[row] if not self.asked[demand]]:
+            del self.asked[gone]
         self._asked[row] = demands
         using = self._using(row)
         self._devices[row] = number
@@ -572,14 +575,6 @@ class GpuLedger(ByNode):
         """Demands of the pods on a row for devices."""
         pods = self._cluster.pods_on(row).values()
         return [demand for info in pods if (demand := self.demand(info.cls)).number]
-
-    def _count(self, before: Counter[GpuDemand], now: Counter[GpuDemand]) -> None:
-        """The pods of one row changed; demands without pods are dropped."""
-        self.asked.update(now)
-        for demand, count in before.items():
-            self.asked[demand] -= count
-            if not self.asked[demand]:
-                del self.asked[demand]
 
     def _number_of(self, row: int) -> int:
         node = self._cluster.nodes.node_at[row]
