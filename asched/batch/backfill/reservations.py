@@ -306,7 +306,7 @@ def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
     return found
 
 
-def free_on(cluster: Cluster, row: int) -> I64:
+def free_amounts(cluster: Cluster, row: int) -> I64:
     """int64[R+1]: the free amounts of a row, negative where more is requested."""
     read = cluster.nodes.columns.read
     amounts = read("allocatable")[:, row] - read("requested")[:, row]
@@ -471,7 +471,7 @@ class Reservations:
 
     def free_at(self, row: int, at_s: float) -> I64:
         """int64[R+1]: the amounts of a row not used at that time by its present pods."""
-        free = free_on(self._cluster, row)
+        free = free_amounts(self._cluster, row)
         for info, _ in self.leaving(row, at_s):
             free += vector(self._cluster, info.cls.accounted, 1)
         return free

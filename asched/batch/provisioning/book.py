@@ -29,7 +29,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from asched.batch.backfill.reservations import free_on, vector
+from asched.batch.backfill.reservations import free_amounts, vector
 from asched.batch.groups.board import accepting
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
@@ -307,7 +307,7 @@ class Bookings:
             for pod in self._nominator.on(node).values()
             if request_of(pod) != booking.key
         ]
-        free = free_on(cluster, row)
+        free = free_amounts(cluster, row)
         for accounted in nominated:
             free -= vector(cluster, accounted, 1)
         return bool((free >= 0).all())
@@ -472,7 +472,7 @@ def where_slots_give_way(
 
 
 def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booking, Slot]]) -> bool:
-    free, need = free_on(cluster, row), vector(cluster, info.cls.accounted, 1)
+    free, need = free_amounts(cluster, row), vector(cluster, info.cls.accounted, 1)
     for _, slot in slots:
         free += vector(cluster, slot.what.cls.accounted, 1)
     return bool((free >= need)[need > 0].all())

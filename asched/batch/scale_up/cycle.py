@@ -19,14 +19,16 @@ Bounds  a namespace's open requests are limited (maxRequestsPerNamespace); one c
 """
 
 import math
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
+from asched.batch.groups.attempt import GroupPauses
 from asched.batch.groups.reports import Incomplete
 from asched.batch.groups.trial import pause_if_due
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
-from asched.batch.scale_up.objects import ScaleUp, ScaleUps
+from asched.batch.scale_up.objects import ScaleUp
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of
@@ -63,7 +65,15 @@ class NewNodes(Extension):
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
-        self._scale_ups = ScaleUps(context.cluster)
+        self._by_group: dict[str, ScaleUp] = {}
+        self._by_object: dict[str, ScaleUp] = {}
+        #: to be deleted, by object, once no write of its objects is under way
+        self._unwanted: dict[str, ScaleUp] = {}
+        #: gangs for which no request is made, with the text why new nodes do not help it now
+        self._pauses = GroupPauses()
+        self._next_check_s = -math.inf
+        self._was_refused = False
+        self._cursor = -2
 
     def is_used(self) -> bool:
         return bool(self._args)
@@ -74,9 +84,7 @@ class NewNodes(Extension):
         return self.context.args_by_profile(GroupScaleUpArgs)
 
     def next_deadline_s(self) -> float | None:
-        scale_ups = self._scale_ups
-        is_busy = bool(scale_ups.by_group or scale_ups.unwanted)
-        return scale_ups.next_check_s if is_busy else None
+        return self._next_check_s if self._by_group or self._unwanted else None
 
     def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
         """Request the nodes that a gang without places lacks."""
@@ -85,52 +93,66 @@ class NewNodes(Extension):
 
     def _request_nodes(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
         """The text for the gang's condition; empty if autoscalers may add nodes for single pods."""
-        context, scale_ups = self.context, self._scale_ups
-        key, cluster = attempts[0].queued.gang, context.cluster
+        context, cluster, key = self.context, self.context.cluster, attempts[0].queued.gang
         args = self._args.get(attempts[0].profile) if key else None
         group = object_of(cluster, key) if args is not None else None
         if args is None or group is None:
             return ""
         uid = group.metadata.uid
-        known = scale_ups.by_group.get(key)
+        known = self._by_group.get(key)
         if known is not None:
             return known.text
-        text = scale_ups.pauses.text(key, uid, context.now_s)
+        text = self._pauses.text(key, uid, context.now_s)
         if text is not None:
             return text
-        if scale_ups.by_namespace[group.metadata.namespace] >= args.max_requests_per_namespace:
+        namespaces = Counter(scale_up.namespace for scale_up in self._by_group.values())
+        if namespaces[group.metadata.namespace] >= args.max_requests_per_namespace:
             return ""
         made = yield from _new(context, attempts, args)
         if isinstance(made, str):
-            scale_ups.pauses.note(key, uid, context.now_s + SEARCH_S, made)
+            self._pauses.note(key, uid, context.now_s + SEARCH_S, made)
             return made
-        now, old = object_of(cluster, key), scale_ups.unwanted.get(made.object_key)
+        now, old = object_of(cluster, key), self._unwanted.get(made.object_key)
         if now is None or now.metadata.uid != uid or (old is not None and old.is_writing):
             return ""
-        scale_ups.unwanted.pop(made.object_key, None)
-        scale_ups.add(made)
+        self._unwanted.pop(made.object_key, None)
+        self._add(made)
         return made.text
+
+    def _add(self, scale_up: ScaleUp) -> None:
+        self._by_group[scale_up.key] = self._by_object[scale_up.object_key] = scale_up
+        self._next_check_s = -math.inf
 
     def begin_turn(self) -> Iterator[Work]:
         """Yield the writes to begin now. Called by the leader once all objects are known."""
-        context, scale_ups = self.context, self._scale_ups
-        if not (self._args or scale_ups.by_group or scale_ups.unwanted):
+        context = self.context
+        if not (self._args or self._by_group or self._unwanted):
             return
-        if changed := scale_ups.changed():
+        if changed := self._changed():
             context.queue.sliced.do(self._considering(changed))
-        if context.queue.sliced.pieces or context.now_s < scale_ups.next_check_s:
+        if context.queue.sliced.pieces or context.now_s < self._next_check_s:
             return
-        scale_ups.next_check_s = context.now_s + CHECK_S
-        for scale_up in tuple(scale_ups.by_group.values()):
+        self._next_check_s = context.now_s + CHECK_S
+        for scale_up in tuple(self._by_group.values()):
             self._end_if_due(scale_up)
-        writes = [(self._create, s) for s in scale_ups.by_group.values() if s.bodies]
-        writes += [(self._delete, scale_up) for scale_up in scale_ups.unwanted.values()]
+        writes = [(self._create, s) for s in self._by_group.values() if s.bodies]
+        writes += [(self._delete, scale_up) for scale_up in self._unwanted.values()]
         begun = sum(scale_up.is_writing for _, scale_up in writes)
         for write, scale_up in writes:
             if begun < WRITES_MAX and not scale_up.is_writing and context.now_s >= scale_up.write_s:
                 begun += 1
                 scale_up.is_writing, scale_up.write_s = True, context.now_s + RETRY_S
                 yield Work(write(scale_up), decides=False)
+
+    def _changed(self) -> list[str]:
+        """Keys of requests that changed since the last call; all of them in the first."""
+        cluster, log = self.context.cluster, self.context.cluster.object_log
+        entries = log.since(self._cursor)
+        self._cursor = log.end
+        if entries is None:
+            return [*cluster.all(PROVISIONING_REQUEST), *self._by_object]
+        resource = PROVISIONING_REQUEST.resource
+        return list(dict.fromkeys(key for changed, key in entries if changed == resource))
 
     def _considering(self, keys: Sequence[str]) -> Iterator[None]:
         for key in keys:
@@ -143,9 +165,8 @@ class NewNodes(Extension):
 
     def _consider(self, key: str) -> None:
         """Handle a request that was added, changed or deleted."""
-        scale_ups = self._scale_ups
         request: ProvisioningRequest | None = self.context.cluster.stored(PROVISIONING_REQUEST, key)
-        known = scale_ups.by_object.get(key)
+        known = self._by_object.get(key)
         if known is not None:
             known.is_seen |= request is not None
             is_deleted = request is None and known.is_seen
@@ -158,14 +179,15 @@ class NewNodes(Extension):
         adopted = self._adopted(request, profile)
         is_wanted = not (
             _is_withdrawn(self.context.cluster, adopted)
-            or key in scale_ups.unwanted
-            or adopted.key in scale_ups.by_group
-            or scale_ups.pauses.text(adopted.key, adopted.uid, self.context.now_s) is not None
+            or key in self._unwanted
+            or adopted.key in self._by_group
+            or self._pauses.text(adopted.key, adopted.uid, self.context.now_s) is not None
         )
         if is_wanted:
-            scale_ups.add(adopted)
+            self._add(adopted)
         else:
-            scale_ups.delete(adopted)
+            self._unwanted.setdefault(key, adopted)
+            self._next_check_s = -math.inf
 
     def _adopted(self, request: ProvisioningRequest, profile: str) -> ScaleUp:
         """A request of an earlier process."""
@@ -191,14 +213,16 @@ class NewNodes(Extension):
 
     def _end_if_due(self, scale_up: ScaleUp) -> None:
         cluster, key = self.context.cluster, scale_up.key
-        scale_ups, args = self._scale_ups, self._args.get(scale_up.profile)
+        args = self._args.get(scale_up.profile)
         is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
         if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
             return
         if not is_withdrawn and args is not None:
             until_s = self.context.now_s + args.backoff_s
-            scale_ups.pauses.note(key, scale_up.uid, until_s, scale_up.end_text)
-        scale_ups.remove(scale_up)
+            self._pauses.note(key, scale_up.uid, until_s, scale_up.end_text)
+        del self._by_group[key], self._by_object[scale_up.object_key]
+        self._unwanted.setdefault(scale_up.object_key, scale_up)
+        self._next_check_s = -math.inf
         waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
         if waiting is not None and self.context.owns(waiting):
             self.context.queue.activate((waiting,), self.context.now_s)  # it brings the others
@@ -234,7 +258,7 @@ class NewNodes(Extension):
                     self._complain(answer)
                 elif not (isinstance(answer, Done) or code == NOT_FOUND):
                     return
-            self._scale_ups.unwanted.pop(scale_up.object_key, None)
+            self._unwanted.pop(scale_up.object_key, None)
         finally:
             scale_up.is_writing = False
 
@@ -244,9 +268,8 @@ class NewNodes(Extension):
         return self.context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
 
     def _complain(self, answer: Refused) -> None:
-        scale_ups = self._scale_ups
-        if not scale_ups.was_refused:
-            scale_ups.was_refused = True
+        if not self._was_refused:
+            self._was_refused = True
             self.context.observer.complaint(
                 f"cannot request nodes for gangs: {answer.message}; add"
                 " deploy/components/group-scale-up and the CRD of cluster-autoscaler, or remove"

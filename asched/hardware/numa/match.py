@@ -42,7 +42,6 @@ from asched.hardware.numa.zones import (
     manager_of,
     owns_exclusively,
     zone_scores,
-    zones_of,
 )
 from asched.hardware.rows import Mask, UpstreamArgs, right_to_watch
 from asched.plugin import (
@@ -281,7 +280,7 @@ class TopologyCache:
         row, node = self._cluster.nodes.row_of[name], self._nodes[name]
         taken = node.reserved.values() if self._mode is Mode.OVER_RESERVE else ()
         asked = [demand.whole for demand in taken]
-        self.zones.write(row, zones_of(node.valid_report), manager_of(node.valid_report), asked)
+        self.zones.write(row, node.valid_report, asked)
         self.has_topology[row] = True
         waits_for_bindings = self._mode is Mode.DISCARD and node.reserved
         self.is_fresh[row] = not node.is_foreign and not waits_for_bindings

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -113,16 +113,6 @@ class TopologyManager:
         return self.policy == SINGLE_NUMA_NODE
 
 
-class Zone(NamedTuple):
-    """One NUMA node: milli-CPU, bytes or devices by resource; distances by number of the other
-    zone.
-    """
-
-    number: int
-    available: Mapping[str, int]
-    costs: Mapping[int, int]
-
-
 def manager_of(topology: NodeResourceTopology) -> TopologyManager:
     """From the deprecated list, overridden by attributes; invalid values are ignored."""
     policy, scope, zones_max = "none", CONTAINER, 8
@@ -136,20 +126,6 @@ def manager_of(topology: NodeResourceTopology) -> TopologyManager:
         elif name == "topologyManagerMaxNUMANodes" and value.isascii() and value.isdigit():
             zones_max = min(int(value[:9]), 1024) if int(value[:9]) > 1 else zones_max
     return TopologyManager(policy, scope, zones_max)
-
-
-def zones_of(topology: NodeResourceTopology) -> tuple[Zone, ...]:
-    """Its NUMA nodes by number; of two with the same number the first."""
-    found: dict[int, Zone] = {}
-    for zone in topology.zones or ():
-        number = _number(zone.name) if zone.type == _NUMA_NODE else None
-        if number is None:
-            continue
-        available = {r.name: units(r.name, r.available) for r in zone.resources or ()}
-        costs = ((_number(cost.name), cost.value) for cost in zone.costs or ())
-        distances = {other: cost for other, cost in costs if other is not None}
-        found.setdefault(number, Zone(number, available, distances))
-    return tuple(found[number] for number in sorted(found))
 
 
 def units(resource: str, amount: Quantity) -> int:
@@ -351,27 +327,32 @@ class Zones:
             self.available[name] = np.pad(held, aside[1:], constant_values=NOT_LISTED)
 
     def write(
-        self,
-        row: int,
-        zones: tuple[Zone, ...],
-        manager: TopologyManager,
-        taken: Iterable[Mapping[str, int]],
+        self, row: int, topology: NodeResourceTopology, taken: Iterable[Mapping[str, int]]
     ) -> None:
-        """Set the zones of a row, reduced by the demands of these pods."""
+        """Set the zones of a row, reduced by the demands of these pods. Of two zones with the same
+        number the first counts.
+        """
+        manager, by_number = manager_of(topology), dict[int, TopologyZone]()
+        for zone in topology.zones or ():
+            number = _number(zone.name) if zone.type == _NUMA_NODE else None
+            if number is not None:
+                by_number.setdefault(number, zone)
+        zones = sorted(by_number.items())
         self.reserve(row + 1, len(zones))
         self.count[row] = len(zones)
         self.is_single[row] = manager.is_single
         self.is_pod_scope[row] = manager.scope == POD
         self.zones_max[row] = manager.zones_max
-        count = len(zones)
         self.costs[:, :, row] = FARTHEST
-        for at, zone in enumerate(zones):
-            self.costs[at, :count, row] = [zone.costs.get(to.number, FARTHEST) for to in zones]
         for held in self.available.values():
             held[:, row] = NOT_LISTED
-        for at, zone in enumerate(zones):
-            for name, amount in zone.available.items():
-                self.available.setdefault(name, self.of(name))[at, row] = max(amount, 0)
+        for at, (_, zone) in enumerate(zones):
+            costs = {_number(cost.name): cost.value for cost in zone.costs or ()}
+            for to, (number, _) in enumerate(zones):
+                self.costs[at, to, row] = costs.get(number, FARTHEST)
+            for resource in zone.resources or ():
+                column = self.available.setdefault(resource.name, self.of(resource.name))
+                column[at, row] = max(units(resource.name, resource.available), 0)
         for asked in taken:
             for name, amount in asked.items():
                 if name in self.available:

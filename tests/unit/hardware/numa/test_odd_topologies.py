@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.model.decode import decode
-from asched.hardware.numa.zones import NodeResourceTopology, zones_of
+from asched.hardware.numa.zones import NodeResourceTopology, Zones
 from tests.unit.hardware.numa.worlds import a_topology, a_zone
 
 
@@ -13,5 +13,6 @@ def told(*zones: dict[str, object]) -> NodeResourceTopology:
 
 @pytest.mark.parametrize("name", ["node-" + "9" * 5_000, "node-²", "node-", "node--1", "node-64"])
 def test_a_zone_of_no_number_is_none(name: str) -> None:
-    (zone,) = zones_of(told({**a_zone(1, cpu="1"), "name": name}, a_zone(0, cpu="1")))
-    assert zone.number == 0
+    zones = Zones(1, 1)
+    zones.write(0, told({**a_zone(1, cpu="2"), "name": name}, a_zone(0, cpu="1")), ())
+    assert zones.available["cpu"].tolist() == [[1000]]
