@@ -391,22 +391,15 @@ class Reservations:
         if not binding:
             return codes
         if self._cluster.topology.on_trial:
-            rows = range(nodes.size) if nodes.rows is None else nodes.rows.tolist()
-            for at, row in enumerate(rows):
-                codes[at] = any(
-                    not self._leaves_room(reservation, info, row) for reservation in binding
-                )
+            for at, row in enumerate(nodes.row_numbers().tolist()):
+                codes[at] = any(not self._leaves_room(known, info, row) for known in binding)
             return codes
         need = vector(self._cluster, info.cls.accounted, 1)
         asked = need > 0
         for reservation in binding:
             left = self.left(reservation)
             short = (left.amounts[asked] < need[asked, None]).any(axis=0)
-            refused = left.rows[short]
-            if nodes.rows is None:
-                codes[refused] = 1
-            elif len(refused):
-                codes[np.isin(nodes.rows, refused)] = 1
+            codes[np.isin(nodes.row_numbers(), left.rows[short])] = 1
         return codes
 
     def _leaves_room(self, reservation: Reservation, info: PodInfo, row: int) -> bool:

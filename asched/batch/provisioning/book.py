@@ -178,14 +178,6 @@ class Bookings:
         booking.sizes[pod_set] += 1
         return slot
 
-    def adopt(self, booking: Booking) -> Iterator[None]:
-        """Hold all slots that no pod has already. Yields after each."""
-        self.match(booking)
-        for slot in tuple(booking.slots.values()):
-            if not slot.taken_by:
-                self.place(booking, slot, slot.node)
-            yield
-
     def held_by(self, namespace: str) -> Iterator[dict[str, int]]:
         """Yield the amounts of a namespace's slots, with the number of pods. Taken slots count,
         since they are held again once their pods are gone.

@@ -639,7 +639,11 @@ def holding_promised(
             what = requests.numbered(likes[place.pod_set], request, place.pod_set, number)
             bookings.add(booking, place.pod_set, what, place.node)
             yield
-    yield from bookings.adopt(booking)
+    bookings.match(booking)
+    for slot in tuple(booking.slots.values()):
+        if not slot.taken_by:
+            bookings.place(booking, slot, slot.node)
+        yield
     return None
 
 

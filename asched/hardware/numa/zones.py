@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -100,17 +100,12 @@ NODE_RESOURCE_TOPOLOGY: Final = Kind.of(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyManager:
+class TopologyManager(NamedTuple):
     """Settings of a node's kubelet: `policy`, `scope`, and the number of zones it supports."""
 
-    policy: str = "none"
-    scope: str = CONTAINER
-    zones_max: int = 8
-
-    @property
-    def is_single(self) -> bool:
-        return self.policy == SINGLE_NUMA_NODE
+    policy: str
+    scope: str
+    zones_max: int
 
 
 def manager_of(topology: NodeResourceTopology) -> TopologyManager:
@@ -340,7 +335,7 @@ class Zones:
         zones = sorted(by_number.items())
         self.reserve(row + 1, len(zones))
         self.count[row] = len(zones)
-        self.is_single[row] = manager.is_single
+        self.is_single[row] = manager.policy == SINGLE_NUMA_NODE
         self.is_pod_scope[row] = manager.scope == POD
         self.zones_max[row] = manager.zones_max
         self.costs[:, :, row] = FARTHEST

@@ -113,21 +113,7 @@ SERVED: Final = -inf
 LINE: Final = "lines"
 
 
-class Turns:
-    """Turns of pods on a node; here any number of pods is served at the same time."""
-
-    def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        """Let the pod through once its turn has come."""
-        yield from ()
-        return SUCCESS
-
-    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        """The pod is not bound on the node."""
-        yield from ()
-        return SUCCESS
-
-
-class ServingTurns(Turns, ABC):
+class ServingTurns(ABC):
     """Lets a pod through when no other pod is being served on the node."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -135,6 +121,7 @@ class ServingTurns(Turns, ABC):
         self._lines: dict[str, deque[str]] = {}
 
     def take(self, pod: Pod, node: str) -> Late:
+        """Let the pod through once its turn has come."""
         line = self._lines.setdefault(node, deque())
         line.append(pod.uid)
         until_s = self._steady_s + TURN_S_MAX
@@ -172,6 +159,10 @@ class ServingTurns(Turns, ABC):
     def _has_moved(self, pod: Pod, node: str, line: deque[str], before: str) -> bool:
         """Whether the obstacle has changed or is gone."""
         return self._obstacle(pod, node, line) != before
+
+    @abstractmethod
+    def leave(self, pod: Pod, node: str) -> Late:
+        """The pod is not bound on the node."""
 
     @abstractmethod
     def _in_the_way(self, pod: Pod, node: str) -> str:
@@ -479,7 +470,9 @@ PATCHES_NODES: Final = right_to("", "nodes", "patch")
 
 
 class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """See the module's documentation; subclasses differ in the convention, and in the turns."""
+    """Subclasses differ in the convention, and in the turns: any number of pods is served at the
+    same time if there are none.
+    """
 
     reasons = (NO_DEVICES, NO_ROOM)
     depends_on = ASPECTS
@@ -489,7 +482,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self,
         cluster: Cluster,
         convention: Convention,
-        turns: Turns,
+        turns: ServingTurns | None,
         policy: str,
         node_policy: str,
     ) -> None:
@@ -588,7 +581,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
     def pre_bind(self, pod: PodInfo, node: str) -> Late:
         uid = pod.pod.uid
         self._begun.add(uid)
-        status = yield from self._turns.take(pod.pod, node)
+        status = (yield from self._turns.take(pod.pod, node)) if self._turns else SUCCESS
         if not status.is_success:
             return status
         parts, known = self._ledger.reserved.get(uid), self._cluster.node_of(node)
@@ -608,7 +601,8 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         return SUCCESS
 
     def _take_back(self, pod: Pod, node: str) -> Late:
-        yield from self._turns.leave(pod, node)
+        if self._turns is not None:
+            yield from self._turns.leave(pod, node)
         if pod.key not in self._cluster.pods_seen:
             return SUCCESS
         nothing = dict.fromkeys(self._convention.writes)
@@ -657,4 +651,4 @@ class GpuShare(SharedDevices):
     name = "GpuShare"
 
     def __init__(self, args: GpuShareArgs, cluster: Cluster) -> None:
-        super().__init__(cluster, GpuShareConvention(args), Turns(), BINPACK, BINPACK)
+        super().__init__(cluster, GpuShareConvention(args), None, BINPACK, BINPACK)
