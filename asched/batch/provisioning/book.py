@@ -23,7 +23,7 @@ Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 import msgspec
@@ -433,13 +433,16 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
         settle_consumers(context)
         booking = context.cluster.singleton(Bookings).get(key)
         if booking is not None:
-            found = yield from _among_slots(context, attempt, booking, within)
+            places = list(_candidates(context, attempt, booking, within))
+            found = yield from _first_place(context, attempt, places, by_filters=True)
             if found is not None:
                 return found
     seed = context.seed + attempt.id
     result = yield from attempt.runner.schedule(attempt.info, seed, within)
     if isinstance(result, Rejection) and attempt.company is None:
-        instead = yield from _where_slots_give_way(context, attempt, result, within)
+        rows = where_slots_give_way(context.cluster, attempt.info, result)
+        held = islice((place for place in rows if is_within(place[0], within)), TRIES_MAX)
+        instead = yield from _first_place(context, attempt, held, by_filters=False)
         return result if instead is None else instead
     return result
 
@@ -470,25 +473,6 @@ def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booki
     return bool((free >= need)[need > 0].all())
 
 
-def _where_slots_give_way(
-    context: SchedulerContext, attempt: Attempt, rejection: Rejection, within: Mask | None
-) -> Generator[Effect, Answer, Decision | None]:
-    """Try rows with slots that give way. After a decision the slots stay open, as above."""
-    bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
-    tries = 0
-    for row, slots in where_slots_give_way(context.cluster, attempt.info, rejection):
-        if not is_within(row, within):
-            continue
-        if tries == TRIES_MAX:
-            break
-        tries += 1
-        found = yield from _on_open(context, attempt, row, slots)
-        if isinstance(found, Decision):
-            return found
-        bookings.close(uid)
-    return None
-
-
 def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -> Rejection | None:
     """Run the gates again, since the request may have been listed after its pods."""
     nodes = context.cluster.nodes
@@ -511,16 +495,22 @@ def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -
     return None
 
 
-def _among_slots(
-    context: SchedulerContext, attempt: Attempt, booking: Booking, within: Mask | None
+def _first_place(
+    context: SchedulerContext,
+    attempt: Attempt,
+    places: Iterable[tuple[int, list[tuple[Booking, Slot]]]],
+    *,
+    by_filters: bool,
 ) -> Generator[Effect, Answer, Decision | None]:
-    """Try the slots of the pod. After a decision the slot stays open until `settle_consumers`."""
+    """Try rows without these slots, which stay open after a decision until `settle_consumers`.
+    `by_filters`: without extenders, filters alone decide.
+    """
     bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
-    for slot, row in list(_candidates(context, attempt, booking, within)):
+    for row, slots in places:
         found: Decision | Rejection | None = None
-        if attempt.consults:
-            found = yield from _on_open(context, attempt, row, [(booking, slot)])
-        elif bookings.open(uid, [(booking, slot)]):
+        if attempt.consults or not by_filters:
+            found = yield from _on_open(context, attempt, row, slots)
+        elif bookings.open(uid, slots):
             found = _on_row(context, attempt, row)
         if isinstance(found, Decision):
             return found
@@ -570,8 +560,8 @@ def _on_row(context: SchedulerContext, attempt: Attempt, row: int) -> Decision |
 
 def _candidates(
     context: SchedulerContext, attempt: Attempt, booking: Booking, within: Mask | None
-) -> Iterator[tuple[Slot, int]]:
-    """Free slots for the pod with their rows, one for each suitable node."""
+) -> Iterator[tuple[int, list[tuple[Booking, Slot]]]]:
+    """Rows of free slots for the pod, one for each suitable node."""
     cluster, seen = context.cluster, set[int]()
     suits: Mask | None = None
     tries = 0
@@ -581,18 +571,14 @@ def _candidates(
             if row is None or row in seen or not is_within(row, within):
                 continue
             seen.add(row)
-            suits = _suits(context, attempt) if suits is None else suits
+            if suits is None:  # rows that pass the filters which read only nodes
+                every = np.ones(cluster.nodes.height, dtype=np.bool_)
+                suits = accepting(attempt.runner.cache.state_of(attempt.info), attempt.info, every)
             if suits[row]:
-                yield slot, row
+                yield row, [(booking, slot)]
                 tries += 1
                 if tries == TRIES_MAX:
                     return
-
-
-def _suits(context: SchedulerContext, attempt: Attempt) -> Mask:
-    """bool[N]: rows that pass the filters which read only nodes."""
-    every = np.ones(context.cluster.nodes.height, dtype=np.bool_)
-    return accepting(attempt.runner.cache.state_of(attempt.info), attempt.info, every)
 
 
 def _only(row: int, context: SchedulerContext) -> Mask:
