@@ -12,6 +12,7 @@ Bounds  TRIALS_MAX trials and SCAN_MAX moments, TRIAL_ROWS_MAX rows in one trial
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
@@ -120,7 +121,7 @@ class Timeline(NamedTuple):
     @property
     def look_steps(self) -> float:
         """The cost of computing the free amounts at a time."""
-        axes, height = self.free.shape
+        axes, height = len(self.free), int(self.free.shape[1])
         return CHECK_STEPS + axes * (len(self.at_s) + height) / CELLS_A_STEP
 
     def free_at(
@@ -388,16 +389,13 @@ def _timeline(
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
     """Copies of the pods with other uids, so that a trial is never taken for their attempt."""
-    company = HypotheticalGang(context.cluster, len(infos))
+    company, began_s = HypotheticalGang(context.cluster, len(infos)), first.started_s
     attempts = []
     for info in infos:
         metadata = msgspec.structs.replace(info.pod.metadata, uid=info.pod.uid + CLONE)
         pod = msgspec.structs.replace(info.pod, metadata=metadata, status=PodStatus())
-        queued = QueuedPod(pod, context.now_s)
-        clone = PodInfo(pod, info.cls)
-        attempts.append(
-            Attempt(first.id, queued, clone, first.runner, first.started_s, company=company)
-        )
+        queued, clone = QueuedPod(pod, context.now_s), PodInfo(pod, info.cls)
+        attempts.append(Attempt(first.id, queued, clone, first.runner, began_s, company=company))
     return GroupAttempt(first, attempts, HOLDER)
 
 
@@ -440,13 +438,7 @@ def _try_at(
         ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
         suppose.also(partial(ledger.suspend, ()))
         namespace = group.pod.metadata.namespace
-        needs = [
-            need
-            for reservation in beside
-            if reservation.namespace == namespace
-            for need in reservation.needs.values()
-        ]
-        for need in needs:
+        for need in chain(*(r.needs.values() for r in beside if r.namespace == namespace)):
             cluster.usage.add(namespace, need.accounted, 1)
             suppose.also(partial(cluster.usage.add, namespace, need.accounted, -1))
         for place in places:

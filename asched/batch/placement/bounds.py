@@ -9,12 +9,11 @@ Each of them checks less than all rules, so a refutation is certain:
 
 from collections import deque
 from functools import cached_property
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from asched.core.framework.order_free import slots_of
 from asched.core.model.requests import written
@@ -48,10 +47,6 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
     apart: Mask
     needed: int
 
-    @property
-    def takes_all(self) -> bool:
-        return self.needed == sum(self.counts)
-
     @cached_property
     def slots(self) -> I64:
         """int64[C, N]: how many pods of a class alone a row takes, no more than there are."""
@@ -71,10 +66,6 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
             left -= taken[at]
             total += taken[at] * int(prices[at])
         return total, tuple(taken)
-
-    def of(self, counts: tuple[int, ...]) -> Self:
-        """The same problem with these numbers of pods, all of which are needed."""
-        return replace(self, counts=counts, needed=sum(counts))
 
 
 class Infeasible(msgspec.Struct, frozen=True):

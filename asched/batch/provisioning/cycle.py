@@ -530,15 +530,9 @@ class HeldPlaces(Extension):
 
     def _supposed(self, key: str, infos: Sequence[PodInfo], runner: Runner) -> GroupAttempt:
         company, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
+        now_s = self.context.now_s
         attempts = [
-            Attempt(
-                number,
-                QueuedPod(info.pod, self.context.now_s),
-                info,
-                runner,
-                started_s,
-                company=company,
-            )
+            Attempt(number, QueuedPod(info.pod, now_s), info, runner, started_s, company=company)
             for number, info in enumerate(infos)
         ]
         return GroupAttempt(attempts[0], attempts, f"{OWNERS}:{key}")
@@ -619,13 +613,11 @@ def holding_promised(
         likes = [info for info, _ in requests.examples(cluster, request)]
     except UnusableRequestError:
         return LOST_PLACES
-    if any(not 0 <= place.pod_set < len(likes) for place in places):
-        return LOST_PLACES
-    if sum(place.times for place in places) > PODS_MAX:
-        return LOST_PLACES
     sizes = Counter[int]()
     for place in places:
         sizes[place.pod_set] += place.times
+    if not sizes.keys() <= set(range(len(likes))) or sizes.total() > PODS_MAX:
+        return LOST_PLACES
     by_set = [(likes[pod_set], size) for pod_set, size in sizes.items()]
     over = why_beyond_share(cluster, request.metadata.namespace, by_set, args)
     if over:

@@ -64,10 +64,8 @@ class KeptNodes:
         node_at, holds, held = cluster.nodes.node_at, cluster.holds, set[str]()
         if is_on and now_s >= self._searched_s + SEARCH_S:
             self._searched_s = now_s
-            nodes = [node for node in node_at if node is not None]
-            self._marked = {
-                node.name for node in nodes if MARK in (node.metadata.annotations or ())
-            }
+            nodes = filter(None, node_at)
+            self._marked = {n.name for n in nodes if MARK in (n.metadata.annotations or ())}
         for row, owners in holds.by_row.items() if is_on else ():
             node = node_at[row]
             if node and any(owner.startswith(OWNERS) for owner in owners):
