@@ -9,6 +9,7 @@ Each of them checks less than all rules, so a refutation is certain:
 
 from collections import deque
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -163,7 +164,7 @@ def max_flow(supply: list[int], edges: I64, room: I64) -> int:
 
 def _improve(start: int, most: int, edges: I64, used: I64, free: list[int]) -> int:
     """Move pods of other classes so that some of `start` get a place; how many."""
-    came: dict[int, tuple[int, int]] = {start: (-1, -1)}  # class -> (class before it, over kind)
+    takes: dict[int, tuple[int, int]] = {}  # class -> (class that takes its places, kind of these)
     reached: set[int] = set()
     line = deque([start])
     while line:
@@ -173,36 +174,26 @@ def _improve(start: int, most: int, edges: I64, used: I64, free: list[int]) -> i
                 continue
             reached.add(kind)
             if free[kind]:
-                return _push(c, kind, most, came, edges, used, free)
+                path = [(c, kind)]
+                while path[-1][0] in takes:
+                    path.append(takes[path[-1][0]])
+                step = _push(path, min(most, free[kind]), edges, used)
+                free[kind] -= step
+                return step
             for other in np.flatnonzero(used[:, kind]).tolist():
-                if other not in came:
-                    came[other] = (c, kind)
+                if other != start and other not in takes:
+                    takes[other] = (c, kind)
                     line.append(other)
     return 0
 
 
-def _push(
-    last: int,
-    end: int,
-    most: int,
-    came: dict[int, tuple[int, int]],
-    edges: I64,
-    used: I64,
-    free: list[int],
-) -> int:
-    path, c, kind = [], last, end
-    step = min(most, free[end])
-    while c >= 0:
-        path.append((c, kind))
-        step = min(step, int(edges[c, kind] - used[c, kind]))
-        before, over = came[c]
-        if before >= 0:
-            step = min(step, int(used[c, over]))
-        c, kind = before, over
-    for c, kind in path:
-        used[c, kind] += step
-        before, over = came[c]
-        if before >= 0:
-            used[c, over] -= step
-    free[end] -= step
+def _push(path: list[tuple[int, int]], most: int, edges: I64, used: I64) -> int:
+    """Give each class of the path places of its kind, which the class before it gives up."""
+    given_up = [(c, kind) for (c, _), (_, kind) in pairwise(path)]
+    spare = [int(edges[at] - used[at]) for at in path]
+    step = min(most, *spare, *(int(used[at]) for at in given_up))
+    for at in path:
+        used[at] += step
+    for at in given_up:
+        used[at] -= step
     return step

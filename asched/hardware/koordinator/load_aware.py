@@ -129,11 +129,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         divisor = np.maximum(offered, 1)
         left = np.where((offered > 0) & (load <= offered), (offered - load) * 100 // divisor, 0)
         dominant = self._args.dominant_resource_weight
-        total = np.zeros(load.shape[1], dtype=np.int64)
-        for at, weight in enumerate(self._weights):
-            total += left[at] * weight
-        if dominant:
-            total += np.minimum(left.min(axis=0), 100) * dominant
+        total = np.array(self._weights) @ left + np.minimum(left.min(axis=0), 100) * dominant
         weights = sum(self._weights) + dominant
         return np.clip(total // weights, 0, 100) if weights else np.zeros_like(total)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.hardware.load.usage import LoadArgs, LoadScorer, PlacedAmounts, rounded
+from asched.hardware.load.usage import CPU, MEMORY, LoadArgs, LoadScorer, PlacedAmounts, rounded
 from asched.hardware.rows import F64
 from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo
 
@@ -61,7 +61,7 @@ class LowRiskOverCommitment(LoadScorer):
         except ImportError:
             raise ValueError("it needs SciPy: install asched[load]") from None
         self._below = betainc
-        self._weights = [args.risk_limit_weights.get(name, 0.5) for name in RESOURCES]
+        self._weights = np.array([[args.risk_limit_weights.get(name, 0.5)] for name in RESOURCES])
         self._smoothing = math.sqrt(args.smoothing_window_size)
         self._placed = cluster.singleton(PlacedAmounts)
 
@@ -77,16 +77,13 @@ class LowRiskOverCommitment(LoadScorer):
             return found
         rows = nodes.row_numbers()[known]
         mean, deviation = self._usage.mean()[:, rows], self._usage.deviation()[:, rows]
-        held = self._placed.by_row()[:, rows].astype(np.float64)
-        worst = np.zeros(len(known))
-        for at, weight in enumerate(self._weights):
-            offered = nodes.allocatable(at)[known].astype(np.float64)
-            request, limit = held[at], held[2 + at]
-            asked, allowed = amounts.requests[at], amounts.limits[at]
-            from_limits = limit_risk(request + asked, limit + allowed, offered)
-            from_load = self._load_risk(mean[at], deviation[at], request, limit, offered)
-            risk = weight * from_limits + (1 - weight) * from_load
-            worst = np.maximum(worst, np.clip(risk, 0, 1))
+        requests, limits = np.split(self._placed.by_row()[:, rows].astype(np.float64), 2)
+        offered = np.array([nodes.allocatable(at)[known] for at in (CPU, MEMORY)], dtype=np.float64)
+        asked, allowed = np.array(amounts)[:, :, np.newaxis]
+        from_limits = limit_risk(requests + asked, limits + allowed, offered)
+        from_load = self._load_risk(mean, deviation, requests, limits, offered)
+        risk = self._weights * from_limits + (1 - self._weights) * from_load
+        worst = np.clip(risk, 0, 1).max(axis=0)
         found[known] = rounded((1 - worst) * 100).astype(np.int64)
         return found
 
@@ -123,7 +120,7 @@ class LowRiskOverCommitment(LoadScorer):
 
 
 def limit_risk(request: F64, limit: F64, offered: F64) -> F64:
-    """float64[N], 0..1: the excess of limits over the node, as a share of what is not requested."""
+    """float64[2, N], 0..1: the excess of limits over the node, as a share of what is free."""
     over = limit > offered
     beyond = np.where(over, limit - np.minimum(request, offered), 1.0)
     return np.where(over, (limit - offered) / beyond, 0.0)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from asched.hardware.load.usage import LoadArgs, LoadScorer, amounts_of_class, rounded
+from asched.hardware.load.usage import CPU, MEMORY, LoadArgs, LoadScorer, amounts_of_class, rounded
 from asched.hardware.rows import F64
 from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodInfo
 
@@ -55,17 +55,15 @@ class LoadVariationRiskBalancing(LoadScorer):
         self._usage.refresh()
         requests = self._amounts(pod.cls).requests
         mean, deviation = self._usage.mean(), self._usage.deviation()
-        args, worst = self._args, np.full(nodes.size, np.inf)
-        for resource in range(2):
-            points = variation_points(
-                nodes.gather(mean[resource]),
-                nodes.gather(deviation[resource]),
-                nodes.allocatable(resource).astype(np.float64),
-                requests[resource],
-                args.safe_variance_margin,
-                args.safe_variance_sensitivity,
-            )
-            worst = np.minimum(worst, points)
+        args, rows = self._args, nodes.row_numbers()
+        worst = variation_points(
+            mean[:, rows],
+            deviation[:, rows],
+            np.array([nodes.allocatable(CPU), nodes.allocatable(MEMORY)], dtype=np.float64),
+            np.array(requests)[:, np.newaxis],
+            args.safe_variance_margin,
+            args.safe_variance_sensitivity,
+        ).min(axis=0)
         found: I64 = np.zeros(nodes.size, dtype=np.int64)
         known = nodes.gather(self._usage.known)
         found[known] = rounded(worst[known]).astype(np.int64)
@@ -73,12 +71,12 @@ class LoadVariationRiskBalancing(LoadScorer):
 
 
 def variation_points(
-    mean: F64, deviation: F64, offered: F64, request: int, margin: float, sensitivity: float
+    mean: F64, deviation: F64, offered: F64, requests: I64, margin: float, sensitivity: float
 ) -> F64:
-    """float64[N], 0..100, of one resource; 0 where nothing is offered."""
+    """float64[2, N], 0..100, by resource; 0 where nothing is offered."""
     has_any = offered > 0
     divisor = np.where(has_any, offered, 1.0)
-    mu = np.clip((np.clip(mean, 0, offered) + request) / divisor, 0, 1)
+    mu = np.clip((np.clip(mean, 0, offered) + requests) / divisor, 0, 1)
     sigma = np.clip(np.clip(deviation, 0, offered) / divisor, 0, 1)
     # The zeroth root: values below 1 vanish, as in Go's Pow(x, +Inf).
     sigma = sigma ** (1 / sensitivity) if sensitivity else np.where(sigma < 1, 0.0, 1.0)
