@@ -7,7 +7,6 @@ Bounds  a pass over all quotas after a quota or LocalQueue has changed; EVENTS_A
         turn; REPORTED_MAX quotas are remembered, a forgotten quota is reported again.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +15,7 @@ from asched.core.cycle.extension import Extension
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
+from asched.core.model.lru import Lru
 
 EVENTS_AT_ONCE: Final = 100
 REPORTED_MAX: Final = 4_096
@@ -33,7 +33,7 @@ class QuotaWarnings(Extension):
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
-        self._uids: OrderedDict[str, None] = OrderedDict()  # of reported quotas
+        self._uids = Lru[str, None](REPORTED_MAX)  # of reported quotas
         self._epochs = (-1, -1)
 
     def is_used(self) -> bool:
@@ -56,14 +56,12 @@ class QuotaWarnings(Extension):
         for quota in cluster.all(ELASTIC_QUOTA).values() if profile else ():
             uid = quota.metadata.uid
             if quota.metadata.namespace not in queues:
-                self._uids.pop(uid, None)
+                self._uids.pop(uid)
             elif uid not in self._uids:
                 if reported == EVENTS_AT_ONCE:
                     return  # the rest in the next turn
                 reported += 1
-                self._uids[uid] = None
-                if len(self._uids) > REPORTED_MAX:
-                    self._uids.popitem(last=False)
+                self._uids.put(uid, None)
                 try:
                     yield EmitEvent(
                         regarding=cluster.spoken(ELASTIC_QUOTA).reference(quota.metadata),

@@ -15,7 +15,7 @@ Expected ends change with time, so `tick` must be called once a turn.
 Bounds  RESERVATIONS_MAX of `args.py`; one entry per node of each.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import ceil, inf
@@ -33,6 +33,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.intake import FreedPlaces
 from asched.core.model.kinds import JOB
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import within_int64
 from asched.core.model.timestamp import microseconds
@@ -103,7 +104,7 @@ class Ends:
         self._first: dict[tuple[str, bool], float] = {}
         #: when pods that have not started were first seen on their nodes, by uid
         self._placed_s: dict[str, float] = {}
-        self._samples: OrderedDict[Hashable, deque[float]] = OrderedDict()
+        self._samples = Lru[Hashable, deque[float]](LIKES_MAX)
 
     def of(self, info: PodInfo, now_s: float) -> ExpectedEnd | None:
         """The end of a pod that runs, or would start now; None if unknown."""
@@ -151,11 +152,9 @@ class Ends:
         if not self.learns or started_s is None or info.pod.is_terminating:
             return
         like = _like(info)
-        samples = self._samples.setdefault(like, deque(maxlen=SAMPLES_MAX))
-        self._samples.move_to_end(like)
+        samples = self._samples.get(like) or deque(maxlen=SAMPLES_MAX)
         samples.append(max(now_s - started_s, 0.0))
-        if len(self._samples) > LIKES_MAX:
-            self._samples.popitem(last=False)
+        self._samples.put(like, samples)
 
     def _deadline(self, pod: Pod, from_s: float) -> float | None:
         spec, found = pod.spec, inf
@@ -222,6 +221,8 @@ Rows = npt.NDArray[np.intp]
 
 #: End times that are stored.
 OWNERS_MAX: Final = 1_024
+#: Owners that wait for a promise, and lost promises that are stored.
+WAITING_MAX: Final = 64
 #: Prefix of the uid of a pod that waits alone, in place of a group's key.
 POD_OWNER: Final = "pod:"
 #: Suffix of the uid of a pod that is tried at another time than now.
@@ -491,7 +492,7 @@ class StartTimes(msgspec.Struct, eq=False):
     recalled: set[str] = msgspec.field(default_factory=set)
     has_recalled: bool = False
     #: by owner: the start that was promised first, and why it is lost
-    lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
+    lost: Lru[str, tuple[float, str]] = msgspec.field(default_factory=lambda: Lru(WAITING_MAX))
     #: by owner: the time after which no start is promised any more
     ends_s: dict[str, float] = msgspec.field(default_factory=dict)
     #: what waiting pods are notified of in the next turn: that a promise was dropped or moved, and

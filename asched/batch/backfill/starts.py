@@ -38,6 +38,7 @@ from typing import Final, NamedTuple
 from asched.batch.backfill.reservations import (
     CLONE,
     POD_OWNER,
+    WAITING_MAX,
     Ends,
     Reservation,
     Reservations,
@@ -59,7 +60,6 @@ from asched.core.framework.status import MISTAKES, PluginError, PointError
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 
-WAITING_MAX: Final = 64
 RECALLED_MAX: Final = WAITING_MAX
 AWAITED_MAX: Final = 1_000
 #: The outcomes of a promise: made, moved to an earlier or later time, its owner started in time or
@@ -172,7 +172,7 @@ class PromisedStarts(Extension):
             now.made_s = began_s
         if now is not None and old is None:
             kept.outcomes["made"] += 1
-            first_s, cause = kept.lost.pop(owner, (now.first_s, ""))
+            first_s, cause = kept.lost.pop(owner) or (now.first_s, "")
             kept.recalled.discard(owner)
             if first_s < now.start_s:
                 now.first_s, now.cause = first_s, cause
@@ -256,10 +256,7 @@ class PromisedStarts(Extension):
             kept.outcomes[outcome] += 1
             kept.has_moved = True
             if cause := LOST.get(outcome, ""):
-                kept.lost.pop(owner, None)
-                kept.lost[owner] = dropped.first_s, cause
-                if len(kept.lost) > WAITING_MAX:
-                    del kept.lost[next(iter(kept.lost))]
+                kept.lost.put(owner, (dropped.first_s, cause))
 
     def placed(self, pod: Pod) -> None:
         """End the promise to a pod, or its gang, that has its place."""
@@ -399,7 +396,7 @@ class PromisedStarts(Extension):
                 found.setdefault(self._owner_of(pod), (recalled, pod))
         by_start = sorted(found.items(), key=lambda item: (item[1][0].start_s, item[0]))
         for owner, (recalled, pod) in by_start[:RECALLED_MAX]:
-            kept.lost[owner] = recalled.first_s, recalled.cause
+            kept.lost.put(owner, (recalled.first_s, recalled.cause))
             kept.recalled.add(owner)
             kept.numbers += 1
             order = StartOrder(-pod.priority, -inf, kept.numbers)
