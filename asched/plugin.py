@@ -40,7 +40,8 @@ from asched.core.framework.effects import (
     WaitFor,
 )
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.per_node.views import Node, Pod
+from asched.core.framework.per_node.views import PluginNode as Node
+from asched.core.framework.per_node.views import PluginPod as Pod
 from asched.core.framework.placements import (
     Assignments,
     Placement,

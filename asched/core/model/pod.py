@@ -44,7 +44,7 @@ class Container(Record, frozen=True, gc=False):
     restart_policy_rules: tuple[RestartRule, ...] | None = None
 
 
-class NodeAffinity(Record, frozen=True, gc=False):
+class PodNodeAffinity(Record, frozen=True, gc=False):
     required: NodeSelector | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
     )
@@ -79,7 +79,7 @@ class PodAffinity(Record, frozen=True, gc=False):
 
 
 class Affinity(Record, frozen=True, gc=False):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: PodNodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 

@@ -38,8 +38,7 @@ from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.core.model.pod import NodeAffinity as Affinity
-from asched.core.model.pod import Pod
+from asched.core.model.pod import Pod, PodNodeAffinity
 from asched.core.model.selector import (
     NodeTerm,
     PreferredSchedulingTerm,
@@ -97,7 +96,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     depends_on = Aspect.LABELS | Aspect.LIVE
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
-        added = decode(Affinity, args.added_affinity) if args and args.added_affinity else None
+        added = (
+            decode(PodNodeAffinity, args.added_affinity) if args and args.added_affinity else None
+        )
         self._enforced = compile_node_selector(added.required) if added else None
         self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
         self._has_added_preferred = bool(added and added.preferred)
@@ -173,7 +174,7 @@ def _what_matters(cls: PodClass) -> Hashable:
     return _encoder.encode((spec.node_selector, affinity))
 
 
-def _node_names(affinity: Affinity) -> frozenset[str] | None:
+def _node_names(affinity: PodNodeAffinity) -> frozenset[str] | None:
     """Union over the required terms of the names each allows; None if a term allows any."""
     terms = affinity.required.node_selector_terms if affinity.required else None
     if not terms:

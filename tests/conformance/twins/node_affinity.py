@@ -4,7 +4,7 @@ from asched.core.config.args import NodeAffinityArgs
 from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelectorRequirement
 from asched.core.model.node import Node
-from asched.core.model.pod import NodeAffinity, Pod
+from asched.core.model.pod import Pod, PodNodeAffinity
 from asched.core.model.selector import NodeSelectorTerm, PreferredSchedulingTerm
 from tests.conformance.twins.picture import Picture, Place, Rejection
 
@@ -43,12 +43,12 @@ def normalized(raw: list[int]) -> list[int]:
     return [score * 100 // most if most else 0 for score in raw]
 
 
-def _own(pod: Pod) -> NodeAffinity | None:
+def _own(pod: Pod) -> PodNodeAffinity | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
-def _added(args: NodeAffinityArgs | None) -> NodeAffinity | None:
-    return decode(NodeAffinity, args.added_affinity) if args and args.added_affinity else None
+def _added(args: NodeAffinityArgs | None) -> PodNodeAffinity | None:
+    return decode(PodNodeAffinity, args.added_affinity) if args and args.added_affinity else None
 
 
 def any_term(terms: tuple[NodeSelectorTerm, ...] | None, node: Node) -> bool:

@@ -32,7 +32,7 @@ from asched.core.framework import points
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.per_node.late import driven, nonsense
-from asched.core.framework.per_node.views import LateNode, Node, Pod, Rejected
+from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod, Rejected
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -50,14 +50,14 @@ from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.meta import ObjectMeta
-from asched.core.model.node import Node as NodeRecord
-from asched.core.model.pod import Pod as PodRecord
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
 
 
-def hint_for_change(pod: PodRecord, old: Any, new: Any) -> Hint:
+def hint_for_change(pod: Pod, old: Any, new: Any) -> Hint:
     """QUEUE, unless the change is the pod's own unreserved place, or its own status."""
     seen = old if new is None else new
-    if not isinstance(seen, PodRecord) or seen.uid != pod.uid:
+    if not isinstance(seen, Pod) or seen.uid != pod.uid:
         return Hint.QUEUE
     if old is None or new is None:
         return Hint.SKIP
@@ -92,14 +92,14 @@ class PerNode(Plugin):
         own = getattr(self.user, "registrations", None)
         return ANYTHING if own is None else own()
 
-    def node(self, name: str) -> Node | None:
+    def node(self, name: str) -> PluginNode | None:
         """A node by name, None if it was deleted meanwhile."""
         raw = self.cluster.node_of(name)
         return None if raw is None else LateNode(self.cluster, raw)
 
-    def node_or_rest(self, name: str) -> Node:
+    def node_or_rest(self, name: str) -> PluginNode:
         """A node by name; for a deleted one an object with its name, for cleaning up."""
-        return self.node(name) or LateNode(self.cluster, NodeRecord(ObjectMeta(name=name)))
+        return self.node(name) or LateNode(self.cluster, Node(ObjectMeta(name=name)))
 
     def patience_s(self, method: str) -> float:
         """The time limit of a coroutine function: `METHOD_timeout_s` of the class, if set."""
@@ -114,7 +114,7 @@ class PerNode(Plugin):
         Returns its result, or a failure. `cleans_up`: the node may have been deleted.
         """
         call = getattr(self.user, method)
-        seen = Pod(pod.pod, pod)
+        seen = PluginPod(pod.pod, pod)
         where = self.node_or_rest(node) if cleans_up else self.node(node)
         if where is None:
             return failure(f"node {node} is gone")
@@ -139,18 +139,18 @@ class PerNode(Plugin):
 
 
 class PerNodeSort(PerNode, points.QueueSortPlugin):
-    def sort_key(self, pod: PodRecord, timestamp_s: float) -> Any:
-        return self.user.queue_sort(Pod(pod), timestamp_s)
+    def sort_key(self, pod: Pod, timestamp_s: float) -> Any:
+        return self.user.queue_sort(PluginPod(pod), timestamp_s)
 
 
 class PerNodePreEnqueue(PerNode, points.PreEnqueuePlugin):
-    def pre_enqueue(self, pod: PodRecord) -> Status:
-        return status_of(self.user.pre_enqueue(Pod(pod)), self.name, "preEnqueue")
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return status_of(self.user.pre_enqueue(PluginPod(pod)), self.name, "preEnqueue")
 
 
 class PerNodePreFilter(PerNode, points.PreFilterPlugin):
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        answer = self.user.pre_filter(Pod(pod.pod, pod))
+        answer = self.user.pre_filter(PluginPod(pod.pod, pod))
         if isinstance(answer, (AbstractSet, list, tuple)):
             if not all(isinstance(name, str) for name in answer):
                 raise nonsense(self.name, "preFilter", answer, "a set of node names")
@@ -165,11 +165,11 @@ class PerNodeFilter(PerNode, points.FilterPlugin):
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         codes: Codes = np.zeros(nodes.size, dtype=np.int32)
-        ask, seen, cluster = self.user.filter, Pod(pod.pod, pod), self.cluster
+        ask, seen, cluster = self.user.filter, PluginPod(pod.pod, pod), self.cluster
         for at, (row, raw) in enumerate(nodes.nodes()):
             if raw is None:
                 continue
-            answer = ask(seen, Node(cluster, row, raw))
+            answer = ask(seen, PluginNode(cluster, row, raw))
             if answer is not None and answer is not True:
                 codes[at] = self._code_of(answer)
         return codes
@@ -193,7 +193,7 @@ class PerNodePostFilter(PerNode, points.PostFilterPlugin):
         rejection: Rejection,
         trial: Trial,  # noqa: ARG002
     ) -> Generator[Effect, Answer, PostFilterResult]:
-        found = self.user.post_filter(Pod(pod.pod, pod), Rejected(rejection, self.cluster))
+        found = self.user.post_filter(PluginPod(pod.pod, pod), Rejected(rejection, self.cluster))
         if inspect.isgenerator(found):
             found = yield from driven(found, self.name, "postFilter")
         if isinstance(found, Nomination):
@@ -206,11 +206,11 @@ class PerNodePostFilter(PerNode, points.PostFilterPlugin):
 class PerNodePreScore(PerNode, points.PreScorePlugin):
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         seen = [
-            Node(self.cluster, row, raw)
+            PluginNode(self.cluster, row, raw)
             for row, raw in nodes.nodes()
             if raw is not None and feasible[row]
         ]
-        answer = self.user.pre_score(Pod(pod.pod, pod), seen)
+        answer = self.user.pre_score(PluginPod(pod.pod, pod), seen)
         return PreFilterResult(status_of(answer, self.name, "preScore"), data=feasible)
 
 
@@ -223,12 +223,12 @@ class PerNodeScore(PerNode, points.ScorePlugin):
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         scores: I64 = np.zeros(nodes.size, dtype=np.int64)
-        ask, seen, cluster = self.user.score, Pod(pod.pod, pod), self.cluster
+        ask, seen, cluster = self.user.score, PluginPod(pod.pod, pod), self.cluster
         self._scored_for = pod
         for at, (row, raw) in enumerate(nodes.nodes()):
             if raw is None or not (data is None or data[row]):
                 continue
-            answer = ask(seen, Node(cluster, row, raw))
+            answer = ask(seen, PluginNode(cluster, row, raw))
             if isinstance(answer, bool) or not isinstance(answer, (int, np.integer)):
                 raise nonsense(self.name, "score", answer, "an integer")
             if not -(2**63) <= answer < 2**63:
@@ -247,7 +247,7 @@ class PerNodeNormalizedScore(PerNodeScore):
         rows = np.flatnonzero(data).tolist()
         names = [node.name for row in rows if (node := node_at[row]) is not None]
         scores = dict(zip(names, raw.tolist(), strict=True))
-        answer = self.user.normalize_scores(Pod(pod.pod, pod), scores)
+        answer = self.user.normalize_scores(PluginPod(pod.pod, pod), scores)
         final = scores if answer is None else answer
         if not isinstance(final, Mapping):
             raise nonsense(self.name, "score", final, "a mapping of node names to scores")
@@ -263,12 +263,12 @@ class PerNodeReserve(PerNode, points.ReservePlugin):
         if not hasattr(self.user, "reserve"):
             return SUCCESS
         where = self.node(node)
-        answer = False if where is None else self.user.reserve(Pod(pod.pod, pod), where)
+        answer = False if where is None else self.user.reserve(PluginPod(pod.pod, pod), where)
         return status_of(answer, self.name, "reserve")
 
     def unreserve(self, pod: PodInfo, node: str) -> None:
         if hasattr(self.user, "unreserve"):
-            self.user.unreserve(Pod(pod.pod, pod), self.node_or_rest(node))
+            self.user.unreserve(PluginPod(pod.pod, pod), self.node_or_rest(node))
 
 
 class PerNodePermit(PerNode, points.PermitPlugin):
@@ -278,7 +278,7 @@ class PerNodePermit(PerNode, points.PermitPlugin):
         if inspect.iscoroutinefunction(self.user.permit):
             return Status(Code.WAIT), self.patience_s("permit")
         where = self.node(node)
-        answer = False if where is None else self.user.permit(Pod(pod.pod, pod), where)
+        answer = False if where is None else self.user.permit(PluginPod(pod.pod, pod), where)
         return status_of(answer, self.name, "permit"), 0.0
 
     def permit_late(self, pod: PodInfo, node: str) -> Late | None:

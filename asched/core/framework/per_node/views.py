@@ -15,8 +15,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.status import Status
 from asched.core.model import node as records
-from asched.core.model.pod import Container
-from asched.core.model.pod import Pod as PodRecord
+from asched.core.model.pod import Container, Pod
 from asched.core.model.requests import CPU, MEMORY, pod_requests
 from asched.core.model.taint import Taint, Toleration
 
@@ -45,14 +44,14 @@ class _View:
         return self.raw.metadata.annotations or NOTHING
 
 
-class Pod(_View):
+class PluginPod(_View):
     """A pod. `state` is shared by all points (and all per-node plugins) of one attempt."""
 
     __slots__ = ("_info", "_requests", "_state")
 
-    raw: PodRecord
+    raw: Pod
 
-    def __init__(self, raw: PodRecord, info: PodInfo | None = None) -> None:
+    def __init__(self, raw: Pod, info: PodInfo | None = None) -> None:
         self.raw = raw
         self._info = info
         self._requests: Mapping[str, int] | None = None
@@ -138,7 +137,7 @@ class Pod(_View):
         return f"<Pod {self.key}>"
 
 
-class Node(_View):
+class PluginNode(_View):
     """A node with the pods that run there or are being bound to it."""
 
     __slots__ = ("_cluster", "_row")
@@ -166,9 +165,11 @@ class Node(_View):
         return {c.type: c.status for c in self.raw.status.conditions or ()}
 
     @property
-    def pods(self) -> tuple[Pod, ...]:
+    def pods(self) -> tuple[PluginPod, ...]:
         """The pods on the node, assumed and terminating ones included."""
-        return tuple(Pod(info.pod, info) for info in self._cluster.pods_on(self._row).values())
+        return tuple(
+            PluginPod(info.pod, info) for info in self._cluster.pods_on(self._row).values()
+        )
 
     @property
     def pod_count(self) -> int:
@@ -229,7 +230,7 @@ class Node(_View):
         return f"<Node {self.name}>"
 
 
-class LateNode(Node):
+class LateNode(PluginNode):
     """A node for late points, found by name at each access, since nodes may come and go."""
 
     __slots__ = ()

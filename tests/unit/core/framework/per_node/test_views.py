@@ -8,7 +8,7 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.per_node.views import LateNode, Node, Pod, Rejected
+from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod, Rejected
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Status, unschedulable
 from asched.core.model.kinds import NODE
@@ -17,8 +17,8 @@ from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pe
 GPU = "nvidia.com/gpu"
 
 
-def pod_of(pod: PodBuilder) -> Pod:
-    return Pod(pod.build())
+def pod_of(pod: PodBuilder) -> PluginPod:
+    return PluginPod(pod.build())
 
 
 def test_a_pod_tells_what_it_is() -> None:
@@ -56,29 +56,29 @@ def test_what_it_asks_for_cannot_be_written() -> None:
 def test_where_it_runs_or_is_on_its_way_to() -> None:
     cluster = a_cluster(a_node("n1"))
     info = pending(cluster, a_pod())
-    assert Pod(info.pod, info).node_name == ""
+    assert PluginPod(info.pod, info).node_name == ""
     cluster.assume(info, "n1")
-    assert Pod(info.pod, info).node_name == "n1"
+    assert PluginPod(info.pod, info).node_name == "n1"
     assert pod_of(a_pod().on("n2")).node_name == "n2"
     bound = a_pod("bound").on("n2")
-    assert Pod(bound.build(), pending(cluster, bound)).node_name == "n2", "as it says itself"
+    assert PluginPod(bound.build(), pending(cluster, bound)).node_name == "n2", "as it says itself"
 
 
 def test_state_is_that_of_the_attempt() -> None:
     info = pending(a_cluster(), a_pod())
-    Pod(info.pod, info).state["seen"] = 1
-    assert Pod(info.pod, info).state == {"seen": 1}
+    PluginPod(info.pod, info).state["seen"] = 1
+    assert PluginPod(info.pod, info).state == {"seen": 1}
     assert info.state == {"seen": 1}
     alone = pod_of(a_pod())
     alone.state["seen"] = 2
     assert alone.state == {"seen": 2}
 
 
-def a_view(node: NodeBuilder, *pods: PodBuilder, late: bool = False) -> tuple[Cluster, Node]:
+def a_view(node: NodeBuilder, *pods: PodBuilder, late: bool = False) -> tuple[Cluster, PluginNode]:
     cluster = a_cluster(a_node("other"), node, pods=pods)
     raw = cluster.nodes.node_at[1]
     assert raw is not None
-    return cluster, LateNode(cluster, raw) if late else Node(cluster, 1, raw)
+    return cluster, LateNode(cluster, raw) if late else PluginNode(cluster, 1, raw)
 
 
 LARGE = a_node("n1").offering_only(cpu="4", memory="1Mi", pods="9").allocatable({GPU: "2"})
