@@ -30,8 +30,8 @@ Bounds  one search at a time, which knows an end of every pod and pauses; other 
 """
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Generator, Sequence
+from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
 
@@ -443,45 +443,25 @@ def read(pod: Pod) -> Recalled | None:
 
 def why_moved(context: SchedulerContext, reservation: Reservation) -> tuple[str, str]:
     """The (kind, text) of the cause."""
-    causes = chain(
-        _nodes(context, reservation),
-        _overrun(context, reservation),
-        _order(context, reservation),
-        _arrivals(context, reservation),
-    )
-    return next(causes, ("rules", "its places do not suit it any more by the rules of its profile"))
-
-
-def _nodes(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
-    nodes = context.cluster.nodes
+    cluster, nodes = context.cluster, context.cluster.nodes
+    ledger = cluster.singleton(Reservations)
     for name in reservation.needs:
         row = nodes.row_of.get(name)
         if row is None:
-            yield "node", f"node {name} went"
-        elif nodes.columns.read("unschedulable")[row]:
-            yield "node", f"node {name} was cordoned"
-
-
-def _overrun(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
-    cluster = context.cluster
-    ledger = cluster.singleton(Reservations)
+            return "node", f"node {name} went"
+        if nodes.columns.read("unschedulable")[row]:
+            return "node", f"node {name} was cordoned"
     for key, uid in reservation.awaited:
         info = cluster.placed.get(uid)
         if info is None:
             continue
-        ends = any(
-            leaving.pod.uid == uid for leaving, _ in ledger.leaving(info.row, reservation.start_s)
-        )
-        if not ends or reservation.start_s <= cluster.wall_clock_s:
-            if info.pod.metadata.namespace == reservation.namespace:
-                late = f"pod {key} does not end by {rfc3339(reservation.start_s)}, as was expected"
-            else:
-                late = "a pod of another namespace does not end as was expected"
-            yield "overrun", late
-
-
-def _order(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
-    for other in context.cluster.singleton(Reservations).all():
+        leaving = [left.pod.uid for left, _ in ledger.leaving(info.row, reservation.start_s)]
+        if uid not in leaving or reservation.start_s <= cluster.wall_clock_s:
+            if info.pod.metadata.namespace != reservation.namespace:
+                return "overrun", "a pod of another namespace does not end as was expected"
+            by = rfc3339(reservation.start_s)
+            return "overrun", f"pod {key} does not end by {by}, as was expected"
+    for other in ledger.all():
         if (
             other.order < reservation.order
             and other.made_s >= reservation.made_s
@@ -489,25 +469,22 @@ def _order(context: SchedulerContext, reservation: Reservation) -> Iterator[tupl
         ):
             is_own = other.namespace == reservation.namespace
             who = named(other.owner, other) if is_own else "a start of another namespace"
-            yield "order", f"{who} goes before it and was moved there"
-
-
-def _arrivals(context: SchedulerContext, reservation: Reservation) -> Iterator[tuple[str, str]]:
-    """Arrived pods; those that need not respect the promise first, since other pods left it enough
-    room when they arrived.
-    """
-    cluster = context.cluster
+            return "order", f"{who} goes before it and was moved there"
+    rows = {name: nodes.row_of[name] for name in reservation.needs}
     arrived = [
         (_pod(reservation, info), name, _why(context, reservation, info))
-        for name in reservation.needs
-        for info in cluster.pods_on(cluster.nodes.row_of[name]).values()
+        for name, row in rows.items()
+        for info in cluster.pods_on(row).values()
         if info.pod.uid not in reservation.there
     ]
-    for pod, name, why in sorted(arrived, key=lambda arrival: not arrival[2]):
-        yield "arrival", f"{pod} came to node {name}{why}"
-    for name in reservation.needs:
-        if cluster.holds.by_row.get(cluster.nodes.row_of[name]):
-            yield "hold", f"room is held for others on node {name}"
+    # Pods that need not respect the promise first: other pods left it enough room on arrival.
+    if arrived:
+        pod, name, why = min(arrived, key=lambda arrival: not arrival[2])
+        return "arrival", f"{pod} came to node {name}{why}"
+    for name, row in rows.items():
+        if cluster.holds.by_row.get(row):
+            return "hold", f"room is held for others on node {name}"
+    return "rules", "its places do not suit it any more by the rules of its profile"
 
 
 def _pod(reservation: Reservation, info: PodInfo) -> str:

@@ -81,7 +81,7 @@ class RowPatterns(msgspec.Struct, frozen=True):
     counts: I64
     fit: Mask
     drawn: I64 | None = None
-    _distinct: dict[int, I64] = msgspec.field(default_factory=dict)  # of what was drawn for a kind
+    _options: dict[int, I64] = msgspec.field(default_factory=dict)  # by kind
 
     @property
     def size(self) -> int:
@@ -99,11 +99,13 @@ class RowPatterns(msgspec.Struct, frozen=True):
 
     def options(self, kind: int) -> I64:
         """int64[S, C]: the known patterns of one kind of row."""
-        if self.drawn is not None:
-            if kind not in self._distinct:
-                self._distinct[kind] = np.unique(self.drawn[kind], axis=0)
-            return self._distinct[kind]
-        return self.counts[self.fit[:, kind]]
+        if kind not in self._options:
+            self._options[kind] = (
+                self.counts[self.fit[:, kind]]
+                if self.drawn is None
+                else np.unique(self.drawn[kind], axis=0)
+            )
+        return self._options[kind]
 
 
 def patterns(problem: GangProblem, *, only_all: bool = False) -> Steps[RowPatterns | None]:
@@ -268,14 +270,10 @@ def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) 
 
     What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
     """
-    fitting: dict[int, I64] = {}
     for row in range(len(held)):
         if (extra >= 0).all():
             return
-        kind = int(found.kind[row])
-        if kind not in fitting:
-            fitting[kind] = found.options(kind)
-        options = fitting[kind]
+        options = found.options(int(found.kind[row]))
         if len(options) < 2:
             continue
         yield ROW_STEPS + options.size // OPTIONS_A_STEP
