@@ -100,6 +100,47 @@ class ChangedRows(RowLog):
                 self.add(row, 1)
 
 
+class ExpiringReports(ByNode):
+    """Values from objects that have the names of nodes, `expires_s` valid."""
+
+    def __init__(self, cluster: Cluster, aspects: Aspect, kind: Kind, expires_s: float) -> None:
+        self._changes = ChangedRows(cluster, kind)
+        super().__init__(cluster, aspects, self._changes)
+        self._expires_s = expires_s
+        self._next_s = np.inf
+        #: float64[N]: when each report was made, in seconds since 1970; -inf without one
+        self.made_s: F64 = np.zeros(0)
+        #: bool[N]: has a valid report
+        self.is_valid: Mask = np.zeros(0, dtype=np.bool_)
+        #: Changes when a report comes or expires.
+        self.version = 0
+
+    def refresh(self) -> None:
+        """Process new reports, and drop expired ones."""
+        self._changes.follow()
+        super().refresh()
+        if self._cluster.wall_clock_s >= self._next_s:
+            self._judge_age()
+
+    def _make_all(self, _: None) -> None:
+        self.made_s = np.full(self._nodes.height, -np.inf)
+        super()._make_all(None)
+        self._judge_age()
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        before = self.made_s[list(rows)]
+        super()._make_rows(None, rows)
+        if (before != self.made_s[list(rows)]).any():
+            self._judge_age()
+        return True
+
+    def _judge_age(self) -> None:
+        until_s = self.made_s + self._expires_s
+        self.is_valid = until_s > self._cluster.wall_clock_s
+        self._next_s = float(until_s[self.is_valid].min(initial=np.inf))
+        self.version += 1
+
+
 def sweep(by_uid: dict[str, Any], cluster: Cluster) -> None:
     """Drop values of pods that have left their nodes, once they may be more than the others."""
     if len(by_uid) > 2 * len(cluster.placed) + SWEEP_FROM:

@@ -99,7 +99,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         load = np.where(by_prod, loads.loads[PROD_LOAD][:, rows], loads.loads[FILTER][:, rows])
         load = load + estimate.amounts[:, np.newaxis]
         is_judged = wanted.any(axis=0) & loads.has_report[rows]
-        expired = is_judged & loads.is_expired[rows]
+        expired = is_judged & ~loads.is_valid[rows]
         if self._args.filter_expired_node_metrics:
             is_judged &= ~expired
             if not self._args.enable_schedule_when_node_metrics_expired:
@@ -121,7 +121,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         load = loads.loads[PROD_LOAD if by_prod else SCORE][:, rows]
         load = load + estimate.amounts[:, np.newaxis]
         points = self._points(load, loads.allocatable[:, rows])
-        points[~(loads.has_info[rows] & ~loads.is_expired[rows])] = 0
+        points[~(loads.has_info[rows] & loads.is_valid[rows])] = 0
         return points
 
     def _points(self, load: I64, offered: I64) -> I64:

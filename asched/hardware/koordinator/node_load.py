@@ -29,16 +29,8 @@ from asched.core.model.quantity import QuantityError, check, milli, whole
 from asched.core.model.requests import exact_limits, pod_requests, to_units
 from asched.core.model.timestamp import seconds
 from asched.hardware.numa.zones import QoS, qos_of
-from asched.hardware.rows import (
-    F64,
-    ByNode,
-    ChangedRows,
-    Mask,
-    UpstreamArgs,
-    decoded_json,
-    scheduled_s,
-)
-from asched.plugin import I64, Aspect, Cluster, PerClass, PodClass, Rows
+from asched.hardware.rows import ExpiringReports, Mask, UpstreamArgs, decoded_json, scheduled_s
+from asched.plugin import I64, Aspect, Cluster, PerClass, PodClass
 
 # NodeMetric: load of a node and of its pods, reported by an agent on the node.
 #
@@ -414,12 +406,11 @@ RAW_ALLOCATABLE: Final = "node.koordinator.sh/raw-allocatable"
 FILTER, SCORE, PROD_LOAD = range(3)
 
 
-class NodeLoads(ByNode):
+class NodeLoads(ExpiringReports):
     """Columns; `loads` is int64[3, R, N]."""
 
     def __init__(self, cluster: Cluster, args: LoadAwareSchedulingArgs) -> None:
-        self._changes = ChangedRows(cluster, NODE_METRIC)
-        super().__init__(cluster, ASPECTS, self._changes)
+        super().__init__(cluster, ASPECTS, NODE_METRIC, args.node_metric_expiration_seconds)
         self._args = args
         self._resources, self._profile = args.resources, args.profile
         self._score = args.aggregated.score if args.aggregated is not None else None
@@ -428,25 +419,7 @@ class NodeLoads(ByNode):
             partial(estimate_of, args), Estimate(nothing, False, None, None)
         )
         self._since_s: list[dict[str, float]] = []
-        self._expires_at_s = np.inf
         self._reset(0)
-        #: Changes when a report expires.
-        self.version = 0
-
-    def refresh(self) -> None:
-        """Process new reports and placements."""
-        self._changes.follow()
-        super().refresh()
-        now_s = self._cluster.wall_clock_s
-        if now_s >= self._expires_at_s:
-            self._judge_age(now_s)
-
-    def _judge_age(self, now_s: float) -> None:
-        until_s = self.updated_s + self._args.node_metric_expiration_seconds
-        self.is_expired = ~(now_s < until_s)
-        alive = until_s[~self.is_expired]
-        self._expires_at_s = float(alive.min(initial=np.inf))
-        self.version += 1
 
     def _reset(self, height: int) -> None:
         before = self._since_s
@@ -459,20 +432,6 @@ class NodeLoads(ByNode):
         self.is_aggregated: Mask = np.zeros(height, dtype=np.bool_)
         self.has_report: Mask = np.zeros(height, dtype=np.bool_)
         self.has_info: Mask = np.zeros(height, dtype=np.bool_)
-        self.updated_s: F64 = np.full(height, -np.inf)
-        #: rows with a report; true for rows without a report, too
-        self.is_expired = np.ones(height, dtype=np.bool_)
-
-    def _make_all(self, _: None) -> None:
-        super()._make_all(None)
-        self._judge_age(self._cluster.wall_clock_s)
-
-    def _make_rows(self, _: None, rows: Rows) -> bool:
-        before = self.updated_s[list(rows)].copy()
-        super()._make_rows(None, rows)
-        if (before != self.updated_s[list(rows)]).any():
-            self._judge_age(self._cluster.wall_clock_s)
-        return True
 
     def _read(self, row: int) -> None:
         node, resources = self._cluster.nodes.node_at[row], self._resources
@@ -480,7 +439,7 @@ class NodeLoads(ByNode):
         self.loads[:, :, row] = 0
         self.thresholds[:, :, row] = 0
         self.allocatable[:, row] = 0
-        self.updated_s[row] = -np.inf
+        self.made_s[row] = -np.inf
         self.has_report[row] = metric is not None
         info = metric.status.node_metric if metric is not None else None
         self.has_info[row] = info is not None
@@ -494,7 +453,7 @@ class NodeLoads(ByNode):
         self.is_aggregated[row] = profile.aggregated is not None
         if metric is None:
             return
-        self.updated_s[row] = seconds(metric.status.update_time, -np.inf)
+        self.made_s[row] = seconds(metric.status.update_time, -np.inf)
         beyond, total, self.loads[PROD_LOAD, :, row] = self._expected(row, metric)
         if info is None:
             return
@@ -522,7 +481,7 @@ class NodeLoads(ByNode):
             del since[uid]
         sums = np.zeros((3, len(self._resources)), dtype=np.int64)
         beyond, total, prod = sums
-        updated_s = self.updated_s[row]
+        updated_s = self.made_s[row]
         for uid, info in pods.items():
             since_s = scheduled_s(info.pod, since.setdefault(uid, cluster.wall_clock_s))
             named = info.pod.metadata.namespace, info.pod.metadata.name

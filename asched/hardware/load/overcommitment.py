@@ -72,7 +72,7 @@ class LowRiskOverCommitment(LoadScorer):
         self._usage.refresh()
         found: I64 = np.zeros(nodes.size, dtype=np.int64)
         amounts = self._placed.of(pod.cls)
-        known = np.flatnonzero(nodes.gather(self._usage.known))
+        known = np.flatnonzero(nodes.gather(self._usage.is_valid))
         if not any(amounts.requests + amounts.limits) or not len(known):
             return found
         rows = nodes.row_numbers()[known]

@@ -80,7 +80,7 @@ class TargetLoadPacking(LoadScorer):
         used = nodes.gather(self._usage.latest[CPU])
         more = nodes.gather(self._expected.by_row()) + self._predicted(pod.cls)
         points = packed(used + more, capacity, self._args.target_utilization)
-        points[~nodes.gather(self._usage.known)] = 0
+        points[~nodes.gather(self._usage.is_valid)] = 0
         return points
 
     def _predict(self, cls: PodClass) -> int:

@@ -21,8 +21,7 @@ from asched.core.model.timestamp import seconds
 from asched.hardware.rows import (
     F64,
     ByNode,
-    ChangedRows,
-    Mask,
+    ExpiringReports,
     UpstreamArgs,
     right_to_watch,
     scheduled_s,
@@ -100,24 +99,18 @@ CPU: Final = 0  # milli-CPU
 MEMORY: Final = 1  # bytes
 
 
-class NodeUsage(ByNode):
-    """One for all plugins and profiles: `cluster.singleton(Usage)`."""
+class NodeUsage(ExpiringReports):
+    """One for all plugins and profiles: `cluster.singleton(NodeUsage)`. A row is made when the
+    window of its last sample ended.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._changes = ChangedRows(cluster, NODE_METRICS)
-        super().__init__(cluster, ASPECTS, self._changes)
+        super().__init__(cluster, ASPECTS, NODE_METRICS, STALE_S)
         self._samples: F64 = np.full((SAMPLES, 2, 0), np.nan)
-        self._stale_at_s = np.inf
-        #: float64[N]: when the window of the last sample ended, in seconds since 1970; 0: never.
-        self.end_s: F64 = np.zeros(0)
-        #: bool[N]: measured, and not stale.
-        self.known: Mask = np.zeros(0, dtype=np.bool_)
         #: float64[N]: milli-CPU of the whole machine, reserved parts included.
         self.capacity: F64 = np.zeros(0)
         #: Log of changed rows, for derived values.
         self.moved = RowLog()
-        #: Changes with every change of a row.
-        self.version = 0
 
     @property
     def latest(self) -> F64:
@@ -142,33 +135,24 @@ class NodeUsage(ByNode):
         found: I64 = np.count_nonzero(~np.isnan(self._samples), axis=0)
         return found
 
-    def refresh(self) -> None:
-        """Process new measurements, and drop stale ones."""
-        self._changes.follow()
-        self.update(None)
-        if self._cluster.wall_clock_s >= self._stale_at_s:
-            self._judge_age()
-
     def _reset(self, height: int) -> None:
         self._samples = np.full((SAMPLES, 2, height), np.nan)
-        self.end_s, self.capacity = np.zeros(height), np.zeros(height)
+        self.capacity = np.zeros(height)
 
     def _make_all(self, _: None) -> None:
         super()._make_all(None)
         self.moved.forget()
-        self._judge_age()
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         super()._make_rows(None, rows)
         for row in rows:
             self.moved.add(row, 1)
-        self._judge_age()
         return True
 
     def _read(self, row: int) -> None:
         node = self._cluster.nodes.node_at[row]
         self._samples[:, :, row] = np.nan
-        self.end_s[row] = self.capacity[row] = 0.0
+        self.made_s[row], self.capacity[row] = -np.inf, 0.0
         if node is None:
             return
         capacity = node.status.capacity
@@ -179,14 +163,7 @@ class NodeUsage(ByNode):
         for at, sample in enumerate(samples[:SAMPLES]):
             self._samples[at, :, row] = sample.cpu, sample.memory
         if samples:
-            self.end_s[row] = samples[0].end_s
-
-    def _judge_age(self) -> None:
-        """Which rows count as measured now, and when that changes with time."""
-        until_s = self.end_s + STALE_S
-        self.known = (self.end_s > 0) & (until_s > self._cluster.wall_clock_s)
-        self._stale_at_s = float(until_s[self.known].min(initial=np.inf))
-        self.version += 1
+            self.made_s[row] = samples[0].end_s
 
 
 # Requests and limits of pods, CPU and memory, as the load plugins add them up.
@@ -295,7 +272,7 @@ class ExpectedUse(ByNode):
         for uid, info in pods.items():
             if uid not in known:
                 known[uid] = scheduled_s(info.pod, self._cluster.wall_clock_s)
-        after_s = self._usage.end_s[row] - WINDOW_S
+        after_s = self._usage.made_s[row] - WINDOW_S
         late = (pods[uid] for uid, since_s in known.items() if since_s > after_s)
         self._expected[row] = sum(self._predict(info.cls) for info in late)
 

@@ -65,7 +65,7 @@ class LoadVariationRiskBalancing(LoadScorer):
             args.safe_variance_sensitivity,
         ).min(axis=0)
         found: I64 = np.zeros(nodes.size, dtype=np.int64)
-        known = nodes.gather(self._usage.known)
+        known = nodes.gather(self._usage.is_valid)
         found[known] = rounded(worst[known]).astype(np.int64)
         return found
 

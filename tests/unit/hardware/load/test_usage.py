@@ -30,18 +30,18 @@ def test_an_answer_that_tells_nothing_newer_is_no_sample() -> None:
 
 def test_what_is_too_old_counts_as_not_measured_until_it_is_measured_again() -> None:
     world, usage = measured("100m")
-    assert usage.known.tolist() == [True]
+    assert usage.is_valid.tolist() == [True]
     before = usage.version
     world.at(NOW_S - 15 + STALE_S - 1)
     usage.refresh()
-    assert (usage.known.tolist(), usage.version) == ([True], before)
+    assert (usage.is_valid.tolist(), usage.version) == ([True], before)
     world.at(NOW_S - 15 + STALE_S)
     usage.refresh()
-    assert usage.known.tolist() == [False]
+    assert usage.is_valid.tolist() == [False]
     assert usage.version > before  # cached scores follow
     world.measure({"n1": ("200m", "1Gi")}, NOW_S + STALE_S)
     usage.refresh()
-    assert usage.known.tolist() == [True]
+    assert usage.is_valid.tolist() == [True]
 
 
 def test_a_node_made_anew_has_not_the_samples_of_the_one_before() -> None:
@@ -51,10 +51,10 @@ def test_a_node_made_anew_has_not_the_samples_of_the_one_before() -> None:
     again["metadata"] |= {"uid": "another", "creationTimestamp": "2027-01-15T08:00:00Z"}
     world.cluster.apply(Seen(NODE, decode(Node, again)))
     usage.refresh()
-    assert usage.known.tolist() == [False]
+    assert usage.is_valid.tolist() == [False]
     world.measure({"n1": ("700m", "1Gi")}, NOW_S + 5)
     usage.refresh()
-    assert (usage.known.tolist(), usage.mean()[CPU, 0]) == ([True], 700)
+    assert (usage.is_valid.tolist(), usage.mean()[CPU, 0]) == ([True], 700)
 
 
 def test_senseless_metrics_measure_nothing() -> None:
@@ -65,7 +65,7 @@ def test_senseless_metrics_measure_nothing() -> None:
     world.tell({"metadata": {"name": "n1"}, "timestamp": "now", "usage": {"cpu": "1"}})
     world.tell({"metadata": {"name": "nobody"}})
     usage.refresh()
-    assert usage.known.tolist() == [False]
+    assert usage.is_valid.tolist() == [False]
 
 
 def test_expected_use_is_that_of_pods_no_measurement_tells_of_yet() -> None:
