@@ -168,15 +168,16 @@ class PromisedStarts(Extension):
         if ledger.of(owner) is not old:  # it changed during a pause
             return ""
         now = self._settle(owner, order, infos, None if is_broken else old, found)
-        if now is not None:
-            now.made_s = began_s
-        if now is not None and old is None:
+        if now is None:
+            return ""
+        now.made_s = began_s
+        if old is None:
             kept.outcomes["made"] += 1
             first_s, cause = kept.lost.pop(owner) or (now.first_s, "")
             kept.recalled.discard(owner)
             if first_s < now.start_s:
                 now.first_s, now.cause = first_s, cause
-        elif now is not None and old is not None and is_broken:
+        elif is_broken:
             if now.start_s > old.start_s:
                 kind, now.cause = why_moved(self.context, old)
                 kept.causes[kind] += 1
