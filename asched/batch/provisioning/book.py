@@ -433,7 +433,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
         settle_consumers(context)
         booking = context.cluster.singleton(Bookings).get(key)
         if booking is not None:
-            places = list(_candidates(context, attempt, booking, within))
+            places = list(islice(_candidates(context, attempt, booking, within), TRIES_MAX))
             found = yield from _first_place(context, attempt, places, by_filters=True)
             if found is not None:
                 return found
@@ -525,7 +525,8 @@ def _on_open(
     tried. None if a slot was taken meanwhile.
     """
     bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
-    steps = attempt.runner.schedule(attempt.info, context.seed + attempt.id, _only(row, context))
+    only = np.arange(context.cluster.nodes.height) == row
+    steps = attempt.runner.schedule(attempt.info, context.seed + attempt.id, only)
     answer, is_open = None, False
     while is_open or bookings.open(uid, slots):
         is_open = True
@@ -564,7 +565,6 @@ def _candidates(
     """Rows of free slots for the pod, one for each suitable node."""
     cluster, seen = context.cluster, set[int]()
     suits: Mask | None = None
-    tries = 0
     for pod_set in booking.sets_for(attempt.info):
         for slot in booking.free.get(pod_set, {}).values():
             row = cluster.nodes.row_of.get(slot.node)
@@ -576,12 +576,3 @@ def _candidates(
                 suits = accepting(attempt.runner.cache.state_of(attempt.info), attempt.info, every)
             if suits[row]:
                 yield row, [(booking, slot)]
-                tries += 1
-                if tries == TRIES_MAX:
-                    return
-
-
-def _only(row: int, context: SchedulerContext) -> Mask:
-    mask: Mask = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
-    mask[row] = True
-    return mask
