@@ -9,6 +9,7 @@ node.
 
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -250,6 +251,7 @@ class ExtendedRequests(NamedTuple):
     mappings: tuple[RequestMapping, ...]
 
 
+@lru_cache(maxsize=4096)
 def is_delegable(resource: str) -> bool:
     """Whether a device class may stand for a resource of this name."""
     return resource.startswith(IMPLICIT_PREFIX) or is_extended(resource)

@@ -63,7 +63,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return (wanted.names, wanted.plain)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        return self._devices.stamp(self._scored(pod.cls).names)
+        wanted = self._scored(pod.cls)
+        return 0 if wanted.is_default else self._devices.stamp(wanted.names)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         """Skip a pod that requests none of the resources."""

@@ -155,7 +155,8 @@ def least_allocated_one(requested: Ints, allocatable: Ints, weights: Ints) -> in
     total = weight_sum = 0
     for held, offered, weight in zip(requested, allocatable, weights, strict=True):
         if offered > 0:
-            total += weight * (max(offered - held, 0) * 100 // offered)
+            if offered > held:
+                total += weight * ((offered - held) * 100 // offered)
             weight_sum += weight
     return total // weight_sum if weight_sum else 0
 
@@ -356,8 +357,9 @@ def balance_one(requested: Sequence[float], allocatable: Sequence[float]) -> int
 
 def _balance_of(first: float, second: float) -> int:
     """0..100 from two fractions, which count up to 1."""
-    apart = (min(first, 1.0)) - (min(second, 1.0))
-    return int((1.0 - abs(apart) / 2) * 100.0)
+    if first > 1.0 or second > 1.0:  # seldom, and `min` takes half of the time
+        first, second = min(first, 1.0), min(second, 1.0)
+    return int((1.0 - abs(first - second) / 2) * 100.0)
 
 
 def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:
