@@ -140,6 +140,11 @@ class Tally:
             counts = self._domains[key] = _grown(counts, len(column.values))
         return counts[: len(column.values)]
 
+    def of_domain(self, key: str, id_: int) -> int:
+        """The count of one domain."""
+        counts = self._domains.get(key, NOWHERE)
+        return counts.item(id_) if id_ < len(counts) else self.domain(key).item(id_)
+
     def relabel(self, row: int, key: str) -> None:
         """A label value of a row has changed: if the row has counts, the key is summed again on
         next use.

@@ -46,6 +46,7 @@ CODE_NOT_NEAR: Final = 1
 CODE_TOO_NEAR: Final = 2
 CODE_UNWANTED: Final = 3
 
+NO_SPOKEN: Final[tuple[Spoken, ...]] = ()
 NONE_REFUSED: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
@@ -63,8 +64,8 @@ class Judged(NamedTuple):
         """Whether a domain is refused by the newest counts."""
         key = self.key
         if self.code == CODE_NOT_NEAR:
-            return all(tally.domain(key).item(id_) <= 0 for tally in self.tallies)
-        return any(tally.domain(key).item(id_) > 0 for tally in self.tallies)
+            return all(tally.of_domain(key, id_) <= 0 for tally in self.tallies)
+        return any(tally.of_domain(key, id_) > 0 for tally in self.tallies)
 
 
 class Nearness:
@@ -74,7 +75,9 @@ class Nearness:
     Valid for one version of the namespaces. Raises ValueError for an invalid term.
     """
 
-    def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
+    def __init__(
+        self, cluster: Cluster, namespaces: Namespaces, speakers: Speakers, cls: PodClass
+    ) -> None:
         terms = cls.terms
         self._cluster = cluster
         self.has_terms = bool(terms.required_affinity or terms.required_anti_affinity)
@@ -90,8 +93,8 @@ class Nearness:
         self._counted: list[CountedTerm] = []
         #: ... and their counters, as far as the budget sufficed to create them
         self._counters: list[PodCounter] = []
-        self._speakers = Speakers(cluster, namespaces, cls)
-        #: terms of placed pods that match this class: anti-affinity, where the pods have the key
+        #: terms of placed pods that match this class; of these, required anti-affinity
+        self._speakers, self._spoken = speakers, NO_SPOKEN
         self._unwanted: tuple[Spoken, ...] = ()
         #: verdicts, the weakest rule first; and what they were made for
         self._judged: list[Judged] = []
@@ -117,9 +120,13 @@ class Nearness:
         return not self.has_terms and not self._unwanted
 
     def stamp(self) -> Hashable:
-        """Whether it is idle. `moved` has the rows with changed verdicts."""
-        self.keep()
-        return self.is_idle
+        """Whether it is idle. `moved` has the rows with changed verdicts. Marks the counters as
+        used; creates them before any trial begins.
+        """
+        is_idle = self.is_idle
+        for counter in self._counters:
+            self._cluster.topology.keep(counter)
+        return is_idle
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
@@ -138,18 +145,12 @@ class Nearness:
                 code = judged.code
         return code
 
-    def keep(self) -> None:
-        """Mark the counters as used; create them before any trial begins."""
-        self._renew()
-        for counter in self._counters:
-            self._cluster.topology.keep(counter)
-
     def _renew(self) -> None:
-        if self._speakers.renew():
+        terms = self._speakers.terms()
+        if terms is not self._spoken:
+            self._spoken = terms
             self._unwanted = tuple(
-                term
-                for term in self._speakers.terms
-                if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
+                term for term in terms if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
             )
         if self._generation != self._cluster.nodes.generation:
             self._generation = self._cluster.nodes.generation
@@ -274,6 +275,7 @@ class Attraction:
         self,
         cluster: Cluster,
         namespaces: Namespaces,
+        speakers: Speakers,
         cls: PodClass,
         args: InterPodAffinityArgs,
     ) -> None:
@@ -292,7 +294,7 @@ class Attraction:
         #: the terms of `_own` whose keys nodes have, and their counters as far as they exist
         self._counted: list[CountedTerm] = []
         self._counters: list[PodCounter] = []
-        self._speakers = Speakers(cluster, namespaces, cls)
+        self._speakers, self._spoken = speakers, NO_SPOKEN
         self._drawing: tuple[tuple[Spoken, int], ...] = ()
         #: (counts, topology key, weight) of all terms that may add something
         self._parts: list[tuple[Tally, str, int]] = []
@@ -316,9 +318,13 @@ class Attraction:
         return self.is_barred or not (any(self._own) or self._drawing)
 
     def stamp(self) -> Hashable:
-        """Whether it is idle. `moved` has the rows in domains with changed sums."""
-        self.keep()
-        return self.is_idle
+        """Whether it is idle. `moved` has the rows in domains with changed sums. Marks the counters
+        as used; creates them before any trial begins.
+        """
+        is_idle = self.is_idle
+        for counter in self._counters:
+            self._cluster.topology.keep(counter)
+        return is_idle
 
     def raw(self, nodes: NodeView) -> I64:
         """int64[M] raw scores; they may be negative."""
@@ -335,16 +341,12 @@ class Attraction:
         label = self._cluster.nodes.label_column
         return sum([sums.item(label(key).ids.item(row)) for key, sums in self._sums.items()])
 
-    def keep(self) -> None:
-        """Mark the counters as used; create them before any trial begins."""
-        self._renew()
-        for counter in self._counters:
-            self._cluster.topology.keep(counter)
-
     def _renew(self) -> None:
-        is_same = not self._speakers.renew()
+        terms = self._speakers.terms()
+        is_same = terms is self._spoken
         if not is_same:
-            weighed = ((term, self._weight_of(term)) for term in self._speakers.terms)
+            self._spoken = terms
+            weighed = ((term, self._weight_of(term)) for term in terms)
             self._drawing = tuple((term, weight) for term, weight in weighed if weight)
         nodes = self._cluster.nodes
         if self._generation != nodes.generation:
@@ -403,7 +405,7 @@ class Attraction:
         total, is_drawn = 0, False
         for tally, topology_key, weight in self._parts:
             if topology_key == key:
-                count = tally.domain(key).item(id_)
+                count = tally.of_domain(key, id_)
                 total += count * weight
                 is_drawn |= count != 0
         if total != sums.item(id_):

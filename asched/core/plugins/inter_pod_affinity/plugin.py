@@ -54,7 +54,7 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     between,
     one_between,
 )
-from asched.core.plugins.inter_pod_affinity.terms import Namespaces, term_matches
+from asched.core.plugins.inter_pod_affinity.terms import Namespaces, Speakers, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
@@ -99,9 +99,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if not speaks and not self._cluster.topology.may_speak_of(pod.cls.label_set):
             return IDLE
         affinity = self._affinity_of(pod.cls)
-        halves = (affinity.nearness, affinity.attraction)
-        if any(isinstance(half, str) or not half.is_untouched for half in halves):
-            return affinity
+        for half in (affinity.nearness, affinity.attraction):
+            if isinstance(half, str) or not half.is_untouched:
+                return affinity
         return IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
@@ -111,8 +111,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         nearness = self._affinity_of(pod.cls).nearness
         if isinstance(nearness, str):
             return PreFilterResult(unresolvable(f"parsing pod: {nearness}"))
-        nearness.keep()
-        status = SKIP if nearness.is_idle else SUCCESS
+        status = SKIP if nearness.stamp() else SUCCESS
         return PreFilterResult(status, None, nearness, nearness.moved.log)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
@@ -127,8 +126,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         attracted = self._affinity_of(pod.cls).attraction
         if isinstance(attracted, str):
             return PreFilterResult(failure(f"failed to parse pod: {attracted}"))
-        attracted.keep()
-        status = SKIP if attracted.is_idle else SUCCESS
+        status = SKIP if attracted.stamp() else SUCCESS
         return PreFilterResult(status, None, attracted, attracted.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
@@ -211,9 +209,11 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         known = self._affinities(cls)
         epoch = self._namespaces.epoch()
         if known.epoch != epoch:
+            speakers = Speakers(self._cluster, self._namespaces, cls)
             try:
-                known.nearness = Nearness(self._cluster, self._namespaces, cls)
-                known.attraction = Attraction(self._cluster, self._namespaces, cls, self._args)
+                shared = self._cluster, self._namespaces, speakers, cls
+                known.nearness = Nearness(*shared)
+                known.attraction = Attraction(*shared, self._args)
             except ValueError as problem:
                 known.nearness = known.attraction = str(problem)
             known.epoch = epoch

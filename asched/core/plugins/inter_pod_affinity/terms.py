@@ -123,27 +123,27 @@ class ByKey:
 
 
 class Speakers:
-    """The distinct terms of placed pods that match the pods of one label set."""
+    """The distinct terms of placed pods that match the pods of one label set. Valid for one version
+    of the namespaces.
+    """
 
     def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
         self._cluster = cluster
-        self._namespaces = namespaces
         self._label_set: LabelSet = cls.label_set
-        self._generation = self._namespaces_epoch = -1
-        self.terms: tuple[Spoken, ...] = ()
+        self._namespace_labels = namespaces.labels_of(cls.label_set.namespace)
+        self._generation = -1
+        self._terms: tuple[Spoken, ...] = ()
 
-    def renew(self) -> bool:
-        """Collect the terms again if they may have changed. True if they have."""
-        topology, epoch = self._cluster.topology, self._namespaces.epoch()
-        if self._generation == topology.terms_generation and self._namespaces_epoch == epoch:
-            return False
-        labels = self._namespaces.labels_of(self._label_set.namespace)
-        terms = tuple(topology.terms_speaking_of(self._label_set, labels))
-        self._generation, self._namespaces_epoch = topology.terms_generation, epoch
-        if terms == self.terms:
-            return False
-        self.terms = terms
-        return True
+    def terms(self) -> tuple[Spoken, ...]:
+        """The terms now: the same tuple while they are the same."""
+        topology = self._cluster.topology
+        generation = topology.terms_generation
+        if self._generation != generation:
+            terms = tuple(topology.terms_speaking_of(self._label_set, self._namespace_labels))
+            self._generation = generation
+            if terms != self._terms:
+                self._terms = terms
+        return self._terms
 
 
 def term_matches(term: AffinityTerm, namespace: str, labels: Labels) -> bool:
