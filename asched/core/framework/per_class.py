@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary, ref
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import Memory, PodClass, PodInfo
-from asched.core.cluster.weakly import weakly
 from asched.core.framework.points import Plugin
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError
@@ -38,7 +37,9 @@ class PerClass(Generic[T]):
 
     def __init__(self, derive: Callable[[PodClass], T], unreadable: Any = RAISED) -> None:
         owner = getattr(derive, "__self__", None)
-        self._derive = weakly(derive) if isinstance(owner, Plugin) else derive
+        is_weak = isinstance(owner, Plugin)
+        self._plugin = ref(owner) if is_weak else None
+        self._derive: Any = getattr(derive, "__func__", None) if is_weak else derive
         self._known: dict[int, T] = {}
         self._me: ref[Memory] = ref(self)
         self._unreadable = unreadable
@@ -47,8 +48,9 @@ class PerClass(Generic[T]):
         number, known = cls.number, self._known
         if number in known:  # unknown half of the time if no two pods are equal
             return known[number]
+        plugin = self._plugin
         try:
-            made = self._derive(cls)
+            made: T = self._derive(cls) if plugin is None else self._derive(plugin(), cls)
         except QuantityError:
             if self._unreadable is RAISED:
                 raise
@@ -65,7 +67,7 @@ class PerClass(Generic[T]):
         self._known.pop(number, None)
 
 
-class PerKey(Generic[T]):
+class PerKey(PerClass[T]):
     """`memory(cls)` is `derive(cls)`, cached for all classes with an equal `key_of(cls)`.
 
     Derived data must allow weak references and depend on the key only.
@@ -74,19 +76,20 @@ class PerKey(Generic[T]):
     def __init__(
         self, key_of: Callable[[PodClass], Hashable], derive: Callable[[PodClass], T]
     ) -> None:
-        self._key_of = key_of
-        self._derive = derive
-        self._of_class = PerClass(weakly(self._find))
+        super().__init__(derive)
+        self._key_of, self._make = key_of, derive
         self._shared: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
 
     def __call__(self, cls: PodClass) -> T:
-        return self._of_class(cls)
-
-    def _find(self, cls: PodClass) -> T:
+        number, known = cls.number, self._known
+        if number in known:
+            return known[number]
         key = self._key_of(cls)
         found = self._shared.get(key)
         if found is None:
-            found = self._shared[key] = self._derive(cls)
+            found = self._shared[key] = self._make(cls)
+        known[number] = found
+        cls.known_by.append(self._me)
         return found
 
 

@@ -117,6 +117,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
+        spec = pod.cls.example.spec
+        is_bare = spec.node_selector is None and spec.affinity is None
+        if is_bare and not self._adds:
+            return IDLE
         needs = self._requirements_of(pod.cls)
         return IDLE if needs.is_none and not self._adds else needs
 
