@@ -81,7 +81,7 @@ class ByRow(ABC, Generic[A]):
             if rows is None or not self._make_rows(asked, rows):
                 self._make_all(asked)
                 self.full_version += 1
-                ends = [log.end for log in self.logs]
+                ends = [log.end for log in self.logs] if self.logs else _NO_ENDS
             self._version, self._height = version, height
         self._cursor, self._ends = end, ends
 

@@ -234,7 +234,8 @@ class ClassState:
         self._asks_all = asks_all
         self.active_plugins = active_plugins
         self._verdicts = tuple(verdicts)
-        self._prepared = {p.plugin.name: p for p in (*(v.prepared for v in verdicts), *prepared)}
+        every = [*[v.prepared for v in verdicts], *prepared]
+        self._prepared = {p.plugin.name: p for p in every}
         self._moves = Moves(cluster)
         #: bits of `Moves` -> filters that depend on them
         self._concerned: dict[int, list[CachedVerdict]] = {}
@@ -310,11 +311,11 @@ class ClassState:
         else:
             self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
         if self.outcome.rejection is None:
-            self._repeats = ~PLACEMENTS
-            every = self._prepared.values()
-            for prepared in every:
+            self._repeats, self._counting = ~PLACEMENTS, []
+            for prepared in self._prepared.values():
                 self._repeats |= prepared.reads & ~COUNTS
-            self._counting = [(p, p.result) for p in every if p.reads & COUNTS]
+                if prepared.reads & COUNTS:
+                    self._counting.append((prepared, prepared.result))
             self.mask.fold(self.active, self.outcome.rows)
 
     def _look_at_counts(self, pod: PodInfo) -> None:
@@ -559,13 +560,20 @@ class ClassCache:
         keys, nodes = kept.keys, self.cluster.nodes
         idle = [name for name, key in zip(self._names, keys, strict=False) if key is IDLE]
         part = self._taking_part(tuple(idle))
-        held = kept.held = list[Entry]()
-        verdicts = [self._verdict(f, keys[at], held) for f, at in part.filters]
-        feasible = Feasible(nodes)
-        points = [
-            WeightedPoints(nodes, self._cached_scores(s, keys[at], held), s, feasible)
-            for s, at in part.scorers
+        take, feasible, points = self._shared.take, Feasible(nodes), list[WeightedPoints]()
+        held = kept.held = [
+            take(("Filter", filterer.plugin.name, keys[at]), CODE_BYTES, self._verdict, filterer)
+            for filterer, at in part.filters
         ]
+        verdicts: list[CachedVerdict] = [entry.result for entry in held]
+        for scorer, at in part.scorers:
+            if scorer.plugin.reads_feasible:  # depends on one feasible set, so on one class
+                scores = self._scores(scorer)
+            else:
+                key = ("Score", scorer.plugin.name, keys[at])
+                held.append(take(key, SCORE_BYTES, self._scores, scorer))
+                scores = held[-1].result
+            points.append(WeightedPoints(nodes, scores, scorer, feasible))
         kept.own = part.own
         self._own_bytes += kept.own
         noughts, floor = part.active_plugins.noughts, 0 if self.profile.scorers else 1
@@ -596,14 +604,7 @@ class ClassCache:
             )
         return part
 
-    def _verdict(self, filterer: Filterer, key: Hashable, held: list[Entry]) -> CachedVerdict:
-        name = filterer.plugin.name
-        entry = self._shared.take(("Filter", name, key), CODE_BYTES, self._make_verdict, filterer)
-        held.append(entry)
-        found: CachedVerdict = entry.result
-        return found
-
-    def _make_verdict(self, filterer: Filterer) -> CachedVerdict:
+    def _verdict(self, filterer: Filterer) -> CachedVerdict:
         half, cluster, work = filterer.pre_filter, self.cluster, self.work
         prepared = (
             Prepared(filterer.plugin, cluster, work)
@@ -612,18 +613,7 @@ class ClassCache:
         )
         return CachedVerdict(cluster.nodes, prepared, work)
 
-    def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Entry]) -> CachedScores:
-        plugin = scorer.plugin
-        if plugin.reads_feasible:  # depends on one feasible set, so on one class
-            return self._make_scores(scorer)
-        entry = self._shared.take(
-            ("Score", plugin.name, key), SCORE_BYTES, self._make_scores, scorer
-        )
-        held.append(entry)
-        found: CachedScores = entry.result
-        return found
-
-    def _make_scores(self, scorer: Scorer) -> CachedScores:
+    def _scores(self, scorer: Scorer) -> CachedScores:
         cluster, work = self.cluster, self.work
         prepared = PreparedScores(scorer.plugin, scorer.pre_score, cluster, work)
         return CachedScores(cluster.nodes, prepared, work)

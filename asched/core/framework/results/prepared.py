@@ -9,9 +9,8 @@ find its state and returns an error on every node that it is called for.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 """
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,12 +68,22 @@ def end_without_pre_score(plugin: ScorePlugin) -> None:
 NOTHING_SAID: Final = PreFilterResult()
 #: A result without any data.
 NOTHING_KNOWN: Final = PreFilterResult(data=object())
-#: Makes a mask on demand.
-MaskMaker = Callable[[], Mask]
 
 
-def no_mask() -> Mask:
-    return np.zeros(0, dtype=np.bool_)
+class HasMask(Protocol):
+    """The rows to be scored: bool[N], made on demand by `Feasible`."""
+
+    @property
+    def mask(self) -> Mask: ...
+
+
+class Masked(NamedTuple):
+    """A mask that exists already."""
+
+    mask: Mask
+
+
+NO_MASK: Final = Masked(np.zeros(0, dtype=np.bool_))
 
 
 #: Classes of plugins in the caches below: a file that is loaded again has a new class, which would
@@ -129,7 +138,7 @@ class Prepared:
         return self.result.status.code is Code.SKIP
 
     def update(
-        self, pod: PodInfo, feasible: MaskMaker = no_mask, extra: object = None
+        self, pod: PodInfo, feasible: HasMask = NO_MASK, extra: object = None
     ) -> PreFilterResult:
         """Run again if inputs have changed. `extra`: the version of `feasible`, if that is an
         input.
@@ -154,7 +163,7 @@ class Prepared:
         self.reads = self._bits | ALWAYS if type(stamp) is object else self._bits
         return self.result
 
-    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
+    def _ask(self, pod: PodInfo, feasible: HasMask) -> PreFilterResult:  # noqa: ARG002
         """For a plugin without PreFilter or PreScore."""
         return NOTHING_SAID
 
@@ -174,7 +183,7 @@ class PreparedFilter(Prepared):
     point = "preFilter"
     plugin: PreFilterPlugin
 
-    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
+    def _ask(self, pod: PodInfo, feasible: HasMask) -> PreFilterResult:  # noqa: ARG002
         plugin, meter = self.plugin, self._work.meter
         if meter is None:
             return plugin.pre_filter(pod)
@@ -197,17 +206,19 @@ class PreparedScores(Prepared):
         super().__init__(plugin, cluster, work)
         self._half = half
 
-    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:
+    def _ask(self, pod: PodInfo, feasible: HasMask) -> PreFilterResult:
         half, plugin = self._half, self.plugin
         if half is None:
             end_without_pre_score(plugin)
             is_masked = plugin.is_checked and plugin.reads_feasible
-            return PreFilterResult(SUCCESS, None, feasible()) if is_masked else NOTHING_SAID
+            return PreFilterResult(SUCCESS, None, feasible.mask) if is_masked else NOTHING_SAID
         view, meter = self._work.all_rows(self._cluster.nodes), self._work.meter
         if meter is None:
-            result = half.pre_score(pod, view, feasible())
+            result = half.pre_score(pod, view, feasible.mask)
         else:
-            result = meter.call_aside(half.name, "PreScore", half.pre_score, pod, view, feasible())
+            result = meter.call_aside(
+                half.name, "PreScore", half.pre_score, pod, view, feasible.mask
+            )
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{half.name}": {result.status.message}')
         return result

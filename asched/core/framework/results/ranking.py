@@ -33,7 +33,8 @@ from asched.core.framework.results.by_row import FEASIBLE, PLACEMENTS, ROWS_FEW,
 from asched.core.framework.results.cached import NO_VALUES, CachedScores
 from asched.core.framework.results.draw import draw, draw_above, draw_again
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.status import MISTAKES, PluginError, raise_plugin_error
+from asched.core.framework.results.prepared import Masked
+from asched.core.framework.status import MISTAKES, Code, PluginError, raise_plugin_error
 
 I64 = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
@@ -126,8 +127,8 @@ class WeightedPoints(ByRow[None]):
         feasible, prepared = self._feasible, self.scores.prepared
         plugin = self.plugin
         heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
-        prepared.update(pod, lambda: feasible.mask, feasible.version if heeds else None)
-        is_skipped = prepared.is_skipped
+        prepared.update(pod, feasible, feasible.version if heeds else None)
+        is_skipped = prepared.result.status.code is Code.SKIP
         if self.is_active is is_skipped:
             self.is_active = not is_skipped
             self.full_version += 1
@@ -137,7 +138,7 @@ class WeightedPoints(ByRow[None]):
         scores = self.scores
         prepared = scores.prepared
         heeds = self.plugin.heeds_feasible(pod)
-        prepared.update(pod, lambda: feasible, object() if heeds else None)
+        prepared.update(pod, Masked(feasible), object() if heeds else None)
         if prepared.is_skipped:
             return None
         scores.update(pod, prepared.version)
@@ -578,18 +579,17 @@ class Ranking(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         """Make all rows from the cached parts."""
-        read = [points.scores for points in self.points if points.version >= 0]
-        logs = [log for scores in read for log in scores.logs]
-        self.logs = (self._feasible.passing_turned, *logs)
-        base, varied = self._floor, []
+        base, varied, logs = self._floor, [], [self._feasible.passing_turned]
         for points in self.points:
+            if points.version >= 0:
+                logs += points.scores.logs
             if points.is_active:
                 final, weight = points.columns()[1]
                 if isinstance(final, int):
                     base += final * weight
                 else:
                     varied.append((final, weight))
-        self._base, self._varied = base, varied
+        self._base, self._varied, self.logs = base, varied, tuple(logs)
         feasible = self._feasible
         total: I64 | None = None
         for values, weight in varied:

@@ -6,7 +6,12 @@ import pytest
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
-from asched.core.framework.results.prepared import OperationCounts, PreparedFilter, PreparedScores
+from asched.core.framework.results.prepared import (
+    Masked,
+    OperationCounts,
+    PreparedFilter,
+    PreparedScores,
+)
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -35,7 +40,7 @@ def check_scores(
 ) -> None:
     info = world.info(pod)
     everywhere = np.ones(world.cluster.nodes.height, dtype=np.bool_)
-    kept.prepared.update(info, lambda: everywhere)
+    kept.prepared.update(info, Masked(everywhere))
     expected = twin.raw_scores(
         pod,
         world.nodes,
