@@ -249,24 +249,12 @@ class RowLog(ChangeLog[tuple[int, int]]):
         #: results of `rows` since the newest entry
         self._found: dict[tuple[int, int], tuple[int, ...]] = {}
         self._found_at = -1
-        #: summaries of blocks: all aspects together, and row -> aspects
-        self._blocks: dict[int, tuple[int, dict[int, int]]] = {}
+        #: summaries of blocks: row -> aspects
+        self._blocks: dict[int, dict[int, int]] = {}
 
     def add(self, row: int, aspects: int) -> None:
         self.last = (row, aspects)
         self.append(self.last)
-
-    def touched(self, cursor: int) -> int | None:
-        """All aspects in which any row changed since the cursor; None if unknown."""
-        if cursor < self._base:
-            return None
-        found = 0
-        begin, end = self._whole_blocks(cursor)
-        for number in range(begin, end):
-            found |= self._block(number)[0]
-        for _, aspects in self._outside(cursor, begin, end):
-            found |= aspects
-        return found
 
     def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
         """Rows that changed in one of the aspects since the cursor; None if unknown.
@@ -289,9 +277,8 @@ class RowLog(ChangeLog[tuple[int, int]]):
         entries = self._outside(cursor, begin, end)
         rows = {row for row, touched in entries if touched & aspects}
         for number in range(begin, end):
-            union, by_row = self._block(number)
-            if union & aspects:
-                rows.update([row for row, touched in by_row.items() if touched & aspects])
+            by_row = self._block(number).items()
+            rows.update([row for row, touched in by_row if touched & aspects])
         found = known[asked] = tuple(rows)
         return found
 
@@ -314,19 +301,59 @@ class RowLog(ChangeLog[tuple[int, int]]):
             return entries[cursor - base :]
         return entries[cursor - base : begin * BLOCK - base] + entries[end * BLOCK - base :]
 
-    def _block(self, number: int) -> tuple[int, dict[int, int]]:
+    def _block(self, number: int) -> dict[int, int]:
         """The summary of a block."""
         found = self._blocks.get(number)
         if found is None:
             start = number * BLOCK - self._base
-            union, by_row = 0, dict[int, int]()
+            by_row = dict[int, int]()
             for row, aspects in self._entries[start : start + BLOCK]:
-                union |= aspects
                 by_row[row] = by_row.get(row, 0) | aspects
             if len(self._blocks) > self._entries_max // BLOCK:  # most are of dropped entries
                 self._blocks = {n: b for n, b in self._blocks.items() if n * BLOCK >= self._base}
-            found = self._blocks[number] = union, by_row
+            found = self._blocks[number] = by_row
         return found
+
+
+class NodeLog(RowLog):
+    """The log of the node table.
+
+    Placements change few aspects and are nearly all entries: a reader of other aspects learns from
+    the newest entry with each that it has missed nothing. That took 4 % of the time of pods of
+    which no two are equal.
+    """
+
+    __slots__ = ("_newest",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: aspects of an entry -> `end` after the newest such entry
+        self._newest: dict[int, int] = {}
+
+    def add(self, row: int, aspects: int) -> None:
+        self.last = (row, aspects)
+        self.append(self.last)
+        self._newest[aspects] = self.end
+
+    def touched(self, cursor: int) -> int | None:
+        """All aspects in which any row changed since the cursor; None if unknown."""
+        if cursor < self._base:
+            return None
+        found = 0
+        for aspects, end in self._newest.items():
+            if end > cursor:
+                found |= aspects
+        return found
+
+    def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
+        for touched, end in self._newest.items():
+            if end > cursor and touched & aspects:
+                return super().rows(cursor, aspects)
+        return None if cursor < self._base else ()
+
+    def forget(self) -> None:
+        super().forget()
+        self._newest.clear()
 
 
 class ObjectLog(ChangeLog[tuple[str, str]]):

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.changes import NodeLog
 from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
 from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX, milli, whole
@@ -242,7 +242,7 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.columns = Columns(NODE_COLUMNS, R=len(FIXED_RESOURCES), Z=2)
-        self.log = RowLog()
+        self.log = NodeLog()
         self.count = 0  # live nodes
         self.height = 0  # rows in use or freed; arrays are read up to here
         self.row_of: dict[str, int] = {}
