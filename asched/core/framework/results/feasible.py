@@ -176,9 +176,10 @@ class Feasible(ByRow[None]):
             self.domain_of = _NO_DOMAINS
         else:
             assert domains.column is not None
-            ids = domains.column.ids[: len(rows)]
-            self.domain_of = np.where(rows, ids, np.int32(NOWHERE))
-            self.counts = np.bincount(ids[rows], minlength=len(domains.codes))
+            ids, do_all_pass = domains.column.ids[: len(rows)], rows.all()
+            self.domain_of = ids.copy() if do_all_pass else np.where(rows, ids, np.int32(NOWHERE))
+            ids_passing = ids if do_all_pass else ids[rows]
+            self.counts = np.bincount(ids_passing, minlength=len(domains.codes))
             self._seen = NOWHERE
             self._open()
         self._turn_all()

@@ -352,14 +352,34 @@ def drawn(seed: int, tied: Indices, height: int) -> int:
 class PeaksByDomain(Peaks):
     """Peaks per domain (`int64[D, blocks]` per level), in the same blocks of rows: only those of
     open domains count. `totals` are those of all passing rows.
+
+    They are made for the second choice: that costs as much as three choices among all open rows,
+    and many a class of pods is used once.
     """
 
     def __init__(self, totals: I64, feasible: Feasible) -> None:
         self._feasible = feasible
         self._ids = np.arange(len(feasible.counts), dtype=np.int32)[:, None]
+        self._was_used = False
         super().__init__(totals)
 
+    def choose(self, seed: int) -> int:
+        if not self._levels:
+            if not self._was_used:
+                self._was_used = True
+                return Peaks(self._tops(-1)).choose(seed)
+            self._make_levels()
+        return super().choose(seed)
+
+    def first(self, count: int) -> list[tuple[int, int]]:
+        if not self._levels:
+            self._make_levels()
+        return super().first(count)
+
     def _make(self) -> None:
+        """Put off."""
+
+    def _make_levels(self) -> None:
         of_rows, totals = self._feasible.domain_of, self._totals
         starts = _starts(len(totals))
         apart = (np.where(of_rows == id_, totals, NOT_FEASIBLE) for id_ in self._ids)
@@ -386,6 +406,8 @@ class PeaksByDomain(Peaks):
         return np.where(is_open, self._totals[span], NOT_FEASIBLE)
 
     def renew(self, rows: Iterable[int]) -> None:
+        if not self._levels:
+            return
         levels, of_rows, totals = self._levels, self._feasible.domain_of, self._totals
         blocks = {row // BLOCK_ROWS for row in rows}
         for block in blocks:
@@ -600,7 +622,7 @@ class Ranking(ByRow[None]):
                 total += scaled
         if total is None:
             total = np.full(len(feasible.passing), base, dtype=np.int64)
-        if feasible.count < len(total):
+        if np.count_nonzero(feasible.passing) < len(total):  # `count` leaves out closed domains
             total = np.where(feasible.passing, total, NOT_FEASIBLE)
         self.totals = total
         is_plain = feasible.by_domain is None

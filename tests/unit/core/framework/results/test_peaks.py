@@ -94,6 +94,7 @@ def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many
     looked = {}
     for size in (10_000, 100_000, 1_000_000):
         rows = Rows(1, size, by_domain=by_domain)
+        rows.peaks.first(1)
         before = rows.peaks.looked
         rows.peaks.renew((size // 2,))
         rows.peaks.choose(1)
