@@ -96,7 +96,7 @@ class Tally:
                 self._dense = _grown(self._dense, self._ledger.nodes.columns.capacity)
             self._dense[row] += amount
         for key, counts in self._domains.items():
-            value = int(self._ledger.nodes.label_column(key).ids[row])
+            value = self._ledger.nodes.label_column(key).ids.item(row)
             if value:
                 if value >= len(counts):
                     counts = self._domains[key] = _grown(counts, value + 1)  # noqa: PLW2901

@@ -193,9 +193,10 @@ def _aggregate(
         total = _largest_sum(pod, defaults)
     else:
         total = _sum(pod.spec, _resized_requests(pod) if resized else {}, defaults)
-    if pod_level:
+    if pod_level and pod.spec.resources is not None:
         total.update(_pod_level(pod, resized=resized, may_add=by_sum))
-    _add(total, {name: nano(amount) for name, amount in (pod.spec.overhead or {}).items()})
+    if pod.spec.overhead:
+        _add(total, {name: nano(amount) for name, amount in pod.spec.overhead.items()})
     return total
 
 
@@ -252,7 +253,8 @@ def _sum(
             wanted = dict(wanted)
             _add(wanted, sidecars)
         _raise(peaks, wanted)
-    _raise(total, peaks)
+    if peaks:
+        _raise(total, peaks)
     return total
 
 

@@ -393,15 +393,19 @@ class Attraction:
             self._sum_all()
             self._summed_for = summed_for
             return
+        is_drawn = False
         for row in rows:
             for key, sums in self._sums.items():
-                self._sum_row(row, key, sums)
+                is_drawn |= self._sum_row(row, key, sums)
+        if is_drawn != self._is_drawn:
+            self._is_drawn = is_drawn or self._find_drawn()
 
-    def _sum_row(self, row: int, key: str, sums: I64) -> None:
+    def _sum_row(self, row: int, key: str, sums: I64) -> bool:
+        """Sum the domain of a row again. Returns whether anything counts there."""
         column = self._cluster.nodes.label_column(key)
         id_ = column.ids.item(row)
         if not id_:
-            return
+            return False
         total, is_drawn = 0, False
         for tally, topology_key, weight in self._parts:
             if topology_key == key:
@@ -411,8 +415,7 @@ class Attraction:
         if total != sums.item(id_):
             sums[id_] = total
             self.moved.turn_row(row, column, id_)
-        if is_drawn != self._is_drawn:
-            self._is_drawn = is_drawn or self._find_drawn()
+        return is_drawn
 
     def _sum_all(self) -> None:
         """int64[D] for each topology key."""
@@ -444,7 +447,9 @@ def between(raw: I64, least: int, largest: int) -> I64:
     span = largest - least
     if not span:
         return np.zeros_like(raw)
-    return (SCORE_MAX * ((raw - least) / span)).astype(np.int64)
+    points = (raw - least) / span
+    points *= SCORE_MAX
+    return points.astype(np.int64)
 
 
 def one_between(score: int, least: int, largest: int) -> int | None:

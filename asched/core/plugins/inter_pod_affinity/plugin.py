@@ -16,6 +16,8 @@ Quirk   namespace selectors are judged on no labels, and of several anti-affinit
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
@@ -138,7 +140,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return attracted.raw_of(row)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
-        return int(raw.min()), int(raw.max())
+        return int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))  # methods call Python
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         return between(raw, *bounds)

@@ -240,14 +240,13 @@ class Scored(NamedTuple):
 
 def scored(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Scored:
     """Choose the configured resources that count for a pod with these requests."""
-    kept = [
-        spec
-        for spec in resources
-        if spec.name in FIXED_RESOURCES or (is_scalar(spec.name) and requests.get(spec.name, 0) > 0)
-    ]
-    names = tuple([spec.name for spec in kept])
-    amounts = tuple([requests.get(name, 0) for name in names])
-    weights = tuple([spec.weight for spec in kept])
+    names: tuple[str, ...] = ()
+    amounts: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+    for spec in resources:
+        name, amount = spec.name, requests.get(spec.name, 0)
+        if name in FIXED_RESOURCES or (amount > 0 and is_scalar(name)):
+            names, amounts, weights = (*names, name), (*amounts, amount), (*weights, spec.weight)
     return Scored(names, amounts, weights, names == FIXED_RESOURCES[:2])
 
 
