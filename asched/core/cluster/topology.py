@@ -122,7 +122,7 @@ class TopologyCounters:
 
     def may_speak_of(self, label_set: LabelSet) -> bool:
         """Whether there may be such a term, by labels and namespaces only."""
-        return any(True for _ in self._terms_index.candidates(label_set))
+        return next(self._terms_index.candidates(label_set), None) is not None
 
     # --- for the owner ---------------------------------------------------------------------------
 

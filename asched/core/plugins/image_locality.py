@@ -83,9 +83,9 @@ def _images_of(cls: PodClass, *, counts_volumes: bool) -> Images:
     spec = cls.example.spec
     containers = (*(spec.init_containers or ()), *(spec.containers or ()))
     volumes = [v.image.reference for v in spec.volumes or () if v.image is not None]
-    wanted = (*(container.image for container in containers), *volumes)
+    wanted = [container.image for container in containers] + volumes
     counted = len(containers) + (len(volumes) if counts_volumes else 0)
-    return Images(tuple(_with_tag(image) for image in wanted), counted)
+    return Images(tuple([_with_tag(image) for image in wanted]), counted)
 
 
 def _with_tag(image: str) -> str:

@@ -36,7 +36,9 @@ class CountsSeen:
         if versions == self._versions:
             return NO_ROWS
         before, ends = self._ends, [tally.log.end for tally in tallies]
-        is_same = len(tallies) == len(self._tallies) and all(map(_is, tallies, self._tallies))
+        is_same = tallies is self._tallies or (
+            len(tallies) == len(self._tallies) and all(map(_is, tallies, self._tallies))
+        )
         self._tallies, self._versions, self._ends = tallies, versions, ends
         if not is_same:
             return None

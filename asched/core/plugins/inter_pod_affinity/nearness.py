@@ -298,6 +298,7 @@ class Attraction:
         self._drawing: tuple[tuple[Spoken, int], ...] = ()
         #: (counts, topology key, weight) of all terms that may add something
         self._parts: list[tuple[Tally, str, int]] = []
+        self._tallies: list[Tally] = []
         self._sums: dict[str, I64] = {}
         #: a generation of nodes, and which parts counted then
         self._summed_for: tuple[int, list[bool]] = (-1, [])
@@ -366,6 +367,7 @@ class Attraction:
                 for term, weight in self._drawing
                 if nodes.is_carried(term.topology_key)
             ]
+            self._tallies = [tally for tally, _, _ in self._parts]
 
     def _weight_of(self, term: Spoken) -> int:
         """What one pod with the term adds to its domain."""
@@ -384,10 +386,10 @@ class Attraction:
         unknown, or if the parts have changed.
         """
         self._renew()
-        rows = None if self.is_barred else self._seen.rows([tally for tally, _, _ in self._parts])
+        rows = None if self.is_barred else self._seen.rows(self._tallies)
         if rows is not None and not rows and self._summed_for[0] == self._generation:
             return
-        are_counted = [tally.total > 0 for tally, _, _ in self._parts]
+        are_counted = [tally.total > 0 for tally in self._tallies]
         summed_for = (self._generation, are_counted)
         if rows is None or summed_for != self._summed_for:
             self._sum_all()
