@@ -79,11 +79,9 @@ class CachedResult(ByRow[PodInfo]):
             else:
                 found = self._one_by_one(pod, rows)
             if found is not None:
-                alike = self.alike
                 for row, value in zip(rows, found, strict=True):
                     values[row] = value
-                    if value != alike:
-                        self.is_uniform = False
+                self.is_uniform = self.is_uniform and found.count(self.alike) == len(found)
                 return True
         at = np.array(rows, dtype=np.int32)
         answer = self._ask(pod, NodeView(self._nodes, at))

@@ -192,8 +192,8 @@ class Feasible(ByRow[None]):
         is_open = np.zeros(len(self.counts) + 1, dtype=np.bool_)
         codes = domains.codes[: len(self.counts)]
         is_open[: len(codes)] = codes == 0
-        if not np.array_equal(is_open, self.is_open):
-            self.is_open, self.open_ids = is_open, np.flatnonzero(is_open)
+        if is_open.tobytes() != self.is_open.tobytes():  # np.array_equal: 5 us
+            self.is_open, self.open_ids = is_open, is_open.nonzero()[0]
             self.turned.forget()
             self.version += 1
         self._count_open()

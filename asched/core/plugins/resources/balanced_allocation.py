@@ -105,10 +105,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         read = self._columns.read
         offered, held = read("allocatable").item, read("requested").item
         for row in rows:
-            most = (offered(0, row), offered(1, row))
-            if not (most[0] and most[1]):
+            cpu, memory = float(offered(0, row)), float(offered(1, row))
+            if not (cpu and memory):
                 return None
-            points.append(balanced_allocation_one((held(0, row), held(1, row)), amounts, most))
+            points.append(balanced_allocation_one(held(0, row), held(1, row), amounts, cpu, memory))
         return points
 
     def _scored_of(self, cls: PodClass) -> Scored:

@@ -104,7 +104,8 @@ def mean_of_two(
     for part, step, most, weight in zip(hundredfold, more, offered, weights, strict=True):
         share = part + step
         share /= most
-        share.clip(0.0, 100.0, out=share)
+        np.maximum(share, 0.0, out=share)  # `clip` calls Python
+        np.minimum(share, 100.0, out=share)
         points = share.astype(np.int16)
         total += points if weight == 1 else points * np.int16(weight)
     total //= np.int16(sum(weights))
@@ -318,16 +319,12 @@ def balance(requested: I64, allocatable: I64) -> I64:
 
 
 def balanced_allocation_one(
-    requested: Sequence[int], amounts: Sequence[int], allocatable: Sequence[int]
+    held: int, other: int, more: Sequence[int], offered: float, other_offered: float
 ) -> int:
     """The same for one node that offers both of two resources, in plain numbers."""
-    first, second = float(allocatable[0]), float(allocatable[1])
-    held, other = requested
-    before = _balance_of(float(held) / first, float(other) / second)
-    held += amounts[0]
-    other += amounts[1]
-    gain = _balance_of(float(held) / first, float(other) / second) - before
-    return 50 + ((50 + gain) >> 1)
+    before = _balance_of(float(held) / offered, float(other) / other_offered)
+    after = _balance_of(float(held + more[0]) / offered, float(other + more[1]) / other_offered)
+    return 50 + ((50 + after - before) >> 1)
 
 
 def balance_of_two(requested: F64, allocatable: F64, more: Sequence[float]) -> I64:
