@@ -261,12 +261,11 @@ def _starts(entries: int) -> I64:
 
 
 class Peaks:
-    """The peaks of `totals`; call `renew` after changes. `looked` counts entries read."""
+    """The peaks of `totals`; call `renew` after changes."""
 
     def __init__(self, totals: I64) -> None:
         self._totals = totals
         self._levels: list[I64] = []
-        self.looked = 0
         self._make()
 
     def renew(self, rows: Iterable[int]) -> None:
@@ -277,7 +276,6 @@ class Peaks:
             for block in blocks:
                 start = block * BLOCK_ROWS
                 level[block] = np.maximum.reduce(below[start : start + BLOCK_ROWS])
-            self.looked += len(blocks) * BLOCK_ROWS
             entries, below = blocks, level
 
     def choose(self, seed: int) -> int:
@@ -290,12 +288,10 @@ class Peaks:
         best = tops[tops.argmax()]
         while level >= 0:
             tied = (tops == best).nonzero()[0]  # flatnonzero takes four times as long
-            self.looked += len(tops)
             place = draw_above(seed, level, len(tied)) if level else draw(seed, len(tied))
             start = (start + tied.item(place)) * BLOCK_ROWS
             level -= 1
             tops = self._tops(level, start)
-        self.looked += len(tops)
         tied = (tops == best).nonzero()[0]
         within: int = tied.item(draw_again(seed, len(tied)))
         return start + within
@@ -322,7 +318,6 @@ class Peaks:
     def _make(self) -> None:
         below = self._totals
         while not self._levels or len(below) > BLOCK_ROWS:
-            self.looked += len(below)
             below = np.maximum.reduceat(below, _starts(len(below)))
             self._levels.append(below)
 
@@ -385,10 +380,8 @@ class PeaksByDomain(Peaks):
         apart = (np.where(of_rows == id_, totals, NOT_FEASIBLE) for id_ in self._ids)
         below: I64 = np.stack([np.maximum.reduceat(entries, starts) for entries in apart])
         self._levels.append(below)
-        self.looked += len(self._ids) * len(totals)
         while below.shape[1] > BLOCK_ROWS:
             starts = _starts(below.shape[1])
-            self.looked += below.size
             below = np.maximum.reduceat(below, starts, axis=1)
             self._levels.append(below)
 
@@ -397,7 +390,6 @@ class PeaksByDomain(Peaks):
         feasible = self._feasible
         if level >= 0:
             tops = self._levels[level][feasible.open_ids, span]
-            self.looked += tops.size - tops.shape[1]
             best: I64 = np.maximum.reduce(
                 tops, axis=0, initial=NOT_FEASIBLE
             )  # possibly none is open
@@ -414,13 +406,11 @@ class PeaksByDomain(Peaks):
             span = slice(block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS)
             apart = np.where(of_rows[span] == self._ids, totals[span], NOT_FEASIBLE)
             levels[0][:, block] = np.maximum.reduce(apart, axis=1)
-            self.looked += apart.size
         for below, level in pairwise(levels):
             blocks = {block // BLOCK_ROWS for block in blocks}
             for block in blocks:
                 part = below[:, block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
                 level[:, block] = np.maximum.reduce(part, axis=1)
-                self.looked += part.size
 
 
 #: (name, weight) of each; the garbage collector stops tracking such tuples.

@@ -84,22 +84,3 @@ def test_equals_have_their_turn(size: int, by_domain: bool) -> None:
     chosen = Counter(rows.peaks.choose(seed) for seed in range(2000))
     assert sorted(chosen) == tied
     assert min(chosen.values()) > 200
-
-
-@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
-def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many_rows(
-    by_domain: bool,
-) -> None:
-    """One row moves, and the best one is looked for."""
-    looked = {}
-    for size in (10_000, 100_000, 1_000_000):
-        rows = Rows(1, size, by_domain=by_domain)
-        rows.peaks.first(1)
-        before = rows.peaks.looked
-        rows.peaks.renew((size // 2,))
-        rows.peaks.choose(1)
-        looked[size] = rows.peaks.looked - before
-    width = DOMAINS if by_domain else 1
-    assert looked[10_000] <= 3 * BLOCK_ROWS * width
-    assert looked[1_000_000] <= looked[10_000] + 2 * BLOCK_ROWS * width
-    assert looked[100_000] <= looked[1_000_000] + BLOCK_ROWS * width
