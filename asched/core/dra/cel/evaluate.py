@@ -13,8 +13,8 @@ attribute without a domain belongs to the domain of its driver, and a domain wit
 an empty map.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from asched.core.dra.cel.functions import BINARY, FUNCTIONS, METHODS, UNARY, find, lookup, map_key
 from asched.core.dra.cel.parser import (
@@ -57,23 +57,6 @@ from asched.core.model.lru import Lru
 _UNBOUND: Final = object()
 
 
-def _names(compiler: "Compiler", node: Call, count: int) -> tuple[str, ...]:
-    names = []
-    for argument in node.arguments[:count]:
-        if not isinstance(argument, Name):
-            raise compiler.error(argument, f"{node.function}: expected a name to bind")
-        names.append(argument.text)
-    return tuple(names)
-
-
-def _body(compiler: "Compiler", names: tuple[str, ...], *nodes: Expression) -> tuple[Evaluate, ...]:
-    outer = compiler.scope
-    compiler.scope = outer | set(names)
-    compiled = tuple(compiler.compile(node) for node in nodes)
-    compiler.scope = outer
-    return compiled
-
-
 def _walk(frame: Frame, names: tuple[str, ...], container: Any) -> Iterator[None]:
     """Bind the names to each element in turn."""
     if isinstance(container, dict):
@@ -104,99 +87,98 @@ def _shown(key: Any) -> Any:
     return key[1] if isinstance(key, tuple) else key
 
 
-def _quantifier(decisive: bool) -> Callable[["Compiler", Call, Expression], Evaluate | None]:
+class Macro(NamedTuple):
+    """`make` builds the evaluation from the call, the bound names, the value to walk and the
+    expressions over the names. Of at most `arguments_max` arguments the first are names:
+    `takes_names` says whether all but the last are, or only the first.
+    """
+
+    make: Callable[..., Evaluate]
+    arguments_max: int
+    takes_names: bool = False
+
+
+def expand(
+    compiler: "Compiler", macro: Macro, node: Call, value: Expression, parts: Sequence[Expression]
+) -> Evaluate:
+    """Compile a call of a macro with these arguments, whose value is `value`."""
+    count = len(parts) - 1 if macro.takes_names else 1
+    names = []
+    for part in parts[:count]:
+        if not isinstance(part, Name):
+            raise compiler.error(part, f"{node.function}: expected a name to bind")
+        names.append(part.text)
+    walked = compiler.compile(value)
+    outer = compiler.scope
+    compiler.scope = outer | set(names)
+    body = [compiler.compile(part) for part in parts[count:]]
+    compiler.scope = outer
+    return macro.make(node, tuple(names), walked, *body)
+
+
+def _quantifier(
+    node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate
+) -> Evaluate:
     """`all` ends at the first false, `exists` at the first true; errors count only if neither
     occurs.
     """
+    decisive = node.function == "exists"
 
-    def macro(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
-        if len(node.arguments) not in (2, 3):
-            return None
-        names = _names(compiler, node, len(node.arguments) - 1)
-        container = compiler.compile(target)
-        (test,) = _body(compiler, names, node.arguments[-1])
+    def quantify(frame: Frame) -> bool:
+        failure: CelRuntimeError | None = None
+        for _ in _walk(frame, names, container(frame)):
+            value = attempt(test, frame, node.function)
+            if value is decisive:
+                return decisive
+            if isinstance(value, CelRuntimeError):
+                failure = failure or value
+        if failure is not None:
+            raise failure
+        return not decisive
 
-        def quantify(frame: Frame) -> bool:
-            failure: CelRuntimeError | None = None
-            for _ in _walk(frame, names, container(frame)):
-                try:
-                    value = test(frame)
-                    if not isinstance(value, bool):
-                        raise no_overload(node.function, value)
-                except CelRuntimeError as error:
-                    if frame.is_exhausted:
-                        raise
-                    failure = failure or error
-                    continue
-                if value is decisive:
-                    return decisive
-            if failure is not None:
-                raise failure
-            return not decisive
-
-        return quantify
-
-    return macro
+    return quantify
 
 
-def _truth(node: Call, value: Any) -> bool:
+def _truth(function: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise no_overload(node.function, value)
+    raise no_overload(function, value)
 
 
-def _exists_one(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
-    if len(node.arguments) not in (2, 3):
-        return None
-    names = _names(compiler, node, len(node.arguments) - 1)
-    container = compiler.compile(target)
-    (test,) = _body(compiler, names, node.arguments[-1])
-
+def _exists_one(
+    node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate
+) -> Evaluate:
     def exists_one(frame: Frame) -> bool:
-        return sum(_truth(node, test(frame)) for _ in _walk(frame, names, container(frame))) == 1
+        walk = _walk(frame, names, container(frame))
+        return sum(_truth(node.function, test(frame)) for _ in walk) == 1
 
     return exists_one
 
 
-def _filter(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
-    if len(node.arguments) != 2:
-        return None
-    names = _names(compiler, node, 1)
-    container = compiler.compile(target)
-    (test,) = _body(compiler, names, node.arguments[1])
-
+def _filter(node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate) -> Evaluate:
     def select(frame: Frame) -> list[Any]:
         walk = _walk(frame, names, container(frame))
-        return [frame.variables[names[0]] for _ in walk if _truth(node, test(frame))]
+        return [frame.variables[names[0]] for _ in walk if _truth(node.function, test(frame))]
 
     return select
 
 
-def _map(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
-    if len(node.arguments) not in (2, 3):
-        return None
-    names = _names(compiler, node, 1)
-    container = compiler.compile(target)
-    *tests, transform = _body(compiler, names, *node.arguments[1:])
+def _map(node: Call, names: tuple[str, ...], container: Evaluate, *body: Evaluate) -> Evaluate:
+    *tests, transform = body
 
     def transformed(frame: Frame) -> list[Any]:
         return [
             transform(frame)
             for _ in _walk(frame, names, container(frame))
-            if all(_truth(node, test(frame)) for test in tests)
+            if all(_truth(node.function, test(frame)) for test in tests)
         ]
 
     return transformed
 
 
-def _optional_map(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
-    if len(node.arguments) != 2:
-        return None
-    names = _names(compiler, node, 1)
-    value = compiler.compile(target)
-    (transform,) = _body(compiler, names, node.arguments[1])
-    flat = node.function == "optFlatMap"
-
+def _optional_map(
+    node: Call, names: tuple[str, ...], value: Evaluate, transform: Evaluate
+) -> Evaluate:
     def mapped(frame: Frame) -> Optional:
         found = value(frame)
         if not isinstance(found, Optional):
@@ -205,7 +187,7 @@ def _optional_map(compiler: "Compiler", node: Call, target: Expression) -> Evalu
             return NOTHING
         for _ in _walk(frame, names, [found.value]):
             result = transform(frame)
-        if not flat:
+        if node.function == "optMap":
             return Optional(is_present=True, value=result)
         if not isinstance(result, Optional):
             raise no_overload(node.function, result)
@@ -214,14 +196,7 @@ def _optional_map(compiler: "Compiler", node: Call, target: Expression) -> Evalu
     return mapped
 
 
-def bind(compiler: "Compiler", node: Call) -> Evaluate:
-    """`cel.bind(name, value, expression)`."""
-    if len(node.arguments) != 3:
-        raise compiler.error(node, "cel.bind needs a name, a value and an expression")
-    names = _names(compiler, node, 1)
-    value = compiler.compile(node.arguments[1])
-    (expression,) = _body(compiler, names, node.arguments[2])
-
+def _bind(_: Call, names: tuple[str, ...], value: Evaluate, expression: Evaluate) -> Evaluate:
     def bound(frame: Frame) -> Any:
         for _ in _walk(frame, names, [value(frame)]):
             result = expression(frame)
@@ -230,17 +205,19 @@ def bind(compiler: "Compiler", node: Call) -> Evaluate:
     return bound
 
 
-#: A macro returns None if the number of arguments is that of an ordinary method.
-MACROS: Final[dict[str, Callable[["Compiler", Call, Expression], Evaluate | None]]] = {
-    "all": _quantifier(decisive=False),
-    "exists": _quantifier(decisive=True),
-    "exists_one": _exists_one,
-    "existsOne": _exists_one,
-    "filter": _filter,
-    "map": _map,
-    "optMap": _optional_map,
-    "optFlatMap": _optional_map,
+#: With another number of arguments they are ordinary methods.
+MACROS: Final[dict[str, Macro]] = {
+    "all": Macro(_quantifier, 3, takes_names=True),
+    "exists": Macro(_quantifier, 3, takes_names=True),
+    "exists_one": Macro(_exists_one, 3, takes_names=True),
+    "existsOne": Macro(_exists_one, 3, takes_names=True),
+    "filter": Macro(_filter, 2),
+    "map": Macro(_map, 3),
+    "optMap": Macro(_optional_map, 2),
+    "optFlatMap": Macro(_optional_map, 2),
 }
+#: `cel.bind(name, value, expression)`.
+BIND: Final = Macro(_bind, 2)
 
 
 #: Fields of the only variable.
@@ -351,8 +328,8 @@ class Compiler:
         if isinstance(node.target, Name) and node.target.text in NAMESPACES - self.scope:
             return self._namespaced(node, node.target.text)
         macro = MACROS.get(node.function)
-        if macro is not None and (built := macro(self, node, node.target)) is not None:
-            return built
+        if macro is not None and 2 <= len(node.arguments) <= macro.arguments_max:
+            return expand(self, macro, node, node.target, node.arguments)
         if node.function in ("or", "orValue"):
             return self._fallback(node, node.target)
         function = METHODS.get(node.function)
@@ -363,7 +340,10 @@ class Compiler:
     def _namespaced(self, node: Call, namespace: str) -> Evaluate:
         full = f"{namespace}.{node.function}"
         if full == "cel.bind":
-            return bind(self, node)
+            if len(node.arguments) != 3:
+                raise self.error(node, "cel.bind needs a name, a value and an expression")
+            name, value, expression = node.arguments
+            return expand(self, BIND, node, value, (name, expression))
         function = FUNCTIONS.get(full)
         if function is None:
             raise self.error(node, f"function {full!r} is not supported in device selectors")
@@ -403,7 +383,7 @@ class Compiler:
             try:
                 frame.spend_on(values, extra)
                 return function(*values)
-            except TypeError:  # only a wrong number of operands; kinds are checked by the functions
+            except TypeError:  # a wrong number of operands, or `join` of other values than texts
                 raise no_overload(node.function, *values) from None
 
         return apply
@@ -473,10 +453,7 @@ class Compiler:
 
         def ternary(frame: Frame) -> Any:
             frame.spend(1)
-            chosen = condition(frame)
-            if not isinstance(chosen, bool):
-                raise no_overload("_?_:_", chosen)
-            return yes(frame) if chosen else no(frame)
+            return yes(frame) if _truth("_?_:_", condition(frame)) else no(frame)
 
         return ternary
 
@@ -501,14 +478,8 @@ class Compiler:
         return build
 
     def _map(self, node: MapLiteral) -> Evaluate:
-        entries = tuple(
-            zip(
-                map(self.compile, node.keys),
-                map(self.compile, node.values),
-                node.optional,
-                strict=True,
-            )
-        )
+        keys, values = map(self.compile, node.keys), map(self.compile, node.values)
+        entries = tuple(zip(keys, values, node.optional, strict=True))
 
         def build(frame: Frame) -> dict[Any, Any]:
             frame.spend(1 + len(entries))

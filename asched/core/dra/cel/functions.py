@@ -9,9 +9,8 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Final
+from functools import partial, reduce
+from typing import Any, Final, TypeVar
 
 from asched.core.config.scalars import short_float
 from asched.core.dra.cel.values import (
@@ -37,38 +36,33 @@ from asched.core.dra.cel.values import (
     type_name,
 )
 
-Function = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Operators on values: arithmetic, order, membership, lookup. They fail with CelRuntimeError.
 
 
-def _same_number_kind(left: Any, right: Any) -> bool:
-    return is_number(left) and type(left) is type(right)
+def _arithmetic(
+    symbol: str, operate: Callable[[Any, Any], Any], *others: type
+) -> Callable[[Any, Any], Any]:
+    """An operation on two numbers of one kind, or on two values of one of the other types."""
+
+    def operation(left: Any, right: Any) -> Any:
+        if type(left) is type(right):
+            if is_number(left):
+                return _checked(left, operate(left, right))
+            if isinstance(left, others):
+                return operate(left, right)
+        raise no_overload(f"_{symbol}_", left, right)
+
+    return operation
 
 
-def add(left: Any, right: Any) -> Any:
-    if _same_number_kind(left, right):
-        return _checked(left, left + right)
-    if type(left) is type(right) and isinstance(left, (str, bytes, list)):
-        return left + right
-    raise no_overload("_+_", left, right)
-
-
-def subtract(left: Any, right: Any) -> Any:
-    if _same_number_kind(left, right):
-        return _checked(left, left - right)
-    raise no_overload("_-_", left, right)
-
-
-def multiply(left: Any, right: Any) -> Any:
-    if _same_number_kind(left, right):
-        return _checked(left, left * right)
-    raise no_overload("_*_", left, right)
+add: Final = _arithmetic("+", operator.add, str, bytes, list)
 
 
 def divide(left: Any, right: Any) -> Any:
     """Toward zero on integers; IEEE 754 on doubles."""
-    if not _same_number_kind(left, right):
+    if not is_number(left) or type(left) is not type(right):
         raise no_overload("_/_", left, right)
     if isinstance(left, float):
         if right == 0:
@@ -83,7 +77,7 @@ def divide(left: Any, right: Any) -> Any:
 
 def modulo(left: Any, right: Any) -> Any:
     """The sign is that of the left operand."""
-    if not _same_number_kind(left, right) or isinstance(left, float):
+    if not is_number(left) or type(left) is not type(right) or isinstance(left, float):
         raise no_overload("_%_", left, right)
     if right == 0:
         raise CelRuntimeError("modulus by zero")
@@ -187,8 +181,8 @@ def find(container: Any, key: Any) -> Optional:
 
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "_+_": add,
-    "_-_": subtract,
-    "_*_": multiply,
+    "_-_": _arithmetic("-", operator.sub),
+    "_*_": _arithmetic("*", operator.mul),
     "_/_": divide,
     "_%_": modulo,
     "_==_": is_equal,
@@ -199,7 +193,49 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {"!_": invert, "-_": negate}
 
 
-# Functions on strings, as defined by CEL's string extension.
+# Functions and methods, each with an overload for every list of types of its operands.
+
+
+class Overloaded:
+    """A function of CEL. The first overload counts whose types are those of the operands."""
+
+    __slots__ = ("_name", "_overloads")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._overloads: list[tuple[tuple[type, ...], Callable[..., Any]]] = []
+
+    def add(self, kinds: tuple[type, ...], body: Callable[..., Any]) -> None:
+        self._overloads.append((kinds, body))
+
+    def __call__(self, *values: Any) -> Any:
+        for kinds, body in self._overloads:
+            if all(k is object or type(v) is k for v, k in zip(values, kinds, strict=False)):
+                return body(*values)
+        raise no_overload(self._name, *values)
+
+
+FUNCTIONS: Final[dict[str, Overloaded]] = {}
+METHODS: Final[dict[str, Overloaded]] = {}
+
+
+def _overload(table: dict[str, Overloaded], name: str, *kinds: type) -> Callable[[F], F]:
+    """Add an overload with operands of these types; `object` and types that are left out mean any
+    type.
+    """
+
+    def register(body: F) -> F:
+        table.setdefault(name, Overloaded(name)).add(kinds, body)
+        return body
+
+    return register
+
+
+function: Final = partial(_overload, FUNCTIONS)
+method: Final = partial(_overload, METHODS)
+
+
+# --- strings, as defined by CEL's string extension ----------------------------------------------
 
 #: The longest text of a 64-bit integer, with its sign.
 DIGITS_MAX: Final = 20
@@ -216,169 +252,129 @@ def integer(text: str) -> int | None:
     return int(text) if len(text) <= DIGITS_MAX and _INTEGER.fullmatch(text) else None
 
 
-def _text(function: str, *values: Any) -> tuple[str, ...]:
-    if all(isinstance(value, str) for value in values):
-        return values
-    raise no_overload(function, *values)
+@function("matches", str, str)
+@method("matches", str, str)
+def matches(text: str, pattern: str) -> bool:
+    """Matches anywhere in the text, unless the pattern is anchored."""
+    return compile_pattern(pattern).matches(text)
 
 
-def _number(function: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, (bool, Uint)):
-        return int(value)
-    raise no_overload(function, value)
+method("contains", str, str)(str.__contains__)
+method("startsWith", str, str)(str.startswith)
+method("endsWith", str, str)(str.endswith)
+method("trim", str)(lambda text: text.strip(SPACE))
+method("lowerAscii", str)(lambda text: _each_ascii(text, str.lower))
+method("upperAscii", str)(lambda text: _each_ascii(text, str.upper))
 
 
-def matches(subject: Any, expression: Any) -> bool:
-    """Matches anywhere in the subject, unless the pattern is anchored."""
-    text, wanted = _text("matches", subject, expression)
-    return compile_pattern(wanted).matches(text)
+def _each_ascii(text: str, change: Callable[[str], str]) -> str:
+    return "".join(change(c) if c.isascii() else c for c in text)
 
 
-def text_index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
+@method("indexOf", str, str, int)
+def text_index_of(text: str, part: str, start: int = 0) -> int:
     """-1 if it does not occur, and for a start beyond the end."""
-    text, part = _text("indexOf", subject, wanted)
-    at = _number("indexOf", start)
     if part == "":
-        return at
-    if at < 0:
-        raise CelRuntimeError(f"index out of range: {at}")
-    return text.find(part, at)
+        return start
+    if start < 0:
+        raise CelRuntimeError(f"index out of range: {start}")
+    return text.find(part, start)
 
 
-def text_last_index_of(subject: Any, wanted: Any, start: Any = None) -> int:
+@method("lastIndexOf", str, str, int)
+def text_last_index_of(text: str, part: str, start: int | None = None) -> int:
     """Position of the last occurrence at or before the start; -1 for a start beyond the end."""
-    text, part = _text("lastIndexOf", subject, wanted)
     if start is None:
         return text.rfind(part)
-    at = _number("lastIndexOf", start)
     if part == "":
-        return at
-    if at < 0:
-        raise CelRuntimeError(f"index out of range: {at}")
-    return text.rfind(part, 0, at + len(part)) if at < len(text) else -1
+        return start
+    if start < 0:
+        raise CelRuntimeError(f"index out of range: {start}")
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
-def char_at(subject: Any, index: Any) -> str:
-    (text,) = _text("charAt", subject)
-    at = _number("charAt", index)
-    if not 0 <= at <= len(text):
-        raise CelRuntimeError(f"index out of range: {at}")
-    return text[at : at + 1]
+@method("charAt", str, int)
+def char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise CelRuntimeError(f"index out of range: {index}")
+    return text[index : index + 1]
 
 
-def substring(subject: Any, start: Any, end: Any = None) -> str:
-    (text,) = _text("substring", subject)
-    first = _number("substring", start)
-    last = len(text) if end is None else _number("substring", end)
-    if end is not None and first > last:
-        raise CelRuntimeError(f"invalid substring range. start: {first}, end: {last}")
-    for at in (first, last):
+@method("substring", str, int, int)
+def substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(text) if end is None else end
+    if end is not None and start > last:
+        raise CelRuntimeError(f"invalid substring range. start: {start}, end: {last}")
+    for at in (start, last):
         if not 0 <= at <= len(text):
             raise CelRuntimeError(f"index out of range: {at}")
-    return text[first:last]
+    return text[start:last]
 
 
-def replace(subject: Any, old: Any, new: Any, limit: Any = -1) -> str:
-    text, before, after = _text("replace", subject, old, new)
-    return text.replace(before, after, _number("replace", limit))
+@method("replace", str, str, str, int)
+def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    return text.replace(old, new, limit)
 
 
-def split(subject: Any, separator: Any, limit: Any = -1) -> list[str]:
-    text, mark = _text("split", subject, separator)
-    count = _number("split", limit)
-    if count == 0:
+@method("split", str, str, int)
+def split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
         return []
-    if mark == "":
+    if separator == "":
         parts = list(text)
-        return (
-            parts if count < 0 or len(parts) <= count else [*parts[: count - 1], text[count - 1 :]]
-        )
-    return text.split(mark, count - 1 if count > 0 else -1)
+        if limit < 0 or len(parts) <= limit:
+            return parts
+        return [*parts[: limit - 1], text[limit - 1 :]]
+    return text.split(separator, limit - 1 if limit > 0 else -1)
 
 
-def join(values: Any, separator: Any = "") -> str:
-    if not isinstance(values, list):
-        raise no_overload("join", values)
-    (mark,) = _text("join", separator)
-    return mark.join(_text("join", *values))
-
-
-def _ascii(subject: Any, *, upper: bool) -> str:
-    (text,) = _text("upperAscii" if upper else "lowerAscii", subject)
-    return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
-
-
-def _of_texts(name: str, relation: Callable[[str, str], bool]) -> Function:
-    def function(subject: Any, part: Any) -> bool:
-        return relation(*_text(name, subject, part))
-
-    return function
-
-
-def trim(subject: Any) -> str:
-    (text,) = _text("trim", subject)
-    return text.strip(SPACE)
-
-
-TEXT_METHODS: Final[dict[str, Callable[..., Any]]] = {
-    "matches": matches,
-    "contains": _of_texts("contains", str.__contains__),
-    "startsWith": _of_texts("startsWith", str.startswith),
-    "endsWith": _of_texts("endsWith", str.endswith),
-    "charAt": char_at,
-    "substring": substring,
-    "replace": replace,
-    "split": split,
-    "join": join,
-    "trim": trim,
-    "lowerAscii": lambda subject: _ascii(subject, upper=False),
-    "upperAscii": lambda subject: _ascii(subject, upper=True),
-}
-
-
-_DOUBLE: Final = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
-)
-#: Values that the API lets an attribute of a device have.
-ATTRIBUTE_VALUES_MAX: Final = 48
-_ORDER: Final = {"<": BINARY["_<_"], ">": BINARY["_>_"]}
+@method("join", list, str)
+def join(values: list[Any], separator: str = "") -> str:
+    """Raises TypeError for values other than texts, which `apply` reports."""
+    return separator.join(values)
 
 
 # --- conversions --------------------------------------------------------------------------------
 
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
+)
 
+
+@function("int")
 def to_int(value: Any) -> int:
     if isinstance(value, float):
         if not INT_MIN < value < INT_MAX:
             raise CelRuntimeError("integer overflow")
         return int(value)
-    if is_number(value):
-        return checked_int(int(value))
-    if isinstance(value, str) and (number := integer(value)) is not None:
-        return checked_int(number)
-    raise no_overload("int", value)
+    return checked_int(_whole("int", value))
 
 
+@function("uint")
 def to_uint(value: Any) -> Uint:
     if isinstance(value, float):
         if not 0 <= value <= UINT_MAX:
             raise CelRuntimeError("unsigned integer overflow")
         return checked_uint(int(value))
+    return checked_uint(_whole("uint", value))
+
+
+def _whole(name: str, value: Any) -> int:
     if is_number(value):
-        return checked_uint(int(value))
+        return int(value)
     if isinstance(value, str) and (number := integer(value)) is not None:
-        return checked_uint(number)
-    raise no_overload("uint", value)
+        return number
+    raise no_overload(name, value)
 
 
+@function("double")
 def to_double(value: Any) -> float:
-    if is_number(value):
-        return float(value)
-    if isinstance(value, str) and _DOUBLE.fullmatch(value):
+    if is_number(value) or (isinstance(value, str) and _DOUBLE.fullmatch(value)):
         return float(value)
     raise no_overload("double", value)
 
 
+@function("string")
 def to_string(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -398,6 +394,7 @@ def to_string(value: Any) -> str:
     raise no_overload("string", value)
 
 
+@function("bool")
 def to_bool(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -408,18 +405,14 @@ def to_bool(value: Any) -> bool:
     raise no_overload("bool", value)
 
 
-def to_bytes(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    raise no_overload("bytes", value)
+function("bytes", bytes)(lambda value: value)
+function("bytes", str)(str.encode)
+function("dyn")(lambda value: value)
+function("type")(lambda value: Type(type_name(value)))
 
 
-def type_of(value: Any) -> Type:
-    return Type(type_name(value))
-
-
+@function("size")
+@method("size")
 def size(value: Any) -> int:
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
@@ -429,184 +422,58 @@ def size(value: Any) -> int:
 # --- lists and sets -----------------------------------------------------------------------------
 
 
-def _list(function: str, value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    raise no_overload(function, value)
+@method("isSorted", list)
+def is_sorted(items: list[Any]) -> bool:
+    return not any(map(BINARY["_>_"], items, items[1:]))
 
 
-def is_sorted(values: Any) -> bool:
-    items = _list("isSorted", values)
-    return not any(_ORDER[">"](a, b) for a, b in pairwise(items))
+@method("sum", list)
+def sum_of(items: list[Any]) -> Any:
+    return reduce(add, items) if items else 0
 
 
-def sum_of(values: Any) -> Any:
-    items = _list("sum", values)
-    total = items[0] if items else 0
-    for item in items[1:]:
-        total = add(total, item)
-    return total
-
-
-def _extreme(symbol: str, name: str) -> Function:
-    def function(values: Any) -> Any:
-        items = _list(name, values)
+def _extreme(name: str, symbol: str) -> None:
+    @method(name, list)
+    def extreme(items: list[Any]) -> Any:
         if not items:
             raise CelRuntimeError(f"{name} called on empty list")
-        best = items[0]
-        for item in items[1:]:
-            if _ORDER[symbol](item, best):
-                best = item
-        return best
-
-    return function
+        return reduce(lambda best, item: item if BINARY[symbol](item, best) else best, items)
 
 
-def index_of(values: Any, wanted: Any, start: Any = 0) -> int:
-    if isinstance(values, str):
-        return text_index_of(values, wanted, start)
-    items = _list("indexOf", values)
+_extreme("min", "_<_")
+_extreme("max", "_>_")
+
+
+@method("indexOf", list)
+def index_of(items: list[Any], wanted: Any, _: Any = 0) -> int:
     return next((i for i, item in enumerate(items) if equals(item, wanted)), -1)
 
 
-def last_index_of(values: Any, wanted: Any, start: Any = None) -> int:
-    if isinstance(values, str):
-        return text_last_index_of(values, wanted, start)
-    items = _list("lastIndexOf", values)
+@method("lastIndexOf", list)
+def last_index_of(items: list[Any], wanted: Any, _: Any = 0) -> int:
     return next((i for i in reversed(range(len(items))) if equals(items[i], wanted)), -1)
 
 
-def sets_contains(left: Any, right: Any) -> bool:
-    return all(
-        contains(item, _list("sets.contains", left)) for item in _list("sets.contains", right)
-    )
+@function("sets.contains", list, list)
+def sets_contains(left: list[Any], right: list[Any]) -> bool:
+    return all(contains(item, left) for item in right)
 
 
-def sets_equivalent(left: Any, right: Any) -> bool:
+@function("sets.equivalent", list, list)
+def sets_equivalent(left: list[Any], right: list[Any]) -> bool:
     return sets_contains(left, right) and sets_contains(right, left)
 
 
-def sets_intersects(left: Any, right: Any) -> bool:
-    items = _list("sets.intersects", right)
-    return any(contains(item, items) for item in _list("sets.intersects", left))
+@function("sets.intersects", list, list)
+def sets_intersects(left: list[Any], right: list[Any]) -> bool:
+    return any(contains(item, right) for item in left)
 
 
-# --- quantities and versions --------------------------------------------------------------------
+#: Values that the API lets an attribute of a device have.
+ATTRIBUTE_VALUES_MAX: Final = 48
 
 
-def to_quantity(text: Any) -> Quantity:
-    if not isinstance(text, str):
-        raise no_overload("quantity", text)
-    found = parse_quantity(text)
-    if found is None:
-        raise CelRuntimeError(f"quantity {text!r} cannot be parsed")
-    return found
-
-
-def is_quantity(text: Any) -> bool:
-    if not isinstance(text, str):
-        raise no_overload("isQuantity", text)
-    return parse_quantity(text) is not None
-
-
-def to_semver(text: Any, normalize: Any = False) -> Semver:
-    if not isinstance(text, str) or not isinstance(normalize, bool):
-        raise no_overload("semver", text, normalize)
-    found = parse_semver(text, normalize)
-    if found is None:
-        raise CelRuntimeError(f"semantic version {text!r} cannot be parsed")
-    return found
-
-
-def is_semver(text: Any, normalize: Any = False) -> bool:
-    if not isinstance(text, str) or not isinstance(normalize, bool):
-        raise no_overload("isSemver", text, normalize)
-    return parse_semver(text, normalize) is not None
-
-
-def compare_to(left: Any, right: Any) -> int:
-    """-1, 0 or 1, between two quantities or two versions."""
-    if isinstance(left, Quantity) and isinstance(right, Quantity):
-        return (left.value > right.value) - (left.value < right.value)
-    if isinstance(left, Semver) and isinstance(right, Semver):
-        return (left.order > right.order) - (left.order < right.order)
-    raise no_overload("compareTo", left, right)
-
-
-def sign(value: Any) -> int:
-    number = _quantity("sign", value).value
-    return (number > 0) - (number < 0)
-
-
-def _quantity(function: str, value: Any) -> Quantity:
-    if isinstance(value, Quantity):
-        return value
-    raise no_overload(function, value)
-
-
-def _quantity_sum(function: str, factor: int) -> Function:
-    def combine(left: Any, right: Any) -> Quantity:
-        base = _quantity(function, left).value
-        if isinstance(right, Quantity):
-            return Quantity(base + factor * right.value)
-        if is_number(right) and not isinstance(right, float):
-            return Quantity(base + factor * int(right))
-        raise no_overload(function, left, right)
-
-    return combine
-
-
-def is_integer(value: Any) -> bool:
-    number = _quantity("isInteger", value).value
-    return number.denominator == 1 and INT_MIN <= number <= INT_MAX
-
-
-def as_integer(value: Any) -> int:
-    if not is_integer(value):
-        raise CelRuntimeError("cannot convert value to integer")
-    return int(_quantity("asInteger", value).value)
-
-
-def as_float(value: Any) -> float:
-    """Infinite beyond the range of a double."""
-    number: Fraction = _quantity("asApproximateFloat", value).value
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
-def _part(name: str) -> Function:
-    def part(value: Any) -> int:
-        if isinstance(value, Semver):
-            return int(getattr(value, name))
-        raise no_overload(name, value)
-
-    return part
-
-
-# --- optional values ----------------------------------------------------------------------------
-
-
-def _optional(function: str, value: Any) -> Optional:
-    if isinstance(value, Optional):
-        return value
-    raise no_overload(function, value)
-
-
-def optional_of(value: Any) -> Optional:
-    return Optional(is_present=True, value=value)
-
-
-def optional_none() -> Optional:
-    return NOTHING
-
-
-def optional_of_non_zero(value: Any) -> Optional:
-    empty = value is None or (not isinstance(value, (Quantity, Semver, Optional)) and not value)
-    return NOTHING if empty else optional_of(value)
-
-
+@method("includes")
 def includes(target: Any, item: Any) -> bool:
     """Whether an attribute has a value: one of its list, or the only one."""
     if not isinstance(target, list):
@@ -622,57 +489,108 @@ def includes(target: Any, item: Any) -> bool:
     return False
 
 
-def optional_value(value: Any) -> Any:
-    found = _optional("value", value)
-    if not found.is_present:
+# --- quantities and versions --------------------------------------------------------------------
+
+
+@function("quantity", str)
+def to_quantity(text: str) -> Quantity:
+    found = parse_quantity(text)
+    if found is None:
+        raise CelRuntimeError(f"quantity {text!r} cannot be parsed")
+    return found
+
+
+@function("semver", str, bool)
+def to_semver(text: str, normalize: bool = False) -> Semver:
+    found = parse_semver(text, normalize)
+    if found is None:
+        raise CelRuntimeError(f"semantic version {text!r} cannot be parsed")
+    return found
+
+
+function("isQuantity", str)(lambda text: parse_quantity(text) is not None)
+function("isSemver", str, bool)(lambda *text: parse_semver(*text) is not None)
+
+
+def compare_to(left: Any, right: Any) -> int:
+    """-1, 0 or 1, between two quantities or two versions."""
+    first, second = _rank(left), _rank(right)
+    return bool(first > second) - bool(first < second)
+
+
+def _rank(value: Quantity | Semver) -> Any:
+    return value.value if isinstance(value, Quantity) else value.order
+
+
+for _kind in (Quantity, Semver):
+    method("compareTo", _kind, _kind)(compare_to)
+    method("isGreaterThan", _kind, _kind)(lambda left, right: compare_to(left, right) > 0)
+    method("isLessThan", _kind, _kind)(lambda left, right: compare_to(left, right) < 0)
+
+
+def _quantity_sum(name: str, factor: int) -> None:
+    def combine(left: Quantity, right: Quantity | int) -> Quantity:
+        amount = right.value if isinstance(right, Quantity) else int(right)
+        return Quantity(left.value + factor * amount)
+
+    for kind in (Quantity, int, Uint):
+        method(name, Quantity, kind)(combine)
+
+
+_quantity_sum("add", 1)
+_quantity_sum("sub", -1)
+
+
+@method("sign", Quantity)
+def sign(quantity: Quantity) -> int:
+    return (quantity.value > 0) - (quantity.value < 0)
+
+
+@method("isInteger", Quantity)
+def is_integer(quantity: Quantity) -> bool:
+    return quantity.value.denominator == 1 and INT_MIN <= quantity.value <= INT_MAX
+
+
+@method("asInteger", Quantity)
+def as_integer(quantity: Quantity) -> int:
+    if not is_integer(quantity):
+        raise CelRuntimeError("cannot convert value to integer")
+    return int(quantity.value)
+
+
+@method("asApproximateFloat", Quantity)
+def as_float(quantity: Quantity) -> float:
+    """Infinite beyond the range of a double."""
+    try:
+        return float(quantity.value)
+    except OverflowError:
+        return math.inf if quantity.value > 0 else -math.inf
+
+
+for _part in ("major", "minor", "patch"):
+    method(_part, Semver)(operator.attrgetter(_part))
+
+
+# --- optional values ----------------------------------------------------------------------------
+
+
+@function("optional.of")
+def optional_of(value: Any) -> Optional:
+    return Optional(is_present=True, value=value)
+
+
+@function("optional.ofNonZeroValue")
+def optional_of_non_zero(value: Any) -> Optional:
+    empty = value is None or (not isinstance(value, (Quantity, Semver, Optional)) and not value)
+    return NOTHING if empty else optional_of(value)
+
+
+@method("value", Optional)
+def optional_value(optional: Optional) -> Any:
+    if not optional.is_present:
         raise CelRuntimeError("optional.none() dereference")
-    return found.value
+    return optional.value
 
 
-FUNCTIONS: Final[dict[str, Function]] = {
-    "int": to_int,
-    "uint": to_uint,
-    "double": to_double,
-    "string": to_string,
-    "bool": to_bool,
-    "bytes": to_bytes,
-    "dyn": lambda value: value,
-    "type": type_of,
-    "size": size,
-    "matches": matches,
-    "quantity": to_quantity,
-    "isQuantity": is_quantity,
-    "semver": to_semver,
-    "isSemver": is_semver,
-    "sets.contains": sets_contains,
-    "sets.equivalent": sets_equivalent,
-    "sets.intersects": sets_intersects,
-    "optional.of": optional_of,
-    "optional.none": optional_none,
-    "optional.ofNonZeroValue": optional_of_non_zero,
-}
-METHODS: Final[dict[str, Function]] = {
-    "includes": includes,
-    **TEXT_METHODS,
-    "size": size,
-    "isSorted": is_sorted,
-    "sum": sum_of,
-    "min": _extreme("<", "min"),
-    "max": _extreme(">", "max"),
-    "indexOf": index_of,
-    "lastIndexOf": last_index_of,
-    "compareTo": compare_to,
-    "isGreaterThan": lambda left, right: compare_to(left, right) > 0,
-    "isLessThan": lambda left, right: compare_to(left, right) < 0,
-    "sign": sign,
-    "add": _quantity_sum("add", 1),
-    "sub": _quantity_sum("sub", -1),
-    "isInteger": is_integer,
-    "asInteger": as_integer,
-    "asApproximateFloat": as_float,
-    "major": _part("major"),
-    "minor": _part("minor"),
-    "patch": _part("patch"),
-    "hasValue": lambda value: _optional("hasValue", value).is_present,
-    "value": optional_value,
-}
+function("optional.none")(lambda: NOTHING)
+method("hasValue", Optional)(operator.attrgetter("is_present"))

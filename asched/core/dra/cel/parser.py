@@ -38,6 +38,7 @@ _ESCAPE: Final = re.compile(
 )
 _SIMPLE: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _KEYWORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
+_WORDS: Final = ("in", *_KEYWORDS)
 
 #: Reserved words.
 RESERVED: Final = frozenset(
@@ -206,7 +207,8 @@ EXPRESSION_LENGTH_MAX: Final = 10 * 1024
 #: evaluation.
 DEPTH_MAX: Final = 50
 
-_RELATIONS: Final = ("<", "<=", ">", ">=", "==", "!=", "in")
+#: Binary operators, the loosest first.
+_LEVELS: Final = (("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
 
 
 def parse(expression: str) -> Expression:
@@ -250,28 +252,18 @@ class _Parser:
         return terms[0] if len(terms) == 1 else Call(start, "_||_", None, tuple(terms))
 
     def _and(self) -> Expression:
-        terms = [self._relation()]
+        terms = [self._binary()]
         while token := self._take("&&"):
             start = token.position
-            terms.append(self._relation())
+            terms.append(self._binary())
         return terms[0] if len(terms) == 1 else Call(start, "_&&_", None, tuple(terms))
 
-    def _relation(self) -> Expression:
-        node = self._sum()
-        while token := self._take(*_RELATIONS):
-            node = Call(token.position, f"_{token.text}_", None, (node, self._sum()))
-        return node
-
-    def _sum(self) -> Expression:
-        node = self._product()
-        while token := self._take("+", "-"):
-            node = Call(token.position, f"_{token.text}_", None, (node, self._product()))
-        return node
-
-    def _product(self) -> Expression:
-        node = self._unary()
-        while token := self._take("*", "/", "%"):
-            node = Call(token.position, f"_{token.text}_", None, (node, self._unary()))
+    def _binary(self, level: int = 0) -> Expression:
+        if level == len(_LEVELS):
+            return self._unary()
+        node = self._binary(level + 1)
+        while token := self._take(*_LEVELS[level]):
+            node = Call(token.position, f"_{token.text}_", None, (node, self._binary(level + 1)))
         return node
 
     def _unary(self) -> Expression:
@@ -307,12 +299,7 @@ class _Parser:
 
     def _member(self, node: Expression, dot: Token) -> Expression:
         token = self._advance()
-        if token.kind not in ("name", "quoted") and token.text not in (
-            "in",
-            "true",
-            "false",
-            "null",
-        ):
+        if token.kind not in ("name", "quoted") and token.text not in _WORDS:
             raise self._error(f"expected a field or method after {dot.text!r}", token)
         if token.kind == "name" and dot.text == "." and self._take("("):
             return Call(token.position, token.text, node, self._arguments())

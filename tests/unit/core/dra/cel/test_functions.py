@@ -166,7 +166,7 @@ def test_optional_values(expression: str, result: Any) -> None:
         ("[].min()", "min called on empty list"),
         ('[1, "a"].max()', "_>_(string, int)"),
         ('"a".isSorted()', "isSorted(string)"),
-        ("sets.contains(1, [1])", "sets.contains(int)"),
+        ("sets.contains(1, [1])", "sets.contains(int, list)"),
         ("quantity(1)", "quantity(int)"),
         ('quantity("x")', "cannot be parsed"),
         ("isQuantity(1)", "isQuantity(int)"),
