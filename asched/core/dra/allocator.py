@@ -13,11 +13,11 @@ Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices visit
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from asched.core.cluster.nodes import Aspect
@@ -187,14 +187,20 @@ class CounterLedger:
 # left unchanged.
 
 
-class AllocationConstraint(ABC):
-    """All devices have the attribute, and each new device must be compatible with those added
-    before.
+class AllocationConstraint:
+    """All devices have the attribute, and one value of it (`is_equal`), or each another value.
+    `by_request`: of each request only the device added last is stored, and none once it is removed,
+    as in kube-scheduler 1.36.
     """
 
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+    def __init__(
+        self, requests: tuple[str, ...], attribute: str, *, is_equal: bool, by_request: bool
+    ) -> None:
         self._requests = frozenset(requests)
         self._attribute = attribute
+        self._is_equal = is_equal
+        self._by_request = by_request
+        self._values: dict[str | int, Hashable] = {}  # by request, or by position
 
     def add(self, request: str, parent: str, device: ReadyDevice) -> bool:
         """Add a device, or return False. `parent` is empty for a request without alternatives."""
@@ -202,18 +208,17 @@ class AllocationConstraint(ABC):
             return True
         attribute = device.attribute(self._attribute)
         value = _value(attribute) if attribute is not None else None
-        return value is not None and self._admit(parent or request, value)
+        values = self._values
+        if value is None or (values and (value in values.values()) is not self._is_equal):
+            return False
+        values[(parent or request) if self._by_request else len(values)] = value
+        return True
 
     def remove(self, request: str, parent: str) -> None:
         """Remove the device added last."""
         if self._concerns(request, parent):
-            self._dismiss(parent or request)
-
-    @abstractmethod
-    def _admit(self, request: str, value: Hashable) -> bool: ...
-
-    @abstractmethod
-    def _dismiss(self, request: str) -> None: ...
+            last = (parent or request) if self._by_request else len(self._values) - 1
+            self._values.pop(last, None)
 
     def _concerns(self, request: str, parent: str) -> bool:
         """A constraint names a request, with all its alternatives, or one alternative of it."""
@@ -222,43 +227,6 @@ class AllocationConstraint(ABC):
         if not parent:
             return request in self._requests
         return parent in self._requests or f"{parent}/{request}" in self._requests
-
-
-class _SameOrOther(AllocationConstraint):
-    """The devices have one value (`equal`), or no two of them the same."""
-
-    def __init__(self, requests: tuple[str, ...], attribute: str, *, equal: bool) -> None:
-        super().__init__(requests, attribute)
-        self._equal = equal
-        self._values: list[Hashable] = []
-
-    def _admit(self, request: str, value: Hashable) -> bool:  # noqa: ARG002
-        if self._values and (value in self._values) is not self._equal:
-            return False
-        self._values.append(value)
-        return True
-
-    def _dismiss(self, request: str) -> None:  # noqa: ARG002
-        self._values.pop()
-
-
-class _DistinctByRequest(AllocationConstraint):
-    """No two requests with the same value. Of each request only the device added last is stored,
-    and none once it is removed, as in kube-scheduler 1.36.
-    """
-
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._value_of: dict[str, Hashable] = {}
-
-    def _admit(self, request: str, value: Hashable) -> bool:
-        if value in self._value_of.values():
-            return False
-        self._value_of[request] = value
-        return True
-
-    def _dismiss(self, request: str) -> None:
-        self._value_of.pop(request, None)
 
 
 def _value(attribute: DeviceAttribute) -> Hashable | None:
@@ -274,13 +242,13 @@ def build(
     constraint: DeviceConstraint, rules: Mapping[str, bool] = DEFAULT_GATES
 ) -> AllocationConstraint | None:
     """None for a kind of constraint of a later version of the API."""
+    is_equal = constraint.match_attribute is not None
+    attribute = constraint.match_attribute if is_equal else constraint.distinct_attribute
+    if attribute is None:
+        return None
+    by_request = not is_equal and not rules["distinct-attribute-per-device"]
     requests = constraint.requests or ()
-    if constraint.match_attribute is not None:
-        return _SameOrOther(requests, constraint.match_attribute, equal=True)
-    attribute = constraint.distinct_attribute
-    if attribute is not None and rules["distinct-attribute-per-device"]:
-        return _SameOrOther(requests, attribute, equal=False)
-    return _DistinctByRequest(requests, attribute) if attribute is not None else None
+    return AllocationConstraint(requests, attribute, is_equal=is_equal, by_request=by_request)
 
 
 class NodeRejected(Exception):  # noqa: N818
@@ -372,11 +340,11 @@ class DeviceSearch:
         """`run` as a generator."""
         try:
             yield from self._prepare()
-            if (yield from self._claim(0)) is _Outcome.FOUND:
+            if (yield from self._request(0, 0)) is _Outcome.FOUND:
                 return self._solution()
         finally:  # drops reference cycles: the search is freed without the garbage collector
             self._candidates.clear()
-        if any(pool.invalid_reason for pool in self._pools):
+        if any(pool.is_invalid for pool in self._pools):
             raise NodeRejected(INVALID_POOLS)
         return None
 
@@ -417,7 +385,7 @@ class DeviceSearch:
         found: list[ReadyDevice] = []
         for pool in self._pools:
             state = "being updated" if pool.is_incomplete else "invalid"
-            if pool.is_incomplete or pool.invalid_reason:
+            if pool.is_incomplete or pool.is_invalid:
                 if self._rules["incomplete-pools-reject-a-node"]:
                     raise NodeRejected(INVALID_POOLS)
                 raise AllocationError(
@@ -435,11 +403,6 @@ class DeviceSearch:
 
     # --- the search ------------------------------------------------------------------------------
 
-    def _claim(self, c: int) -> Steps[_Outcome]:
-        if c == len(self._plans):
-            return _Outcome.FOUND
-        return (yield from self._request(c, 0))
-
     def _solution(self) -> Solution:
         return Solution(
             tuple(tuple(chosen) for chosen in self._results),
@@ -450,9 +413,11 @@ class DeviceSearch:
         )
 
     def _request(self, c: int, r: int) -> Steps[_Outcome]:
+        if c == len(self._plans):
+            return _Outcome.FOUND
         plan = self._plans[c]
         if r == len(plan.requests):
-            outcome = yield from self._claim(c + 1)
+            outcome = yield from self._request(c + 1, 0)
             # Another choice for this request may leave the next claim an alternative with fewer
             # devices.
             return _Outcome.NONE if outcome is _Outcome.TOO_MANY else outcome
@@ -576,7 +541,10 @@ class DeviceSearch:
         """Whether a choice of the device uses counters; of several shares, the first uses them for
         all.
         """
-        return bool(device.consumes) and not (device.allows_multiple and self._is_shared(device))
+        if not device.consumes:
+            return False
+        is_paid = device.id in self._sharing or device.id in self._paid_shares
+        return not (device.allows_multiple and is_paid)
 
     def _constrain(self, c: int, request: PlannedRequest, device: ReadyDevice) -> bool:
         for done, constraint in enumerate(self._constraints[c]):
@@ -600,10 +568,6 @@ class DeviceSearch:
         if not device.allows_multiple and self._rules["shares-bar-exclusive-use"]:
             return bool(users) or self._taken.is_used(device.id)
         return bool(users) or device.id in self._taken.devices
-
-    def _is_shared(self, device: ReadyDevice) -> bool:
-        """Whether a share of it is in use that pays for its counters."""
-        return device.id in self._sharing or device.id in self._paid_shares
 
     def _is_selectable(self, request: PlannedRequest, device: ReadyDevice) -> bool:
         try:
@@ -640,17 +604,13 @@ class DeviceSearch:
         sharing = self._sharing.get(device.id, ())
         return used if capacity.fits(used, device.record, held, *sharing) else None
 
-    def _candidates_of(self, request: PlannedRequest) -> "Candidates":
+    def _candidates_of(self, request: PlannedRequest) -> Candidates:
+        """Devices that earlier allocations leave to a request, evaluated lazily."""
         found = self._candidates.get(request)
         if found is None:
+            held = self._taken.devices
+            devices = chain.from_iterable(pool.devices for pool in self._pools)
+            usable = (d for d in devices if request.admin or d.id not in held)
             selects = partial(self._is_selectable, request)
-            found = self._candidates[request] = Candidates(self._usable(request), selects)
+            found = self._candidates[request] = Candidates(usable, selects)
         return found
-
-    def _usable(self, request: PlannedRequest) -> Iterator[ReadyDevice]:
-        """Devices that earlier allocations leave to a request, evaluated lazily."""
-        held = self._taken.devices
-        for pool in self._pools:
-            for device in pool.devices:
-                if request.admin or device.id not in held:
-                    yield device

@@ -358,8 +358,8 @@ def score(plans: tuple[ClaimPlan, ...], solution: Solution) -> int:
     return sum(
         ALTERNATIVES_MAX - index
         for plan, selected in zip(plans, solution.selected, strict=True)
-        for index, is_list in zip(selected, plan.is_list, strict=True)
-        if is_list
+        for index, alternatives in zip(selected, plan.requests, strict=True)
+        if alternatives[index].parent
     )
 
 

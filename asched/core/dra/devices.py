@@ -7,8 +7,9 @@ A `ReadyDevice` exists as long as its version of a slice. It caches the results 
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from asched.core.dra.cel.values import CelError, Frame
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
@@ -270,32 +271,20 @@ class ReadySlice:
         return False  # node selection by a field of a later API version
 
 
-class Pool:
+class Pool(msgspec.Struct, eq=False):
     """The part of a pool that a node sees. `devices` is empty where the pool must not be used."""
 
-    __slots__ = (
-        "binds",
-        "chooses_nodes",
-        "consumers",
-        "counters",
-        "devices",
-        "id",
-        "invalid_reason",
-        "is_incomplete",
-    )
-
-    def __init__(
-        self, pool_id: PoolId, *, is_incomplete: bool = False, invalid_reason: str = ""
-    ) -> None:
-        self.id = pool_id
-        self.is_incomplete = is_incomplete
-        self.invalid_reason = invalid_reason
-        self.devices: tuple[ReadyDevice, ...] = ()
-        self.binds = False  # a device has binding conditions
-        self.chooses_nodes = False  # a device selects its nodes itself
-        self.counters: Amounts = {}
-        #: every device of the pool, seen or not, that uses counters
-        self.consumers: tuple[ReadyDevice, ...] = ()
+    id: PoolId
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    devices: tuple[ReadyDevice, ...] = ()
+    counters: Amounts = {}
+    #: every device of the pool, seen or not, that uses counters
+    consumers: tuple[ReadyDevice, ...] = ()
+    #: a device has binding conditions
+    binds: bool = False
+    #: a device selects its nodes itself
+    chooses_nodes: bool = False
 
     @property
     def name(self) -> str:
@@ -324,31 +313,26 @@ def build_pool(
 
 
 def _validated(pool_id: PoolId, seen: list[ReadySlice], hidden: list[ReadySlice]) -> Pool:
-    devices = [d for r in seen if not r.record.spec.shared_counters for d in r.devices]
-    names: set[str] = set()
-    for device in devices:
-        if device.id.device in names:
-            return Pool(pool_id, invalid_reason=f"duplicate device name {device.id.device}")
-        names.add(device.id.device)
-    counters: Amounts = {}
-    sets: set[str] = set()
-    for ready in chain(seen, hidden):
-        for shared in ready.record.spec.shared_counters or ():
-            if shared.name in sets:
-                return Pool(pool_id, invalid_reason=f"duplicate counter set name {shared.name}")
-            sets.add(shared.name)
-            for name, counter in (shared.counters or {}).items():
-                counters[shared.name, name] = parse(counter.value)
-    consumers = [d for r in chain(seen, hidden) for d in r.devices if d.consumes]
-    for device in consumers:
-        for counter_set, name in device.consumes:
-            if counter_set not in sets:
-                return Pool(pool_id, invalid_reason=f"counter set {counter_set} not found")
-            if (counter_set, name) not in counters:
-                reason = f"counter {name} not found in counter set {counter_set}"
-                return Pool(pool_id, invalid_reason=reason)
-    pool = Pool(pool_id)
-    pool.devices, pool.counters, pool.consumers = tuple(devices), counters, tuple(consumers)
-    pool.binds = any(device.binds for device in devices)
-    pool.chooses_nodes = any(device.place is not None for device in devices)
-    return pool
+    everything = (*seen, *hidden)
+    devices = tuple(d for r in seen if not r.record.spec.shared_counters for d in r.devices)
+    sets = [shared for r in everything for shared in r.record.spec.shared_counters or ()]
+    counters = {
+        (shared.name, name): parse(counter.value)
+        for shared in sets
+        for name, counter in (shared.counters or {}).items()
+    }
+    consumers = tuple(d for r in everything for d in r.devices if d.consumes)
+    if (
+        len({device.id for device in devices}) < len(devices)
+        or len({shared.name for shared in sets}) < len(sets)
+        or any(device.consumes.keys() - counters.keys() for device in consumers)
+    ):
+        return Pool(pool_id, is_invalid=True)
+    return Pool(
+        pool_id,
+        devices=devices,
+        counters=counters,
+        consumers=consumers,
+        binds=any(device.binds for device in devices),
+        chooses_nodes=any(device.place is not None for device in devices),
+    )

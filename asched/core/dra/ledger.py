@@ -187,9 +187,6 @@ class DeviceLedger:
     def device_class(self, name: str) -> DeviceClass | None:
         return self._classes.get(name)
 
-    def is_in_flight(self, uid: str) -> bool:
-        return uid in self._in_flight
-
     def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
         """The claim that was created for a pod's extended resources in an earlier attempt."""
         key = self._extended.get(pod_uid)
@@ -286,20 +283,8 @@ def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass
     found: dict[str, DeviceClass] = {}
     for device_class in classes:
         found[IMPLICIT_PREFIX + device_class.metadata.name] = device_class
-    oldest_first = sorted(
-        classes,
-        key=lambda c: (c.metadata.creation_timestamp or "", _Reversed(c.metadata.name)),
-    )
-    for device_class in oldest_first:
+    by_name = sorted(classes, key=lambda c: c.metadata.name, reverse=True)
+    for device_class in sorted(by_name, key=lambda c: c.metadata.creation_timestamp or ""):
         if device_class.spec.extended_resource_name:
             found[device_class.spec.extended_resource_name] = device_class
     return found
-
-
-class _Reversed(str):
-    """A name with reversed order, so that the first by name wins with `max`."""
-
-    __slots__ = ()
-
-    def __lt__(self, other: str) -> bool:
-        return str(self) > str(other)

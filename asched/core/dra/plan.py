@@ -36,7 +36,7 @@ from asched.core.model.claim import (
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
-from asched.core.model.quantity import whole
+from asched.core.model.quantity import Quantity, whole
 from asched.core.model.requests import is_extended
 from asched.core.model.taint import tolerated
 
@@ -67,41 +67,20 @@ class DevicePredicate(NamedTuple):
     expression: str
 
 
-class PlannedRequest:
-    """A single request: a request of the claim, or one of its alternatives."""
+class PlannedRequest(msgspec.Struct, frozen=True, eq=False):
+    """A single request: a request of the claim, or one of its alternatives (`parent` is then the
+    name of the request).
+    """
 
-    __slots__ = (
-        "admin",
-        "capacity",
-        "count",
-        "device_class",
-        "name",
-        "parent",
-        "selectors",
-        "takes_all",
-        "tolerations",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        parent: str,
-        asked: ExactDeviceRequest | DeviceSubRequest,
-        device_class: DeviceClass,
-        claim: str,
-    ) -> None:
-        self.name = name
-        self.parent = parent
-        self.device_class = device_class
-        self.takes_all = asked.allocation_mode == ALL
-        self.count = asked.count
-        self.admin = bool(asked.admin_access) if isinstance(asked, ExactDeviceRequest) else False
-        self.tolerations: tuple[DeviceToleration, ...] = asked.tolerations or ()
-        self.capacity = asked.capacity.requests if asked.capacity is not None else None
-        self.selectors = (
-            *_selectors(f"class {device_class.metadata.name}", device_class.spec.selectors),
-            *_selectors(f"claim {claim}", asked.selectors),
-        )
+    name: str
+    parent: str
+    device_class: DeviceClass
+    takes_all: bool
+    count: int
+    admin: bool
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: Mapping[str, Quantity] | None
+    selectors: tuple[DevicePredicate, ...]
 
     @property
     def full_name(self) -> str:
@@ -151,11 +130,10 @@ class PlannedRequest:
 
 
 class ClaimPlan(NamedTuple):
-    """`requests[r]` are the alternatives of request r; `is_list[r]`: it names alternatives."""
+    """`requests[r]` are the alternatives of request r."""
 
     claim: ResourceClaim
     requests: tuple[tuple[PlannedRequest, ...], ...]
-    is_list: tuple[bool, ...]
 
     @property
     def shape(self) -> Hashable:
@@ -163,17 +141,13 @@ class ClaimPlan(NamedTuple):
         not part of it.
         """
         asked = tuple([tuple([request.shape for request in some]) for some in self.requests])
-        return asked, self.is_list, self.claim.spec.devices.constraints
+        return asked, self.claim.spec.devices.constraints
 
 
 def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
     """Resolve classes and check the requests. Raises AllocationError."""
-    requests: list[tuple[PlannedRequest, ...]] = []
-    is_list: list[bool] = []
-    for asked in claim.spec.devices.requests or ():
-        requests.append(_alternatives(claim.metadata.key, asked, class_of))
-        is_list.append(bool(asked.first_available))
-    return ClaimPlan(claim, tuple(requests), tuple(is_list))
+    key, requests = claim.metadata.key, claim.spec.devices.requests or ()
+    return ClaimPlan(claim, tuple(_alternatives(key, asked, class_of) for asked in requests))
 
 
 def _alternatives(
@@ -214,7 +188,20 @@ def _request(
         )
     if asked.allocation_mode not in (EXACT_COUNT, ALL):
         raise AllocationError(f"{where}: unsupported count mode {asked.allocation_mode}")
-    return PlannedRequest(name, parent, asked, device_class, claim)
+    return PlannedRequest(
+        name,
+        parent,
+        device_class,
+        takes_all=asked.allocation_mode == ALL,
+        count=asked.count,
+        admin=isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access),
+        tolerations=asked.tolerations or (),
+        capacity=asked.capacity.requests if asked.capacity is not None else None,
+        selectors=(
+            *_selectors(f"class {device_class.metadata.name}", device_class.spec.selectors),
+            *_selectors(f"claim {claim}", asked.selectors),
+        ),
+    )
 
 
 def _selectors(
@@ -257,18 +244,11 @@ def is_delegable(resource: str) -> bool:
     return resource.startswith(IMPLICIT_PREFIX) or is_extended(resource)
 
 
-class _ExtendedNeed:
+class _ExtendedNeed(msgspec.Struct, frozen=True):
     """One container's need of one resource: its request, unless earlier ones cover it."""
 
-    def __init__(self, name: str, count: int, device_class: str) -> None:
-        self.name = name
-        self.count = count
-        self.request = DeviceRequest(
-            name=name,
-            exactly=ExactDeviceRequest(
-                device_class_name=device_class, allocation_mode=EXACT_COUNT, count=count
-            ),
-        )
+    name: str
+    count: int
 
 
 def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> ExtendedRequests:
@@ -294,7 +274,7 @@ def _for_resource(
         if index < init_count and container.restart_policy != "Always":
             passing.append(index)
             continue
-        asked = _need(index, container, resource, device_class, (), 0, mappings)
+        asked = _need(index, container, resource, (), 0, mappings)
         if asked is not None:
             lasting[index] = asked
     largest: _ExtendedNeed | None = None
@@ -307,7 +287,7 @@ def _for_resource(
         while ahead and ahead[0] < index:
             ahead.popleft()
             offered -= usable.popleft().count
-        asked = _need(index, containers[index], resource, device_class, usable, offered, later)
+        asked = _need(index, containers[index], resource, usable, offered, later)
         if asked is not None:
             replaced.add(asked.name)
             if largest is None or largest.count < asked.count:
@@ -316,14 +296,20 @@ def _for_resource(
         # They run one after the other: the largest request serves all of them.
         later = [m._replace(request=largest.name) if m.request in replaced else m for m in later]
     chosen = ([largest] if largest is not None else []) + list(lasting.values())
-    return ExtendedRequests(tuple(asked.request for asked in chosen), (*mappings, *later))
+    requests = (
+        DeviceRequest(
+            name=need.name,
+            exactly=ExactDeviceRequest(device_class, allocation_mode=EXACT_COUNT, count=need.count),
+        )
+        for need in chosen
+    )
+    return ExtendedRequests(tuple(requests), (*mappings, *later))
 
 
 def _need(
     index: int,
     container: Container,
     resource: str,
-    device_class: str,
     usable: Collection[_ExtendedNeed],
     offered: int,
     mappings: list[RequestMapping],
@@ -348,7 +334,7 @@ def _need(
         return None
     name = f"container-{index}-request-{sorted(amounts).index(resource)}"
     mappings.append(RequestMapping(container.name, resource, name))
-    return _ExtendedNeed(name, wanted - offered, device_class)
+    return _ExtendedNeed(name, wanted - offered)
 
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -433,15 +419,12 @@ class DeviceDemand:
         if found is None:
             classes: Mapping[str, DeviceClass] = self._ledger.by_resource
             requests = device_requests(self._pod, {n: classes[n] for n in served})
-            claim = self._claim(requests)
+            spec = ResourceClaimSpec(DeviceClaim(requests=requests.requests or None))
+            own = self.extended or in_memory_claim(self._pod)
+            claim = ResourceClaim(metadata=own.metadata, spec=spec)
             found = plan(claim, self._ledger.device_class), requests
             self._variants[served] = found
         return found
-
-    def _claim(self, requests: ExtendedRequests) -> ResourceClaim:
-        spec = ResourceClaimSpec(DeviceClaim(requests=requests.requests or None))
-        own = self.extended or in_memory_claim(self._pod)
-        return ResourceClaim(metadata=own.metadata, spec=spec)
 
 
 def in_memory_claim(pod: Pod) -> ResourceClaim:

@@ -219,7 +219,7 @@ def allocated(
     allocations += tuple(
         (claim, claim.status.allocation)
         for claim in prepared.claims
-        if claim.status.allocation is not None and ledger.is_in_flight(claim.uid)
+        if claim.status.allocation is not None and claim.uid in ledger.in_flight
     )
     return Reserved(prepared.claims, allocations, wanted.extended, requests)
 
@@ -355,7 +355,7 @@ class DynamicResources(
                 return None
             return unresolvable("resourceclaim in use")
         key = claim.metadata.key
-        if self._ledger.is_in_flight(claim.uid):
+        if claim.uid in self._ledger.in_flight:
             return unresolvable(f"resource claim {key} is in the process of being allocated")
         if is_extended:
             return None
@@ -496,7 +496,7 @@ class DynamicResources(
     def _is_stored_allocated(self, claim: ResourceClaim) -> bool:
         """Whether the API has its allocation."""
         is_allocated = claim.status.allocation is not None
-        return is_allocated and not self._ledger.is_in_flight(claim.uid)
+        return is_allocated and claim.uid not in self._ledger.in_flight
 
     # --- Score -----------------------------------------------------------------------------------
 

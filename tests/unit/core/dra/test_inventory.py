@@ -19,7 +19,7 @@ def seen(inventory: Inventory, node: str = "n1", **labels: str) -> list[str]:
     told = []
     for pool in inventory.pools_for(node, labels):
         names = " ".join(device.id.device for device in pool.devices)
-        state = "incomplete" if pool.is_incomplete else pool.invalid_reason
+        state = "incomplete" if pool.is_incomplete else "invalid" if pool.is_invalid else ""
         told.append(f"{pool.id[1]}: {state or names}")
     return told
 
@@ -89,15 +89,15 @@ def test_slices_of_other_nodes_make_a_pool_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    "fields",
     [
-        ({"devices": ["a", "a"]}, "duplicate device name a"),
-        ({"sets": ["s", "s"]}, "duplicate counter set name s"),
-        ({"uses": ("t", "c")}, "counter set t not found"),
-        ({"uses": ("s", "x")}, "counter x not found in counter set s"),
+        {"devices": ["a", "a"]},
+        {"sets": ["s", "s"]},
+        {"uses": ("t", "c")},
+        {"uses": ("s", "x")},
     ],
 )
-def test_contradictions_make_a_pool_invalid(fields: dict[str, Any], reason: str) -> None:
+def test_contradictions_make_a_pool_invalid(fields: dict[str, Any]) -> None:
     counter_set, counter = fields.get("uses", ("s", "c"))
     used = [{"counterSet": counter_set, "counters": {counter: {"value": "1"}}}]
     devices = [a_device(name, consumesCounters=used) for name in fields.get("devices", ["a"])]
@@ -105,7 +105,7 @@ def test_contradictions_make_a_pool_invalid(fields: dict[str, Any], reason: str)
     inventory = Inventory(
         [a_slice(*devices, of=2, name="1"), a_slice(of=2, name="2", sharedCounters=sets)]
     )
-    assert seen(inventory) == [f"n1: {reason}"]
+    assert seen(inventory) == ["n1: invalid"]
 
 
 def test_a_slice_may_move_to_another_pool_and_node() -> None:
