@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.insight.shadow.finding import MEANING, Agreement
+from asched.insight.shadow.finding import Agreement
 from asched.insight.shadow.following import AGAIN_S, LATE_S
 from asched_lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
@@ -122,7 +122,7 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(
         of_it = [pod for pod in pods if pod["spec"]["schedulerName"] == name]
         assert_explained(told["profiles"][name], of_it, samples=len(names) == 1)
     for example in told["examples"]:
-        assert Agreement(example["outcome"]) in MEANING
+        assert example["meaning"] == Agreement(example["outcome"]).meaning
         if example["outcome"] in ("score", "sampled"):
             details = example["details"]
             assert details["score"] < details["ours"]

@@ -25,6 +25,7 @@ from asched.core.cluster.supposition import Supposition
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError, Status
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 
 Mask = npt.NDArray[np.bool_]
@@ -59,6 +60,12 @@ class Deciding:
     def info(self, pod: Pod) -> PodInfo:
         return self.cluster.classes.info_of(pod)
 
+    def node(self, row: int) -> Node:
+        """The node of a live row."""
+        node = self.cluster.nodes.node_at[row]
+        assert node is not None
+        return node
+
     def rows(self, pod: Pod | None = None) -> Mask:
         """bool[N]: rows where the pod, or the given pod, fits. Raises OutOfTurn."""
         return self._fitting(pod or self.pod).rows()
@@ -74,10 +81,6 @@ class Deciding:
         if self.is_gang:
             return self.takes(changed, self.needed) >= self.needed
         return bool(self.rows(changed[0]).any())
-
-    def fits_on(self, row: int) -> bool:
-        """Whether the pod fits on a row, within a hypothetical change."""
-        return self.status_on(row) is None
 
     def status_on(self, row: int) -> Status | None:
         """Why the pod does not fit on a row; None if it does."""
@@ -96,9 +99,7 @@ class Deciding:
                 row = int(rows.argmax())
                 if not rows[row]:
                     continue
-                node = self.cluster.nodes.node_at[row]
-                assert node is not None
-                suppose.placed(self.info(pod), node.name)
+                suppose.placed(self.info(pod), self.node(row).name)
                 count += 1
         return count
 
@@ -228,21 +229,12 @@ class SuggestedChange(NamedTuple):
     of: int = 0
 
 
-def as_it_is(pod: Pod) -> Pod:
-    """The pod itself, for changes of other objects."""
-    return pod
-
-
-def nothing(_: Supposition) -> None:
-    """No change of the cluster, for changes of the pod."""
-
-
 class Way(NamedTuple):
     """A suggested change, and its application to a pod and to the cluster."""
 
     change: SuggestedChange
-    of_pod: Callable[[Pod], Pod] = as_it_is
-    of_cluster: Callable[[Supposition], object] = nothing
+    of_pod: Callable[[Pod], Pod] = lambda pod: pod
+    of_cluster: Callable[[Supposition], object] = lambda _: None
 
 
 #: Finds the ways of one kind, the smallest first. Raises OutOfTurn, PointError.
@@ -259,6 +251,4 @@ def suggestion(
 ) -> SuggestedChange:
     """The suggested change of a pod that fits with it in the hypothetical cluster."""
     rows = np.flatnonzero(deciding.rows(pod))
-    node = deciding.cluster.nodes.node_at[int(rows[0])]
-    assert node is not None
-    return SuggestedChange(kind, text, details, len(rows), node.name)
+    return SuggestedChange(kind, text, details, len(rows), deciding.node(int(rows[0])).name)

@@ -147,38 +147,30 @@ UNAFFECTED_BY_EVICTION: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
 
 def labels(deciding: Deciding) -> Iterator[Way]:
     """The fewest label changes that make a node suitable which only its labels exclude."""
-    pod, nodes = deciding.pod, deciding.cluster.nodes
-    selecting = Selecting(pod, deciding.cluster.budget.charge)
+    selecting = Selecting(deciding.pod, deciding.cluster.budget.charge)
     if not selecting.keys:
         return
     refused = deciding.refusals(lambda _, reads: reads is not None and not reads & Aspect.LABELS)
-    ways: list[tuple[int, int, dict[str, str | None]]] = []
-    known: dict[tuple[str | None, ...], list[dict[str, str | None]]] = {}
+    ways: list[tuple[int, int, LabelChange]] = []
+    known: dict[tuple[str | None, ...], list[LabelChange]] = {}
     for row in np.flatnonzero(~refused).tolist():
-        node = nodes.node_at[row]
-        assert node is not None
-        values = selecting.of(node.labels)
+        labels = deciding.node(row).labels
+        values = selecting.of(labels)
         if values not in known:
-            known[values] = selecting.fewest_changes(node.labels)
+            known[values] = selecting.fewest_changes(labels)
         ways.extend((len(change), row, change) for change in known[values] if change)
     ways.sort(key=lambda way: way[0])
     for _, row, change in ways[:TRIES_MAX]:
-        node = nodes.node_at[row]
-        assert node is not None
-        changed = relabelled(node, change)
+        changed = relabelled(deciding.node(row), change)
         with deciding.cluster.supposing().seen(NODE, changed):
             fits = deciding.fits() and (deciding.is_gang or bool(deciding.rows()[row]))
         if fits:
             parts = [f"{k}={v}" if v is not None else f"{k}-" for k, v in change.items()]
-            text = f"label node {node.name} {' '.join(parts)}"
-            details = {"node": node.name, "labels": change}
-            suggestion = SuggestedChange("label", text, details, 1, node.name)
-            yield Way(suggestion, of_cluster=partial(_see, changed))
+            text = f"label node {changed.name} {' '.join(parts)}"
+            details = {"node": changed.name, "labels": change}
+            suggestion = SuggestedChange("label", text, details, 1, changed.name)
+            yield Way(suggestion, of_cluster=partial(Supposition.seen, kind=NODE, obj=changed))
             return
-
-
-def _see(node: Node, suppose: Supposition) -> None:
-    suppose.seen(NODE, node)
 
 
 # --- one more ------------------------------------------------------------------------------------
@@ -194,9 +186,7 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
     kinds: dict[Any, tuple[int, int, Node]] = {}
     have = _devices(cluster)
     for row in np.flatnonzero(~refused).tolist():
-        node = cluster.nodes.node_at[row]
-        assert node is not None
-        offered = _offered(deciding, row)
+        node, offered = deciding.node(row), _offered(deciding, row)
         if any(offered.get(name, 0) < amount for name, amount in asked.items()):
             continue
         own_labels = frozenset((k, v) for k, v in node.labels.items() if k != LABEL_HOSTNAME)
@@ -296,10 +286,8 @@ def _devices(cluster: Cluster) -> dict[str, Counter[str]]:
 
 
 def _offered(deciding: Deciding, row: int) -> dict[str, int]:
-    nodes = deciding.cluster.nodes
+    nodes, listed = deciding.cluster.nodes, deciding.node(row).status.allocatable or {}
     amounts = nodes.columns.read("allocatable")[:, row]
-    node = nodes.node_at[row]
-    listed = (node.status.allocatable or {}) if node is not None else {}
     places = {name: nodes.find_resource(name) for name in sorted(listed)}
     return {name: int(amounts[at]) for name, at in places.items() if at is not None}
 
@@ -351,8 +339,8 @@ def _evicting(
     for tries, row in enumerate(rows):
         leaving = [info for info in lines.pods(row) if info.pod.priority <= level]
         with cluster.supposing().gone(leaving, row):
-            fits = deciding.fits_on(row)
-        if not fits:
+            status = deciding.status_on(row)
+        if status is not None:
             continue
         is_broken = _breaks_any(cluster, leaving)
         if found is None or not is_broken:
@@ -363,8 +351,7 @@ def _evicting(
         return None
     row, leaving = found
     broken = _broken(cluster, leaving) if _breaks_any(cluster, leaving) else []
-    node = cluster.nodes.node_at[row]
-    assert node is not None
+    node = deciding.node(row)
     pods = "1 pod" if len(leaving) == 1 else f"{len(leaving)} pods"
     text = f"evict what has priority {level} or less on node {node.name} ({pods})"
     if broken:

@@ -1,6 +1,6 @@
 """Changes of the pod: its tolerations, its requests, its spread constraints."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from asched.core.cluster.supposition import Supposition
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import EXACT_COUNT, DeviceRequest, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod, PodSpec
 from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, spelt, tolerated
@@ -25,9 +26,7 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 
 def tolerations(deciding: Deciding) -> Iterator[Way]:
     """Tolerations for each set of taints that excludes the pod from a node, the smallest first."""
-    pod, cluster = deciding.pod, deciding.cluster
-    own = pod.spec.tolerations or ()
-    nodes = cluster.nodes
+    own = deciding.pod.spec.tolerations or ()
     # A pod may have thousands of tolerations: each taint is checked against them once.
     keeps_off = cache(lambda taint: not tolerated(taint, own))
     refused = deciding.refusals(
@@ -35,13 +34,7 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
     )
     wanted: dict[tuple[Taint, ...], None] = {}
     for row in np.flatnonzero(~refused).tolist():
-        node = nodes.node_at[row]
-        assert node is not None
-        hard = {taint: None for taint in node.spec.taints or () if taint.is_hard}
-        if node.spec.unschedulable:
-            hard[UNSCHEDULABLE] = None
-        missing = tuple(taint for taint in hard if keeps_off(taint))
-        if missing:
+        if missing := tuple(filter(keeps_off, hard_taints(deciding.node(row)))):
             wanted[missing] = None
     for missing in sorted(wanted, key=len)[:TRIES_MAX]:
         more = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
@@ -52,10 +45,17 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
         if deciding.fits(tolerating):
             details = {"tolerations": [msgspec.to_builtins(toleration) for toleration in more]}
             text = f"tolerate {', '.join(map(spelt, missing))}"
-            yield Way(
-                suggestion(deciding, "toleration", text, details, tolerating(pod)), tolerating
-            )
+            changed = tolerating(deciding.pod)
+            yield Way(suggestion(deciding, "toleration", text, details, changed), tolerating)
             return
+
+
+def hard_taints(node: Node) -> list[Taint]:
+    """The taints that keep pods off a node, that of a cordon included."""
+    hard = [taint for taint in node.spec.taints or () if taint.is_hard]
+    if node.spec.unschedulable and UNSCHEDULABLE not in hard:
+        hard.append(UNSCHEDULABLE)
+    return hard
 
 
 def requests(deciding: Deciding) -> Iterator[Way]:
@@ -157,11 +157,8 @@ def devices(deciding: Deciding) -> Iterator[Way]:
             fewer = _asking_for(claim, index, left)
             with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
                 change = suggestion(deciding, "device", text, details)
-            yield Way(change, of_cluster=partial(_see, fewer))
-
-
-def _see(claim: ResourceClaim, suppose: Supposition) -> None:
-    suppose.seen(RESOURCE_CLAIM, claim)
+            see = partial(Supposition.seen, kind=RESOURCE_CLAIM, obj=fewer)
+            yield Way(change, of_cluster=see)
 
 
 def _claims(deciding: Deciding) -> Iterator[ResourceClaim]:
@@ -180,8 +177,13 @@ def _by(deciding: Deciding, claim: ResourceClaim, index: int, count: int) -> int
     """By how many devices to reduce the request; None if not even one device fits. Each number
     costs a search of all nodes with devices, so the number of devices of one node is tried first.
     """
-    fits, most = _fits_with_fewer(deciding, claim, index), _most_of_a_node(deciding)
-    low = 1
+
+    def fits(by: int) -> bool:
+        fewer = _asking_for(claim, index, count - by)
+        with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
+            return deciding.fits()
+
+    low, most = 1, _most_of_a_node(deciding)
     if most is not None:
         low = max(low, count - most)
         if low < count and fits(low):
@@ -206,18 +208,6 @@ def _most_of_a_node(deciding: Deciding) -> int | None:
                 return None
             most = max(most, sum(len(pool.devices) for pool in pools))
     return most
-
-
-def _fits_with_fewer(deciding: Deciding, claim: ResourceClaim, index: int) -> Callable[[int], bool]:
-    exactly = (claim.spec.devices.requests or ())[index].exactly
-    assert exactly is not None
-
-    def fits(by: int) -> bool:
-        fewer = _asking_for(claim, index, exactly.count - by)
-        with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
-            return deciding.fits()
-
-    return fits
 
 
 def _asking_for(claim: ResourceClaim, index: int, count: int) -> ResourceClaim:

@@ -12,7 +12,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS, written
 from asched.core.model.taint import Taint, spelt, tolerated
-from asched.insight.explain.of_pod import UNSCHEDULABLE
+from asched.insight.explain.of_pod import hard_taints
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -81,21 +81,14 @@ def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str,
 
 def untolerated(node: Node, pod: Pod) -> list[Taint]:
     """The taints of a node that the pod does not tolerate, that of a cordon included."""
-    return [t for t in _hard(node) if not tolerated(t, pod.spec.tolerations or ())]
-
-
-def _hard(node: Node) -> list[Taint]:
-    hard = [taint for taint in node.spec.taints or () if taint.is_hard]
-    if node.spec.unschedulable and UNSCHEDULABLE not in hard:
-        hard.append(UNSCHEDULABLE)
-    return hard
+    return [t for t in hard_taints(node) if not tolerated(t, pod.spec.tolerations or ())]
 
 
 def taints_in_the_way(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
     """Each taint that the pod does not tolerate, and how many nodes have it; most nodes first."""
     counts: Counter[Taint] = Counter()
     for _, node in cluster.nodes.nodes():
-        counts.update(_hard(node))
+        counts.update(hard_taints(node))
     own = info.pod.spec.tolerations or ()
     return [
         {"taint": spelt(taint), "nodes": count}

@@ -10,7 +10,7 @@ Bounds  EXAMPLES_MAX findings of each verdict and outcome; counts by profile, ve
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 
 class OtherVerdict(StrEnum):
@@ -21,38 +21,35 @@ class OtherVerdict(StrEnum):
 
 
 class Agreement(StrEnum):
-    """How our decision compares; `MEANING` explains each value."""
+    """How our decision compares."""
 
-    SAME = "same"
-    TIE = "tie"
-    LAG = "lag"
-    SAMPLED = "sampled"
-    SCORE = "score"
-    REFUSED = "refused"
-    UNKNOWN_NODE = "unknown_node"
-    NOMINATION = "nomination"
-    WORDS = "words"
-    PLACEABLE = "placeable"
-    EXTENDER = "extender"
-    ERROR = "error"
-    MISSED = "missed"
+    #: for people
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    SAME = "same", "the same node, or the same refusal word for word"
+    TIE = "tie", "another node with as high a score as ours: either is right"
+    LAG = "lag", "agrees if bindings just before and after are reordered, or a moment later"
+    SAMPLED = (
+        "sampled",
+        "its node fits with a lower score, and it scores only a part of the nodes",
+    )
+    SCORE = "score", "its node fits, and has a lower score here"
+    REFUSED = "refused", "its node does not fit here"
+    UNKNOWN_NODE = "unknown_node", "its node is not known here"
+    NOMINATION = "nomination", "room is made on another node than here"
+    WORDS = "words", "it fits nowhere, for reasons that are counted otherwise here"
+    PLACEABLE = "placeable", "it fits nowhere there, and fits here"
+    EXTENDER = "extender", "differs, but an extender has a say, and a shadow asks none"
+    ERROR = "error", "could not be judged here"
+    MISSED = "missed", "happened while the watch was interrupted, and is not judged"
 
 
-MEANING: Final = {
-    Agreement.SAME: "the same node, or the same refusal word for word",
-    Agreement.TIE: "another node with as high a score as ours: either is right",
-    Agreement.LAG: "agrees if bindings just before and after are reordered, or a moment later",
-    Agreement.SAMPLED: "its node fits with a lower score, and it scores only a part of the nodes",
-    Agreement.SCORE: "its node fits, and has a lower score here",
-    Agreement.REFUSED: "its node does not fit here",
-    Agreement.UNKNOWN_NODE: "its node is not known here",
-    Agreement.NOMINATION: "room is made on another node than here",
-    Agreement.WORDS: "it fits nowhere, for reasons that are counted otherwise here",
-    Agreement.PLACEABLE: "it fits nowhere there, and fits here",
-    Agreement.EXTENDER: "differs, but an extender has a say, and a shadow asks none",
-    Agreement.ERROR: "could not be judged here",
-    Agreement.MISSED: "happened while the watch was interrupted, and is not judged",
-}
 #: Outcomes that agree.
 AGREES: Final = frozenset((Agreement.SAME, Agreement.TIE, Agreement.LAG))
 #: Outcomes that are neither agreement nor difference.
@@ -76,7 +73,7 @@ class ShadowFinding(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """As JSON, without empty fields."""
         fields = {name: value for name, value in self._asdict().items() if value}
-        return {**fields, "meaning": MEANING[self.outcome]}
+        return {**fields, "meaning": self.outcome.meaning}
 
 
 #: Examples shown of each outcome by default.
@@ -114,7 +111,7 @@ def _verdict(name: str, verdict: OtherVerdict, found: Mapping[str, Any]) -> Iter
     agrees = "" if share is None else f", {100 * share:.2f} % agree"
     yield f"{name}: {sum(outcomes.values())} {verdict.value}{agrees}"
     for outcome, count in outcomes.items():
-        yield f"  {count:>8}  {outcome:<12}  {MEANING[Agreement(outcome)]}"
+        yield f"  {count:>8}  {outcome:<12}  {Agreement(outcome).meaning}"
 
 
 def _examples(examples: list[Mapping[str, Any]], shown_max: int) -> Iterator[str]:
@@ -190,7 +187,7 @@ class FindingTally:
             "profiles": {
                 name: self._of_profile(name) for name in sorted({key[0] for key in self.decisions})
             },
-            "meaning": {outcome.value: text for outcome, text in MEANING.items()},
+            "meaning": {outcome.value: outcome.meaning for outcome in Agreement},
             "examples": [
                 finding.as_json() for found in self._examples.copy().values() for finding in found
             ],

@@ -106,8 +106,11 @@ class ShadowJudge:
         info = self._cluster.classes.info_of(pod)
         try:
             found = judge(info)
+        except OutOfTurn as raised:
+            return finding._replace(outcome=Agreement.ERROR, details={"error": str(raised)})
         except MISTAKES as raised:
-            return self._failed(finding, raised)
+            message = failure_of(self._context, raised).message
+            return finding._replace(outcome=Agreement.ERROR, details={"error": message})
         if found.outcome is not Agreement.SAME and self.configured.consults(info):
             return found._replace(outcome=Agreement.EXTENDER)
         return found
@@ -116,13 +119,6 @@ class ShadowJudge:
         self._cluster.budget.open(STEPS_MAX)
         found: Decision | Rejection = run_alone(self._runner.schedule(info, seed=0))
         return found
-
-    def _failed(self, finding: ShadowFinding, raised: BaseException) -> ShadowFinding:
-        if isinstance(raised, OutOfTurn):
-            message = str(raised)
-        else:
-            message = failure_of(self._context, raised).message
-        return finding._replace(outcome=Agreement.ERROR, details={"error": message})
 
     def _placed(self, info: PodInfo, row: int, finding: ShadowFinding) -> ShadowFinding:
         found = self._schedule(info)
@@ -301,7 +297,16 @@ class Shadow:
         end all are due.
         """
         try:
-            return self._look_again(now_s, is_ending=is_ending)
+            for doubts in (self._placed, self._late, self._refused):
+                some: list[_Doubt] = []
+                while doubts and len(some) < (LOOKS_ENDING if is_ending else LOOKS):
+                    if not is_ending and not self._is_due(doubts[0], now_s):
+                        break
+                    some.append(doubts.popleft())
+                if some:
+                    self._judge_again(some, doubts, now_s)
+                    return True
+            return False
         finally:
             self._cluster.budget.close()
 
@@ -339,24 +344,24 @@ class Shadow:
         came = self._arrived.pop(pod.uid, 0) or next(self._numbers)
         binding = self._neighbours.add(pod.uid, came, pod.priority, self._context.now_s)
         finding = self._judge(pod).placed(old, pod.spec.node_name)
-        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
-        if is_settled or self.doubts >= AGAIN_MAX:
-            self._tally.add(finding)
-        else:
-            self._placed.append(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding))
+        self._note(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding), self._placed)
 
     def _see_refused(self, pod: Pod, message: str, *, is_new: bool) -> None:
         with self._cluster.supposing() as suppose:
             if is_new:  # PostFilter plugins look the pod up
                 suppose.seen(POD, pod)
             finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
-        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
-        if is_settled or self.doubts >= AGAIN_MAX:
-            self._tally.add(finding)
+        now_s, came = self._context.now_s, self._arrived[pod.uid]
+        place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
+        self._note(_Doubt(pod, finding, now_s + BACKOFF_S, place), self._refused)
+
+    def _note(self, doubt: _Doubt, doubts: deque[_Doubt]) -> None:
+        """Count a first judgement, or let it wait for a second."""
+        outcome = doubt.finding.outcome
+        if outcome in AGREES or outcome in UNJUDGED or self.doubts >= AGAIN_MAX:
+            self._tally.add(doubt.finding)
         else:
-            now_s, came = self._context.now_s, self._arrived[pod.uid]
-            place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
-            self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
+            doubts.append(doubt)
 
     def _judge(self, pod: Pod) -> ShadowJudge:
         """The judge of the pod's profile; a new one after a reload."""
@@ -368,24 +373,18 @@ class Shadow:
 
     # --- second judgements -----------------------------------------------------------------------
 
-    def _look_again(self, now_s: float, *, is_ending: bool) -> bool:
-        for doubts in (self._placed, self._late, self._refused):
-            some: list[_Doubt] = []
-            while doubts and len(some) < (LOOKS_ENDING if is_ending else LOOKS):
-                if not is_ending and not self._is_due(doubts[0], now_s):
-                    break
-                some.append(doubts.popleft())
-            if not some:
-                continue
-            look = self._refused_again if doubts is self._refused else self._placed_again
-            for doubt, found in zip(some, look(some), strict=True):
-                has_reason = found.outcome in (Agreement.LAG, Agreement.SAMPLED)
-                if has_reason or doubts is not self._placed:
-                    self._tally.add(found)
-                else:
-                    self._late.append(replace(doubt, until_s=now_s + LATE_S, is_late=True))
-            return True
-        return False
+    def _judge_again(self, some: list[_Doubt], doubts: deque[_Doubt], now_s: float) -> None:
+        """Judge decisions again that waited in one of the queues."""
+        if doubts is self._refused:
+            again = [self._refusal_again(doubt) for doubt in some]
+        else:
+            again = self._placed_again(some)
+        for doubt, found in zip(some, again, strict=True):
+            has_reason = found.outcome in (Agreement.LAG, Agreement.SAMPLED)
+            if has_reason or doubts is not self._placed:
+                self._tally.add(found)
+            else:
+                self._late.append(replace(doubt, until_s=now_s + LATE_S, is_late=True))
 
     def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
         if doubt.until_s <= now_s:
@@ -475,9 +474,6 @@ class Shadow:
                 if len(moved) > 1 and agrees(moved.without(binding)):
                     moved = moved.without(binding)
         return moved
-
-    def _refused_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
-        return [self._refusal_again(doubt) for doubt in doubts]
 
     def _refusal_again(self, doubt: _Doubt) -> ShadowFinding:
         finding = doubt.finding
