@@ -52,6 +52,16 @@ class LeaseTimes(msgspec.Struct, frozen=True):
         return max(int(self.lease_s), 1)
 
 
+#: The fields of a LeaseRecord as the API spells them.
+SPELT: Final = {
+    "holder": "holderIdentity",
+    "duration_s": "leaseDurationSeconds",
+    "acquire_time": "acquireTime",
+    "renew_time": "renewTime",
+    "transitions": "leaseTransitions",
+}
+
+
 class LeaseRecord(msgspec.Struct, frozen=True):
     """A Lease's spec, as far as the election reads or writes it; times as the API spells them."""
 
@@ -65,13 +75,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     def of(cls, lease: Mapping[str, Any]) -> "LeaseRecord":
         """Read a Lease; missing fields count as empty."""
         spec = lease.get("spec") or {}
-        return cls(
-            holder=spec.get("holderIdentity") or "",
-            duration_s=spec.get("leaseDurationSeconds") or 0,
-            acquire_time=spec.get("acquireTime") or "",
-            renew_time=spec.get("renewTime") or "",
-            transitions=spec.get("leaseTransitions") or 0,
-        )
+        return cls(**{field: spec[key] for field, key in SPELT.items() if spec.get(key)})
 
     @property
     def died_young(self) -> bool:
@@ -84,13 +88,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
     def spec(self) -> dict[str, Any]:
         """The Lease's spec to be written."""
-        return {
-            "holderIdentity": self.holder,
-            "leaseDurationSeconds": self.duration_s,
-            "acquireTime": self.acquire_time,
-            "renewTime": self.renew_time,
-            "leaseTransitions": self.transitions,
-        }
+        return {key: getattr(self, field) for field, key in SPELT.items()}
 
 
 # --- what is asked of the outside -----------------------------------------------------------------
@@ -149,12 +147,14 @@ class Election:
         #: How far the wall clock is ahead of the times passed in; for the record's own times.
         self.wall_ahead_s = 0.0
         self._draw = draw
-        self._lease: Mapping[str, Any] | None = None
+        #: The lease as last seen.
+        self.lease: Mapping[str, Any] | None = None
         self._seen = LeaseRecord()
         self._seen_s = 0.0
         self._tried_s = 0.0  # when the try under way began
         self._sent_s = 0.0  # when the last record of ours was made to be sent
-        self._renewed_s = 0.0  # when the last successful write was sent
+        #: When the last successful write was sent.
+        self.renewed_s = 0.0
         self._deadline_s = 0.0  # of the renewal under way
         self._is_fast = False
         #: The lease was found free while this candidate was not fit.
@@ -172,12 +172,7 @@ class Election:
     @property
     def fence_s(self) -> float:
         """Until when a leader may act without another renewal."""
-        return min(self._deadline_s, self._renewed_s + self.rules.duration_s)
-
-    @property
-    def renewed_s(self) -> float:
-        """When the last successful write was sent."""
-        return self._renewed_s
+        return min(self._deadline_s, self.renewed_s + self.rules.duration_s)
 
     @property
     def ends_s(self) -> float:
@@ -185,11 +180,6 @@ class Election:
         arrived.
         """
         return self._sent_s + self.rules.duration_s
-
-    @property
-    def lease(self) -> Mapping[str, Any] | None:
-        """The lease as last seen."""
-        return self._lease
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -203,19 +193,19 @@ class Election:
         if is_offered:
             return self._take(now_s)
         if self._is_fast:
-            assert self._lease is not None
-            return WriteLease(self._lease, self._cached(now_s))
+            assert self.lease is not None
+            return WriteLease(self.lease, self._cached(now_s))
         return Read()
 
     def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
         """The lease as read, None if there is none."""
         if lease is None:
-            self._lease = None
+            self.lease = None
             return self._take(now_s)
         record = LeaseRecord.of(lease)
-        if record != self._seen or self._lease is None:
+        if record != self._seen or self.lease is None:
             self._seen, self._seen_s = record, now_s
-        self._lease = lease
+        self.lease = lease
         if record.holder and not self._holds() and self._is_valid(now_s):
             again = self._again(now_s)
             end_s = self._seen_s + record.duration_s
@@ -227,9 +217,9 @@ class Election:
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
         """Our write succeeded."""
-        self._lease = lease
+        self.lease = lease
         self._seen, self._seen_s = LeaseRecord.of(lease), now_s
-        self._renewed_s = self._tried_s
+        self.renewed_s = self._tried_s
         if not self.is_leader:
             self.phase = ElectionPhase.LEADING
             self._deadline_s = now_s + self.rules.renew_s
@@ -277,12 +267,12 @@ class Election:
         if not self.is_fit:
             self._is_offered = True
             return self._again(now_s)
-        if self._lease is None:
+        if self.lease is None:
             return CreateLease(self._fresh(now_s, 0))
         before = self._seen
         self.dead_leaders = before.transitions + 1 if before.holder else 0
         self.died_young = bool(before.holder) and before.died_young
-        return WriteLease(self._lease, self._fresh(now_s, before.transitions + 1))
+        return WriteLease(self.lease, self._fresh(now_s, before.transitions + 1))
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:

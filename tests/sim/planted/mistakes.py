@@ -44,8 +44,8 @@ MISTAKES: Final = (
         "a leader acts for a lease longer than it holds it",
         "LeaderChanges",
         ELECTION,
-        "return min(self._deadline_s, self._renewed_s + self.rules.duration_s)",
-        "return self._renewed_s + 2 * self.rules.duration_s",
+        "return min(self._deadline_s, self.renewed_s + self.rules.duration_s)",
+        "return self.renewed_s + 2 * self.rules.duration_s",
     ),
     Mistake(
         "fences",
@@ -60,8 +60,8 @@ MISTAKES: Final = (
         "a renewal counts from its answer",
         "LeaderChanges",
         ELECTION,
-        "self._renewed_s = self._tried_s",
-        "self._renewed_s = now_s + 2.0",
+        "self.renewed_s = self._tried_s",
+        "self.renewed_s = now_s + 2.0",
     ),
     # --- confirmation of bindings ----------------------------------------------------------------
     Mistake(

@@ -30,7 +30,12 @@ from asched.core.model.quantity import parse
 from asched.core.model.selector import NodeSelector, Selector, compile_selector
 from asched.core.model.storage import STORAGE, claim_class, volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volumes.topology import compiled, reachable, storage_request
+from asched.core.plugins.volumes.topology import (
+    compiled,
+    reachable,
+    required_of,
+    storage_request,
+)
 
 I32 = npt.NDArray[np.int32]
 
@@ -107,7 +112,7 @@ class VolumeCandidates:
         everywhere: list[int] = []
         by_affinity: dict[NodeSelector, list[int]] = {}
         for rank, volume in enumerate(fitting):
-            required = _required(volume)
+            required = required_of(volume)
             terms = compiled(required)
             if required is None or terms is None:
                 everywhere.append(rank)
@@ -135,7 +140,7 @@ class VolumeCandidates:
             volume is not None
             and fits
             and size_of(volume) == size_of(known)
-            and _required(volume) == _required(known)
+            and required_of(volume) == required_of(known)
         ):
             self.volumes[rank] = volume
             return
@@ -235,11 +240,6 @@ class _Labelled:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._firsts = np.full(len(column.values), self._size, dtype=np.int64)
         self._firsts[groups[starts]] = self._keys[starts] % self._size
-
-
-def _required(volume: PersistentVolume) -> NodeSelector | None:
-    affinity = volume.spec.node_affinity
-    return affinity.required if affinity is not None else None
 
 
 def _is_one_label(expressions: tuple[object, ...]) -> bool:

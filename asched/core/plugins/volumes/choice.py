@@ -39,7 +39,13 @@ from asched.core.plugins.volumes.candidates import (
     needs_of,
 )
 from asched.core.plugins.volumes.claims import PodClaims, VolumeAffinity, accepts
-from asched.core.plugins.volumes.topology import Provision, provision, reachable, storage_request
+from asched.core.plugins.volumes.topology import (
+    Provision,
+    provision,
+    reachable,
+    required_of,
+    storage_request,
+)
 
 I32 = npt.NDArray[np.int32]
 
@@ -72,7 +78,8 @@ def match_claims(
         reserved = _made_for(claim, needs, store)
         if reserved is not None and reserved.metadata.name not in gone:
             gone.add(reserved.metadata.name)
-            matches.append(Match(claim, [reserved], _reserved_ranks(reserved, nodes)))
+            mask = reachable(nodes, required_of(reserved))
+            matches.append(Match(claim, [reserved], np.where(mask, 0, NONE).astype(np.int32)))
             continue
         candidates = store.candidates(needs)
         ranks = _choose(candidates, matches, nodes)
@@ -87,12 +94,6 @@ def _made_for(
     named = store.made_for(claim)
     fitting = (volume for volume in named if needs.may_take(volume))
     return min(fitting, key=lambda volume: volume.metadata.name, default=None)
-
-
-def _reserved_ranks(volume: PersistentVolume, nodes: NodeView) -> I32:
-    affinity = volume.spec.node_affinity
-    mask = reachable(nodes, affinity.required if affinity is not None else None)
-    return np.where(mask, 0, NONE).astype(np.int32)
 
 
 def _choose(candidates: VolumeCandidates, earlier: Sequence[Match], nodes: NodeView) -> I32:

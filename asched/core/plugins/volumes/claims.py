@@ -58,17 +58,10 @@ def affinity_of(volume: PersistentVolume | None) -> VolumeAffinity:
     """The affinity of a volume, in both readings where its plugin may have moved."""
     if volume is None:
         return VolumeAffinity(None, is_missing=True)
-    stated = volume.spec.node_affinity
-    required = stated.required if stated is not None else None
-    moved = plugin_of(volume)
-    if moved is None:
-        return VolumeAffinity(required)
-    translated = translated_affinity(volume, moved)
-    return (
-        VolumeAffinity(required)
-        if translated == required
-        else VolumeAffinity(required, moved.plugin, translated)
-    )
+    required, moved = topology.required_of(volume), plugin_of(volume)
+    if moved is not None and (translated := translated_affinity(volume, moved)) != required:
+        return VolumeAffinity(required, moved.plugin, translated)
+    return VolumeAffinity(required)
 
 
 def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask:

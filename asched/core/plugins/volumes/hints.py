@@ -30,7 +30,16 @@ def after_claim_changed(
     old: PersistentVolumeClaim | None,  # noqa: ARG001
     new: PersistentVolumeClaim,
 ) -> Hint:
+    """Claims that the pod names, and those that are made for it."""
     return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
+
+
+def after_named_claim_changed(
+    pod: Pod,
+    old: PersistentVolumeClaim | None,  # noqa: ARG001
+    new: PersistentVolumeClaim,
+) -> Hint:
+    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP
 
 
 def after_csi_node_changed(pod: Pod, old: CsiNode | None, new: CsiNode) -> Hint:  # noqa: ARG001

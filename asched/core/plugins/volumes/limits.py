@@ -54,10 +54,9 @@ from asched.core.model.storage import (
     has_direct_claims,
     is_owned,
     storage_of,
-    uses_claim,
 )
-from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
-from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
+from asched.core.model.volume import CsiNode, VolumeAttachment
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS, after_claim_changed
 
 TOO_MANY: Final = Reason("node(s) exceed max volume count", resolvable=True)
 
@@ -195,7 +194,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             Registration(Trigger(CSI_NODE.resource, Action.UPDATE), after_csi_node_updated),
             Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted),
             Registration(
-                Trigger(PERSISTENT_VOLUME_CLAIM.resource, added), after_claim_added, OF_OWN_CLAIMS
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, added), after_claim_changed, OF_OWN_CLAIMS
             ),
             Registration(
                 Trigger(VOLUME_ATTACHMENT.resource, Action.DELETE), after_attachment_deleted
@@ -255,10 +254,6 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
         return Hint.SKIP
     storage = storage_of(old)
     return Hint.QUEUE if storage.claims or storage.has_migratable else Hint.SKIP
-
-
-def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
 
 
 def detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001

@@ -42,10 +42,8 @@ from asched.core.model.storage import (
     any_conflict,
     has_direct_claims,
     storage_of,
-    uses_claim,
 )
-from asched.core.model.volume import PersistentVolumeClaim
-from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS, after_named_claim_changed
 
 DISK_TAKEN: Final = Reason("node(s) had no available disk", resolvable=True)
 CLAIM_IN_USE: Final = Reason(
@@ -158,7 +156,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
             Registration(Trigger(NODE.resource, Action.ADD)),
             Registration(
                 Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD),
-                after_claim_added,
+                after_named_claim_changed,
                 OF_OWN_CLAIMS,
             ),
         )
@@ -193,7 +191,3 @@ def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 def claim_is_free(pod: Pod, old: Node, new: None) -> Hint:  # noqa: ARG001
     """Claims that only pods of a deleted node use count as unused."""
     return Hint.QUEUE if has_direct_claims(pod) else Hint.SKIP
-
-
-def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP

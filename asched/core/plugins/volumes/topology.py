@@ -12,7 +12,6 @@ Source  kubernetes/kubernetes v1.36 component-helpers/storage/volume/helpers.go,
         (checkVolumeProvisions, hasEnoughCapacity)
 """
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -35,6 +34,7 @@ from asched.core.model.selector import (
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.model.volume import (
     CsiStorageCapacity,
+    PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     TopologyTerm,
@@ -57,6 +57,12 @@ def reachable(nodes: NodeView, required: NodeSelector | None) -> Mask:
     return found
 
 
+def required_of(volume: PersistentVolume) -> NodeSelector | None:
+    """The node affinity that a volume requires."""
+    affinity = volume.spec.node_affinity
+    return affinity.required if affinity is not None else None
+
+
 def _reached(nodes: NodeView, term: NodeTerm) -> Mask | np.bool_:
     return match_term(nodes, term) if term.expressions else np.True_
 
@@ -71,15 +77,11 @@ def compiled(required: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     if required is None:
         return None
     written = (required.node_selector_terms or ())[:TERMS_MAX]
-    return tuple(_meaningful(map(compile_term, written)))
-
-
-def _meaningful(terms: Iterable[NodeTerm]) -> list[NodeTerm]:
-    return [
+    return tuple(
         NodeTerm(term.expressions, (), broken=False)
-        for term in terms
+        for term in map(compile_term, written)
         if not term.broken and not term.is_empty
-    ]
+    )
 
 
 def allowed(nodes: NodeView, terms: tuple[TopologyTerm, ...] | None) -> Mask:

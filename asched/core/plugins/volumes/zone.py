@@ -42,13 +42,9 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
-from asched.core.model.storage import (
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    uses_claim,
-)
+from asched.core.model.storage import WAIT_FOR_FIRST_CONSUMER, claim_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
-from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS, after_named_claim_changed
 
 WRONG_ZONE: Final = Reason("node(s) had no available volume zone", resolvable=False)
 
@@ -157,7 +153,9 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
             Registration(Trigger(STORAGE_CLASS.resource, Action.ADD), after_class_added),
             Registration(Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)),
             Registration(
-                Trigger(PERSISTENT_VOLUME_CLAIM.resource, both), after_claim_changed, OF_OWN_CLAIMS
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, both),
+                after_named_claim_changed,
+                OF_OWN_CLAIMS,
             ),
             Registration(Trigger(PERSISTENT_VOLUME.resource, both), after_volume_changed),
         )
@@ -194,14 +192,6 @@ def _matching_rows(nodes: NodeView, label: str, values: frozenset[str]) -> Mask:
 def after_class_added(pod: Pod, old: None, new: StorageClass) -> Hint:  # noqa: ARG001
     waits = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return Hint.QUEUE if waits else Hint.SKIP
-
-
-def after_claim_changed(
-    pod: Pod,
-    old: PersistentVolumeClaim | None,  # noqa: ARG001
-    new: PersistentVolumeClaim,
-) -> Hint:
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP
 
 
 def after_volume_changed(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> Hint:  # noqa: ARG001

@@ -8,7 +8,6 @@ from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched.core.plugins.volumes import hints as after
-from asched.core.plugins.volumes import limits, restrictions, zone
 from tests.volume_builders import (
     a_capacity,
     a_claim,
@@ -99,8 +98,7 @@ def test_whom_a_claim_concerns_is_told_by_its_name(name: str, namespace: str) ->
     """Of all others each hint about claims says that they need not be tried."""
     claim = a_claim(name, namespace=namespace)
     for pod in (POD, a_pod("q", ephemeral=["e"]), a_pod("plain"), WITHOUT):
-        asked = [after.after_claim_changed, zone.after_claim_changed]
-        asked += [limits.after_claim_added, restrictions.after_claim_added]
+        asked = [after.after_claim_changed, after.after_named_claim_changed]
         hints = {hint(pod, None, claim) for hint in asked}
         sought, offered = after.OF_OWN_CLAIMS.sought(pod), after.OF_OWN_CLAIMS.offered(None, claim)
         is_concerned = not set(sought or ()).isdisjoint(offered or ())

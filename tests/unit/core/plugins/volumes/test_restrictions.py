@@ -8,11 +8,11 @@ import pytest
 
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status
+from asched.core.plugins.volumes.hints import after_named_claim_changed
 from asched.core.plugins.volumes.restrictions import (
     CLAIM_IN_USE,
     DISK_TAKEN,
     VolumeRestrictions,
-    after_claim_added,
     after_pod_deleted,
     claim_is_free,
 )
@@ -135,10 +135,10 @@ def test_a_pod_that_goes_helps_whom_it_stood_in_the_way_of(gone: Any, hint: Hint
 def test_only_claims_of_the_pod_help() -> None:
     waiting = a_pod("waiting", "c", ephemeral=["e"])
 
-    assert after_claim_added(waiting, None, a_claim("c")) is Hint.QUEUE
-    assert after_claim_added(waiting, None, a_claim("d")) is Hint.SKIP
-    assert after_claim_added(waiting, None, a_claim("c", namespace="other")) is Hint.SKIP
-    assert after_claim_added(waiting, None, a_claim("waiting-e")) is Hint.SKIP
+    assert after_named_claim_changed(waiting, None, a_claim("c")) is Hint.QUEUE
+    assert after_named_claim_changed(waiting, None, a_claim("d")) is Hint.SKIP
+    assert after_named_claim_changed(waiting, None, a_claim("c", namespace="other")) is Hint.SKIP
+    assert after_named_claim_changed(waiting, None, a_claim("waiting-e")) is Hint.SKIP
 
 
 def test_a_node_that_goes_may_take_the_user_of_a_claim_along() -> None:

@@ -8,9 +8,9 @@ import pytest
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.volume import StorageClass
+from asched.core.plugins.volumes.hints import after_named_claim_changed
 from asched.core.plugins.volumes.zone import (
     VolumeZone,
-    after_claim_changed,
     after_class_added,
     after_volume_changed,
 )
@@ -101,8 +101,8 @@ def test_hints() -> None:
 
     assert after_class_added(pod, None, late) is Hint.QUEUE
     assert after_class_added(pod, None, a_class("now", mode="Immediate")) is Hint.SKIP
-    assert after_claim_changed(pod, None, a_claim("c")) is Hint.QUEUE
-    assert after_claim_changed(pod, a_claim("p-e"), a_claim("p-e")) is Hint.SKIP
+    assert after_named_claim_changed(pod, None, a_claim("c")) is Hint.QUEUE
+    assert after_named_claim_changed(pod, a_claim("p-e"), a_claim("p-e")) is Hint.SKIP
     old, new = a_volume("pv", labels={GA: "a__b"}), a_volume("pv", labels={GA: "b__a", "x": "y"})
     assert after_volume_changed(pod, None, new) is Hint.QUEUE
     assert after_volume_changed(pod, old, new) is Hint.SKIP
