@@ -48,6 +48,7 @@ from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, 
 from asched.batch.provisioning.kept_nodes import KeptNodes
 from asched.batch.provisioning.requests import DesiredStatus, Terms, UnusableRequestError
 from asched.batch.share import why_beyond_share
+from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo
@@ -116,7 +117,7 @@ class ProvisioningRequests:
         self.tracked: dict[str, Tracked] = {}
         #: key -> uid of ended requests that still exist: a later status of theirs is not trusted
         self.ended: dict[str, str] = {}
-        self._cursor = -2
+        self._changes = Reader(cluster.object_log)
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
         #: due requests by namespace: new requests, and retries
@@ -204,10 +205,9 @@ class ProvisioningRequests:
 
     def changed(self, served: Mapping[str, CheckAndHoldArgs]) -> list[str]:
         """Keys of requests that changed since the last call, or whose templates did."""
-        log = self._cluster.object_log
-        entries = log.since(self._cursor) if served == self._served else None
-        self._cursor, self._served = log.end, served
-        if entries is None:
+        entries, is_same = self._changes.news(), served == self._served
+        self._served = served
+        if entries is None or not is_same:
             known: Mapping[str, ProvisioningRequest] = self._cluster.all(PROVISIONING_REQUEST)
             by_age = sorted(known, key=lambda k: (known[k].metadata.creation_timestamp or "", k))
             return list(dict.fromkeys((*self.tracked, *self.ended, *by_age)))

@@ -29,6 +29,7 @@ from asched.batch.groups.trial import pause_if_due
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
 from asched.batch.scale_up.objects import ScaleUp
+from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of
@@ -73,7 +74,7 @@ class NewNodes(Extension):
         self._pauses = GroupPauses()
         self._next_check_s = -math.inf
         self._was_refused = False
-        self._cursor = -2
+        self._changes = Reader(context.cluster.object_log)
 
     def is_used(self) -> bool:
         return bool(self._args)
@@ -146,11 +147,9 @@ class NewNodes(Extension):
 
     def _changed(self) -> list[str]:
         """Keys of requests that changed since the last call; all of them in the first."""
-        cluster, log = self.context.cluster, self.context.cluster.object_log
-        entries = log.since(self._cursor)
-        self._cursor = log.end
+        entries = self._changes.news()
         if entries is None:
-            return [*cluster.all(PROVISIONING_REQUEST), *self._by_object]
+            return [*self.context.cluster.all(PROVISIONING_REQUEST), *self._by_object]
         resource = PROVISIONING_REQUEST.resource
         return list(dict.fromkeys(key for changed, key in entries if changed == resource))
 
