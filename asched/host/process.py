@@ -30,6 +30,7 @@ from asched.core.framework.profile import Profile
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.leader.election import LeaseTimes
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind
+from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
@@ -428,9 +429,9 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
         return None
     rules = LeaseTimes(
         identity(),
-        election.lease_duration_s,
-        election.renew_deadline_s,
-        election.retry_period_s,
+        election.lease_duration_ns / NS_PER_SECOND,
+        election.renew_deadline_ns / NS_PER_SECOND,
+        election.retry_period_ns / NS_PER_SECOND,
     )
     component = plan.configuration.profiles[0].scheduler_name
     return LeaseThread(

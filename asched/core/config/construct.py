@@ -43,14 +43,10 @@ class Constructed(msgspec.Struct, frozen=True):
     extenders: tuple[Extender, ...]
 
 
-def _usable(_: Extender) -> str | None:
-    return None
-
-
 def construct(
     configuration: SchedulerConfiguration,
     known: KnownPlugins,
-    extender_fault: Callable[[Extender], str | None] = _usable,
+    extender_fault: Callable[[Extender], str | None] = lambda _: None,
 ) -> tuple[Constructed | None, list[Problem]]:
     """Resolve a validated configuration; `extender_fault` checks certificates (files)."""
     faults = _extender_faults(configuration.extenders, extender_fault)

@@ -13,7 +13,7 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,7 @@ from asched.core.config.fields import (
 )
 from asched.core.config.legacy import VERSIONS, is_legacy
 from asched.core.config.problem import (
+    STRICT_PREFIX,
     Path,
     Problem,
     Severity,
@@ -56,6 +57,7 @@ _JSON_KINDS: Final = (
     (Mapping, "object"),
     (Sequence, "array"),
 )
+_NUMBERS: Final = (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
 _META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
@@ -75,7 +77,7 @@ def _pairs(value: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 class _Faults(msgspec.Struct):
-    """Collects faults of one text; `prefix` precedes unknown fields of args."""
+    """Collects faults of one text; the prefixes precede strict and other faults of args."""
 
     base: Path = ()
     prefix: str = ""
@@ -201,13 +203,8 @@ def decode_args(
     where = f"decoding .profiles[{profile}].pluginConfig[{place}]: "
     path: Path = ("profiles", profile, "pluginConfig", place, "args")
     decoding = f"decoding args for plugin {plugin}: "
-    strict = "strict decoding error: "
-    faults = _Faults(
-        path,
-        where + decoding,
-        f"{where}{strict}{decoding}{strict}",
-        nested=True,
-    )
+    strict = f"{where}{STRICT_PREFIX}{decoding}{STRICT_PREFIX}"
+    faults = _Faults(path, where + decoding, strict, nested=True)
     expected = kind_of_args(plugin)
     version, kind = _head(given, faults)
     if faults.found:
@@ -263,80 +260,88 @@ def _record(
         if item is None and field.type is not Scalar.DURATION:
             continue
         inner = ".".join(part for part in (dotted, field.embedded, key) if part)
-        at = (record_name(record), inner)
-        checked[key] = _value(item, field.type, item_path, at, faults)
+        at = record_name(record), inner
+        checked[key] = _value(item, field.type, _Place(item_path, at, faults))
     return checked
 
 
-def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
-    """Check one value; `at` is the struct and the dotted path in Go's messages."""
+class _Place(NamedTuple):
+    """Where a value is: its path; the struct and the dotted path in Go's messages; who collects its
+    faults.
+    """
+
+    path: Path
+    at: tuple[str, str]
+    faults: _Faults
+
+    def item(self, key: str | int) -> "_Place":
+        return self._replace(path=(*self.path, key))
+
+
+def _value(value: Any, declared: Type, place: _Place) -> Any:
+    """Check one value."""
     if isinstance(declared, ListOf):
         if not isinstance(value, list):
-            return _mismatch(value, declared, path, at, faults, [])
+            return _mismatch(value, declared, place, [])
         return [
             None
             if item is None and declared.item is not Scalar.STRING
-            else _value("" if item is None else item, declared.item, (*path, i), at, faults)
+            else _value("" if item is None else item, declared.item, place.item(i))
             for i, item in enumerate(value)
         ]
-    if not isinstance(declared, Scalar):
-        if not isinstance(value, Mapping):
-            return _mismatch(value, declared, path, at, faults, {})
-        if isinstance(declared, type):
-            return _record(value, declared, path, at[1], faults)
-        return {
-            key: _value("" if item is None else item, declared.item, (*path, key), at, faults)
-            for key, item in value.items()
-        }
-    return _scalar(value, declared, path, at, faults)
+    if isinstance(declared, Scalar):
+        return _scalar(value, declared, place)
+    if not isinstance(value, Mapping):
+        return _mismatch(value, declared, place, {})
+    if isinstance(declared, type):
+        return _record(value, declared, place.path, place.at[1], place.faults)
+    return {
+        key: _value("" if item is None else item, declared.item, place.item(key))
+        for key, item in value.items()
+    }
 
 
-def _scalar(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
-    if declared.is_text or declared is Scalar.BOOL:
-        right = isinstance(value, str if declared.is_text else bool)
-        return value if right else _mismatch(value, declared, path, at, faults)
+def _scalar(value: Any, declared: Scalar, place: _Place) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match declared:
         case Scalar.ANY:
             return value
+        case Scalar.DURATION | Scalar.OPTIONAL_DURATION:
+            return _duration(value, place)
+        case Scalar.BYTES:
+            return _bytes(value, declared, place)
+        case Scalar.BOOL:
+            is_right = isinstance(value, bool)
         case Scalar.INT32 | Scalar.INT64:
             limit = INT_LIMITS[declared]
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            fits = whole and -limit <= value < limit
-            return value if fits else _mismatch(value, declared, path, at, faults)
-        case Scalar.FLOAT32:
-            return _float32(value, declared, path, at, faults)
-        case Scalar.DURATION | Scalar.OPTIONAL_DURATION:
-            return _duration(value, path, at, faults)
-        case Scalar.BYTES:
-            return _bytes(value, declared, path, at, faults)
+            is_right = is_number and isinstance(value, int) and -limit <= value < limit
+        case Scalar.FLOAT32:  # an infinite value exceeded float64 already
+            is_right = is_number and math.isfinite(single(value))
+        case _:
+            is_right = isinstance(value, str)
+    return value if is_right else _mismatch(value, declared, place)
 
 
-def _float32(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return _mismatch(value, declared, path, at, faults)
-    # an infinite value exceeded float64 already
-    return value if math.isfinite(single(value)) else _mismatch(value, declared, path, at, faults)
-
-
-def _duration(value: Any, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+def _duration(value: Any, place: _Place) -> Any:
     if value is not None and not isinstance(value, str):
-        return _mismatch(value, Scalar.STRING, path, at, faults, severity=Severity.ABORT)
+        return _mismatch(value, Scalar.STRING, place, severity=Severity.ABORT)
     try:
         return duration.parse(value or "")
     except ValueError as error:
-        faults.add(str(error), path, Severity.ABORT, "write a number and a unit, such as 15s")
+        hint = "write a number and a unit, such as 15s"
+        place.faults.add(str(error), place.path, Severity.ABORT, hint)
         return 0
 
 
-def _bytes(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+def _bytes(value: Any, declared: Scalar, place: _Place) -> Any:
     if not isinstance(value, str):
-        return _mismatch(value, declared, path, at, faults)
+        return _mismatch(value, declared, place)
     text = value.replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        place = _first_fault(text)
-        faults.add(f"illegal base64 data at input byte {place}", path, Severity.SAVED)
+        message = f"illegal base64 data at input byte {_first_fault(text)}"
+        place.faults.add(message, place.path, Severity.SAVED)
     return text
 
 
@@ -354,20 +359,18 @@ def _first_fault(text: str) -> int:
 def _mismatch(
     value: Any,
     declared: Type,
-    path: Path,
-    at: tuple[str, str],
-    faults: _Faults,
+    place: _Place,
     instead: Any = None,
     severity: Severity = Severity.SAVED,
 ) -> Any:
-    kind = kind_of(value)
-    shown = f"{kind} {json.dumps(value)}" if _is_number_for(value, declared) else kind
-    faults.add(
-        f"json: cannot unmarshal {shown} into Go struct field {at[0]}.{at[1]} "
-        f"of type {type_name(declared)}",
-        path,
-        severity,
-        _quoting_hint(value, declared),
+    """Add the fault; Go shows a number that does not fit a number type, and hides one for any other
+    type.
+    """
+    kind, struct = kind_of(value), ".".join(place.at)
+    shown = f"{kind} {json.dumps(value)}" if kind == "number" and declared in _NUMBERS else kind
+    text = f"json: cannot unmarshal {shown} into Go struct field {struct} of type "
+    place.faults.add(
+        text + type_name(declared), place.path, severity, _quoting_hint(value, declared)
     )
     return instead
 
@@ -377,13 +380,7 @@ def _quoting_hint(value: Any, declared: Type) -> str:
     is_text = isinstance(declared, Scalar) and declared.is_text
     if is_text and isinstance(value, bool | int | float):
         return f"put it in quotes: as it stands it is a {kind_of(value)}"
-    numbers = (Scalar.BOOL, Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
-    if declared in numbers and isinstance(value, str) and not isinstance(value_of(value), str):
+    is_word = isinstance(value, str) and not isinstance(value_of(value), str)
+    if is_word and (declared is Scalar.BOOL or declared in _NUMBERS):
         return "write it without quotes"
     return ""
-
-
-def _is_number_for(value: Any, declared: Type) -> bool:
-    """Go shows a number that does not fit a number type, and hides one for any other type."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and declared in (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)

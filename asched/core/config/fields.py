@@ -40,21 +40,11 @@ class Scalar(Enum):
 
     @property
     def is_text(self) -> bool:
-        return self not in _NOT_TEXTS
+        """Whether it is `string`, or a named string type."""
+        is_named = self.value.startswith("v1.") and self is not Scalar.DURATION
+        return self is Scalar.STRING or is_named
 
 
-_NOT_TEXTS: Final = frozenset(
-    {
-        Scalar.BOOL,
-        Scalar.INT32,
-        Scalar.INT64,
-        Scalar.FLOAT32,
-        Scalar.DURATION,
-        Scalar.OPTIONAL_DURATION,
-        Scalar.BYTES,
-        Scalar.ANY,
-    }
-)
 INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
 
 
@@ -177,21 +167,23 @@ def allowed_fields(record: type[ConfigRecord]) -> Mapping[str, DeclaredField]:
 
 def _field(attribute: str, annotation: Any) -> DeclaredField:
     notes: Sequence[Any] = ()
+
+    def first(kind: Any, default: Any = None) -> Any:
+        return next((note for note in notes if isinstance(note, kind)), default)
+
     if get_origin(annotation) is Annotated:
         annotation, *notes = get_args(annotation)
     is_nullable = NoneType in get_args(annotation)
     if is_nullable and len(get_args(annotation)) == 2:
         (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
-    types = [note for note in notes if isinstance(note, Scalar | MapOf | type)]
-    names = [note for note in notes if isinstance(note, str)]
     return DeclaredField(
         attribute,
-        names[0] if names else _json_name(attribute),
-        types[0] if types else _type_of(annotation),
+        first(str) or _json_name(attribute),
+        first((Scalar, MapOf, type)) or _type_of(annotation),
         frozenset(note for note in notes if isinstance(note, FieldMark)),
-        next((note for note in notes if isinstance(note, ValueRange)), None),
-        next((note for note in notes if isinstance(note, NeededGates)), None),
-        "".join(note.name for note in notes if isinstance(note, EmbeddedIn)),
+        first(ValueRange),
+        first(NeededGates),
+        first(EmbeddedIn, EmbeddedIn("")).name,
         is_nullable,
     )
 

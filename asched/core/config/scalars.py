@@ -146,18 +146,14 @@ def go_syntax(value: Any) -> str:
 
 def written(text: str, column: int = 0) -> str:
     """A text as one YAML scalar; `column` is the column of the lines of a block."""
-    if "\n" in text and not _has_special(text.replace("\n", "")):
+    if "\n" in text and text.replace("\n", "").isprintable():
         return _literal(text, column)
     ambiguous = _BASE_60.fullmatch(text) or _DATE.fullmatch(text)
-    if not isinstance(value_of(text), str) or ambiguous or _has_special(text):
+    if not isinstance(value_of(text), str) or ambiguous or not text.isprintable():
         return json.dumps(text, ensure_ascii=False)
     if _breaks_syntax(text):
         return "'" + text.replace("'", "''") + "'"
     return text
-
-
-def _has_special(text: str) -> bool:
-    return not text.isprintable()
 
 
 def _breaks_syntax(text: str) -> bool:

@@ -7,7 +7,7 @@ Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 t
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from asched.core.config import duration
@@ -114,38 +114,23 @@ def internal(value: Any) -> Any:
 
 def to_yaml(document: Mapping[str, Any]) -> str:
     """The mapping as YAML in kube-scheduler's layout."""
+    return "\n".join(_block(document, 0)) + "\n"
+
+
+def _block(value: Any, column: int) -> list[str]:
+    """The lines of a mapping or list that is not empty."""
     lines: list[str] = []
-    _mapping(document, 0, lines)
-    return "\n".join(lines) + "\n"
-
-
-def _mapping(document: Mapping[str, Any], column: int, lines: list[str]) -> None:
-    pad = " " * column
-    for key in sorted(document):
-        value = document[key]
-        if isinstance(value, Mapping) and value:
-            lines.append(f"{pad}{_scalar(key)}:")
-            _mapping(value, column + 2, lines)
-        elif isinstance(value, list | tuple) and value:
-            lines.append(f"{pad}{_scalar(key)}:")
-            _sequence(value, column, lines)
+    is_mapping = isinstance(value, Mapping)
+    for key, item in sorted(value.items()) if is_mapping else enumerate(value):
+        head = f"{' ' * column}{_scalar(key)}:" if is_mapping else f"{' ' * column}-"
+        if not isinstance(item, Mapping | list | tuple) or not item:
+            lines += f"{head} {_scalar(item, column + 2)}".split("\n")
+        elif is_mapping:
+            lines += [head, *_block(item, column + 2 * isinstance(item, Mapping))]
         else:
-            lines += f"{pad}{_scalar(key)}: {_scalar(value, column + 2)}".split("\n")
-
-
-def _sequence(items: Sequence[Any], column: int, lines: list[str]) -> None:
-    pad = " " * column
-    for item in items:
-        if isinstance(item, Mapping | list | tuple) and item:
-            nested: list[str] = []
-            if isinstance(item, Mapping):
-                _mapping(item, column + 2, nested)
-            else:
-                _sequence(item, column + 2, nested)
-            lines.append(f"{pad}- {nested[0].lstrip()}")
-            lines += nested[1:]
-        else:
-            lines += f"{pad}- {_scalar(item, column + 2)}".split("\n")
+            first, *rest = _block(item, column + 2)
+            lines += [f"{head} {first.lstrip()}", *rest]
+    return lines
 
 
 def _scalar(value: Any, column: int = 0) -> str:

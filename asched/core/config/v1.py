@@ -135,18 +135,6 @@ class LeaderElection(ConfigRecord, frozen=True):
     resource_name: _TextOrDefault = "kube-scheduler"
     resource_namespace: _TextOrDefault = "kube-system"
 
-    @property
-    def lease_duration_s(self) -> float:
-        return self.lease_duration_ns / NS_PER_SECOND
-
-    @property
-    def renew_deadline_s(self) -> float:
-        return self.renew_deadline_ns / NS_PER_SECOND
-
-    @property
-    def retry_period_s(self) -> float:
-        return self.retry_period_ns / NS_PER_SECOND
-
 
 class ClientConnection(ConfigRecord, frozen=True):
     """The connection to the API server."""

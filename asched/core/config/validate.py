@@ -5,7 +5,6 @@ Rules   election is not validated while it is off; queueSort must be equal in al
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validation.go
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -66,9 +65,6 @@ DEFAULTING_TYPES: Final = (plugin_args.SYSTEM_DEFAULTING, plugin_args.LIST_DEFAU
 SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS: Final = ("In", "NotIn")
-#: Name of a ProvisioningClass, as the API accepts it (without upper case).
-CLASS_NAME: Final = re.compile(names.SUBDOMAIN_PATTERN)
-CLASS_NAME_MAX: Final = 253
 TAINT_EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 NO_SHAPES: Final = "name the shapes of node that the autoscaler can add"
 _INT64: Final = range(-(2**63), 2**63)
@@ -133,7 +129,7 @@ def backfill(args: plugin_args.BackfillArgs, path: Path, _: Gates) -> list[Probl
 def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> list[Problem]:
     faults = []
     name = args.provisioning_class_name
-    if not CLASS_NAME.fullmatch(name) or len(name) > CLASS_NAME_MAX:
+    if qualified.subdomain_faults(name):
         faults.append(invalid((*path, "provisioningClassName"), name, "must be a DNS subdomain"))
     return faults + ranges(args, path)
 

@@ -6,6 +6,7 @@ from asched.core.config.defaults import (
 )
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
+from asched.core.model.timestamp import NS_PER_SECOND
 
 #: Plugins in no default profile.
 NOT_BY_DEFAULT = (
@@ -47,7 +48,7 @@ def test_zero_means_not_given_for_rates_and_durations() -> None:
     )
     assert built.client_connection.qps == 50
     assert built.client_connection.burst == 100
-    assert built.leader_election.lease_duration_s == 15
+    assert built.leader_election.lease_duration_ns == 15 * NS_PER_SECOND
     assert built.leader_election.resource_name == "kube-scheduler"
     assert [extender.http_timeout_s for extender in built.extenders] == [5, 5]
 
