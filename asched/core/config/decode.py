@@ -42,21 +42,13 @@ from asched.core.config.problem import (
     path_text,
     quoted,
 )
-from asched.core.config.scalars import single, value_of
+from asched.core.config.scalars import kind_of, single, value_of
 from asched.core.config.v1 import ABSENT_FIELDS, API_GROUP, API_VERSION, KIND, KINDS
 
 INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
 #: Location of upstream's scheme; its message has the file and line of upstream's source.
 SCHEME: Final = '"pkg/scheduler/apis/config/scheme/scheme.go:31"'
 
-_JSON_KINDS: Final = (
-    (bool, "bool"),
-    (int, "number"),
-    (float, "number"),
-    (str, "string"),
-    (Mapping, "object"),
-    (Sequence, "array"),
-)
 _NUMBERS: Final = (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
 _META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -91,11 +83,6 @@ class _Faults(msgspec.Struct):
         self.found.append(
             Problem(StartStage.LOAD, start + text, where, hint, severity, self.nested)
         )
-
-
-def kind_of(value: Any) -> str:
-    """The JSON kind of a value, in Go's terms."""
-    return next((name for kind, name in _JSON_KINDS if isinstance(value, kind)), "null")
 
 
 def version_and_kind(document: Any) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import struct
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -35,8 +36,21 @@ _INTEGER: Final = re.compile(
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?", re.ASCII)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?", re.ASCII)
+_JSON_KINDS: Final = (
+    (bool, "bool"),
+    (int, "number"),
+    (float, "number"),
+    (str, "string"),
+    (Mapping, "object"),
+    (Sequence, "array"),
+)
 #: Characters with a meaning at the start of a word.
 _INDICATORS: Final = frozenset("#,[]{}&*!|>'\"%@`")
+
+
+def kind_of(value: Any) -> str:
+    """The JSON kind of a value, in Go's terms."""
+    return next((name for kind, name in _JSON_KINDS if isinstance(value, kind)), "null")
 
 
 def value_of(text: str) -> Any:

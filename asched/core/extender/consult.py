@@ -16,7 +16,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
         framework/preemption/preemption.go (callExtenders)
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, TypeVar
 
@@ -106,18 +106,15 @@ class ExtenderBinder(BindPlugin):
                     error = str(fault)
                 if error:
                     return self._failed(error)
-                return (yield from self._check(pod, node, self._not_bound(), patience_s=SEEN_S))
+                prefix = self._config.url_prefix
+                lost = f"extender {prefix} reported the pod as bound, but the pod has no node"
+                return (yield from self._check(pod, node, lost, patience_s=SEEN_S))
             case Refused(code=0, message=message):  # the request was not delivered
                 return self._failed(message)
             case Refused(message=message) | Unknown(message=message):
                 held_s = LANDS_WITHIN_S if isinstance(answer, Unknown) else 0.0
                 return (yield from self._check(pod, node, message, held_s=held_s))
         raise TypeError(f"an extender was answered for with {type(answer).__name__}")
-
-    def _not_bound(self) -> str:
-        return (
-            f"extender {self._config.url_prefix} reported the pod as bound, but the pod has no node"
-        )
 
     def _failed(self, message: str) -> Status:
         return SKIP if self._config.ignorable else failure(message)
@@ -208,12 +205,17 @@ class Consulted(msgspec.Struct, frozen=True):
             if amounts
         )
 
-    def ask(self, verb: str, body: Mapping[str, Any]) -> Generator[Effect, Answer, Any]:
-        """The JSON of the answer. Raises PointError if there is none."""
+    def ask(
+        self, verb: str, body: Mapping[str, Any], read: Callable[[Any], T]
+    ) -> Generator[Effect, Answer, T]:
+        """Ask, and read the answer. Raises PointError if there is none, or an unreadable one."""
         answer = yield AskExtender(extender=self.config, verb=verb, body=body)
         match answer:
             case Replied(value=value):
-                return value
+                try:
+                    return read(value)
+                except WireError as error:
+                    raise PointError(str(error)) from None
             case Refused(message=message) | Unknown(message=message):
                 raise PointError(message)
         raise TypeError(f"an extender was answered for with {type(answer).__name__}")
@@ -238,13 +240,8 @@ class Chain:
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether any of them affects the pod's placement."""
-        return any(
-            extender.is_interested(pod.pod)
-            for extender in self._all
-            if extender.config.filter_verb
-            or extender.config.prioritize_verb
-            or extender.config.preempt_verb
-        )
+        verbs = ("filter_verb", "prioritize_verb", "preempt_verb")
+        return any(self._asked(pod, verb) for verb in verbs)
 
     def _asked(self, pod: PodInfo, verb: str) -> list[Consulted]:
         """The extenders that have a verb, and manage the pod."""
@@ -284,11 +281,7 @@ class Chain:
         """(remaining names, reasons of the other nodes). Raises PointError."""
         config = extender.config
         body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
-        value = yield from extender.ask(config.filter_verb, body)
-        try:
-            result = wire.filter_result(value)
-        except WireError as error:
-            raise PointError(str(error)) from None
+        result = yield from extender.ask(config.filter_verb, body, wire.filter_result)
         if result.error:
             raise PointError(result.error[:ERROR_CHARS_MAX])
         passed = result.nodes or ()
@@ -301,13 +294,17 @@ class Chain:
                     f'extender "{config.url_prefix}" claims a filtered node "{name}" which is not'
                     " found in the input node list"
                 )
-        refused = {
-            name: unschedulable(reason).by(names.EXTENDER) for name, reason in result.failed.items()
-        }
-        for name, reason in result.unresolvable.items():
-            refused[name] = unresolvable(reason).by(names.EXTENDER)
         remaining = set(passed)
-        return remaining, {n: s for n, s in refused.items() if n in known and n not in remaining}
+        refused = {
+            name: status(reason).by(names.EXTENDER)
+            for status, reasons in (
+                (unschedulable, result.failed),
+                (unresolvable, result.unresolvable),
+            )
+            for name, reason in reasons.items()
+            if name in known and name not in remaining
+        }
+        return remaining, refused
 
     # --- prioritize ------------------------------------------------------------------------------
 
@@ -346,8 +343,8 @@ class Chain:
         config = extender.config
         body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
         try:
-            priorities = wire.priorities((yield from extender.ask(config.prioritize_verb, body)))
-        except (PointError, WireError):
+            priorities = yield from extender.ask(config.prioritize_verb, body, wire.priorities)
+        except PointError:
             return []
         return [(host, score * config.weight * PRIORITY_FACTOR) for host, score in priorities]
 
@@ -386,8 +383,8 @@ class Chain:
             if not remaining:
                 break
             steps = self._preempt_by(extender, pod.pod, remaining)
-            chosen = yield from _tolerated(extender, steps)
-            remaining = remaining if chosen is None else chosen
+            if (chosen := (yield from _tolerated(extender, steps))) is not None:
+                remaining = chosen
         remaining = {name: c for name, c in remaining.items() if c.victims}
         is_placed = bool(pod.pod.spec.node_name)  # a resized pod runs there
         for extender in () if is_placed else self._asked(pod, "filter_verb"):
@@ -406,11 +403,7 @@ class Chain:
     ) -> Generator[Effect, Answer, dict[str, Candidate]]:
         config = extender.config
         body = wire.preemption_arguments(pod, candidates, names_only=config.node_cache_capable)
-        value = yield from extender.ask(config.preempt_verb, body)
-        try:
-            result = wire.preemption_result(value)
-        except WireError as error:
-            raise PointError(str(error)) from None
+        result = yield from extender.ask(config.preempt_verb, body, wire.preemption_result)
         chosen = {
             name: self._candidate(extender, pod, name, victims, candidates)
             for name, victims in result.items()

@@ -18,6 +18,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from asched.core.config.scalars import kind_of
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD
@@ -34,16 +35,6 @@ class WireError(ValueError):
 def _mismatch(shown: str, go_type: str, struct: str, path: tuple[str, ...]) -> WireError:
     where = f"struct field {struct}.{'.'.join(path)}" if struct else "value"
     return WireError(f"json: cannot unmarshal {shown} into Go {where} of type {go_type}")
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict):
-        return "object"
-    return "array" if isinstance(value, list) else "number"
 
 
 class GoField(NamedTuple):
@@ -64,7 +55,7 @@ class GoField(NamedTuple):
         if value is None:
             return 0
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _mismatch(_kind_of(value), "int64", self.struct, self.path)
+            raise _mismatch(kind_of(value), "int64", self.struct, self.path)
         if isinstance(value, float) or not INT64_MIN <= value <= INT64_MAX:
             raise _mismatch(f"number {value}", "int64", self.struct, self.path)
         return value
@@ -94,7 +85,7 @@ class GoField(NamedTuple):
 
     def _of(self, kind: type, go_type: str) -> Any:
         if not isinstance(self.value, kind):
-            raise _mismatch(_kind_of(self.value), go_type, self.struct, self.path)
+            raise _mismatch(kind_of(self.value), go_type, self.struct, self.path)
         return self.value
 
 
@@ -308,16 +299,16 @@ def filter_answer(
     question: Arguments, passed: Iterable[str], failed: dict[str, str], never: dict[str, str]
 ) -> dict[str, Any]:
     """In the form of the request: names for names, whole nodes for whole nodes."""
-    names = set(passed)
+    passed = set(passed)
+    names: Any = [name for name in question.node_names if name in passed]
     nodes = None
     if question.nodes is not None:
         pairs = zip(question.nodes, question.node_names, strict=True)
-        nodes = {"metadata": {}, "items": [node for node, name in pairs if name in names]}
+        nodes = {"metadata": {}, "items": [node for node, name in pairs if name in passed]}
+        names = None
     return {
         "Nodes": nodes,
-        "NodeNames": [name for name in question.node_names if name in names]
-        if nodes is None
-        else None,
+        "NodeNames": names,
         "FailedNodes": failed,
         "FailedAndUnresolvableNodes": never,
         "Error": "",
@@ -325,13 +316,8 @@ def filter_answer(
 
 
 def filter_error(message: str) -> dict[str, Any]:
-    return {
-        "Nodes": None,
-        "NodeNames": None,
-        "FailedNodes": None,
-        "FailedAndUnresolvableNodes": None,
-        "Error": message,
-    }
+    fields = ("Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes")
+    return {**dict.fromkeys(fields), "Error": message}
 
 
 def priorities_answer(scores: Mapping[str, int]) -> list[dict[str, Any]]:
