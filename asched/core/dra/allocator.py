@@ -54,8 +54,6 @@ TEXTS: Final = {
 }
 
 
-# Work done by a search, and when it should pause for other tasks.
-
 #: Devices visited between two pauses of a search, or as much other work.
 CHUNK_STEPS: Final = 512
 
@@ -84,12 +82,9 @@ class Effort:
         return self.steps - charged
 
 
-# The devices that a request may choose from: a list that is filled lazily.
-
-
 class Candidates:
-    """Selectors run once per device, and only for available devices: an error of a selector ends
-    the attempt.
+    """The devices that a request may choose from, found lazily. Selectors run once per device, and
+    only for available devices: an error of a selector ends the attempt.
     """
 
     __slots__ = ("_answers", "_are_alike", "_known", "_rest", "_selects", "_unasked")
@@ -138,18 +133,14 @@ class Candidates:
         return len(self._known) - index < needed
 
 
-# Shared counters of partitionable devices: a device may be taken while each of its counters
-# suffices.
-#
-# Counters belong to a pool. Allocated devices of the pool have used some, whether or not this node
-# sees them; devices chosen during a search use more. A negative counter, which only contradictory
-# claims cause, rules out every device that uses counters of the pool.
-
-_ZERO = Fraction(0)
-
-
 class CounterLedger:
-    """Remaining counters of some pools during one search."""
+    """Remaining shared counters of some pools during one search: a device may be taken while each
+    of its counters suffices.
+
+    Allocated devices of a pool have used some, whether or not this node sees them; devices chosen
+    during a search use more. A negative counter, which only contradictory claims cause, rules out
+    every device that uses counters of the pool.
+    """
 
     def __init__(self, pools: tuple[Pool, ...], taken: Taken) -> None:
         self._pools = {pool.id: pool for pool in pools}
@@ -177,20 +168,17 @@ class CounterLedger:
         for device in pool.consumers:
             if self._taken.is_used(device.id):
                 for counter, amount in device.consumes.items():
-                    remaining[counter] = remaining.get(counter, _ZERO) - amount
+                    remaining[counter] = remaining.get(counter, 0) - amount
         return remaining
 
 
-# Constraints between the devices of one claim: equal in an attribute, or different in it.
-#
-# A device is added on trial and removed in reverse order. A constraint that rejects a device is
-# left unchanged.
-
-
 class AllocationConstraint:
-    """All devices have the attribute, and one value of it (`is_equal`), or each another value.
-    `by_request`: of each request only the device added last is stored, and none once it is removed,
-    as in kube-scheduler 1.36.
+    """All devices of one claim have the attribute, and one value of it (`is_equal`), or each
+    another value. `by_request`: of each request only the device added last is stored, and none once
+    it is removed, as in kube-scheduler 1.36.
+
+    A device is added on trial and removed in reverse order. A constraint that rejects a device is
+    left unchanged.
     """
 
     def __init__(

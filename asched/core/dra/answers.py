@@ -34,7 +34,6 @@ from asched.core.dra.allocator import (
     Solution,
     Steps,
 )
-from asched.core.dra.devices import Pool
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError, ClaimPlan, DeviceDemand
 from asched.core.model.claim import ResourceClaim
@@ -212,11 +211,12 @@ class AnswerBook:
         known = self._long(demand, self._nodes.row_of.get(node.name, -1))
         if known is not None and known.solution is not None:
             return plans, known.solution
-        pools = self._ledger.inventory.pools_for(node.name, node.labels)
-        place = (node.name, node.labels)
-        ledger, steps_max = self._ledger, self._steps_max
-        search = DeviceSearch(pools, plans, ledger.taken, place, steps_max, ledger.rules)
-        return plans, search.run()
+        return plans, self._device_search(node, plans).run()
+
+    def _device_search(self, node: Node, plans: tuple[ClaimPlan, ...]) -> DeviceSearch:
+        ledger, place = self._ledger, (node.name, node.labels)
+        pools = ledger.inventory.pools_for(*place)
+        return DeviceSearch(pools, plans, ledger.taken, place, self._steps_max, ledger.rules)
 
     def _old_rows(self, answers: Answers) -> Sequence[int] | None:
         """Rows to be searched again; None for all."""
@@ -265,7 +265,7 @@ class AnswerBook:
                     alike = (id(pools), served)
                     found = answers.seen.get(alike)
                     if found is None:
-                        found = self._judge(answers, demand, served, pools, row)
+                        found = self._judge(answers, demand, served, row)
                         if is_shared(pools):
                             answers.seen[alike] = found
                     answers.take(row, found)
@@ -281,7 +281,7 @@ class AnswerBook:
         rows = [row for row in answers.left if row not in own and node_at[row] is not None]
         if not rows:
             return
-        found = self._judge(answers, demand, frozenset(), (), rows[0])
+        found = self._judge(answers, demand, frozenset(), rows[0])
         for row in rows:
             answers.take(row, found)
             del answers.left[row]
@@ -291,7 +291,6 @@ class AnswerBook:
         answers: Answers,
         demand: DeviceDemand,
         served: frozenset[str],
-        pools: tuple[Pool, ...],
         row: int,
     ) -> DeviceSearchResult:
         """Search one node, or continue its paused search. Raises OutOfTurn."""
@@ -303,7 +302,7 @@ class AnswerBook:
                 known = self._found.get(row, NOTHING_FOUND).get(demand.shape(served))
                 if known is not None:
                     return known
-                search = self._begin(demand, served, pools, row)
+                search = self._begin(demand, served, row)
             solution = self._run(search)
         except OutOfTurn:
             answers.search = search
@@ -326,15 +325,12 @@ class AnswerBook:
             self._found_count += 1
         return found
 
-    def _begin(
-        self, demand: DeviceDemand, served: frozenset[str], pools: tuple[Pool, ...], row: int
-    ) -> PendingDeviceSearch:
+    def _begin(self, demand: DeviceDemand, served: frozenset[str], row: int) -> PendingDeviceSearch:
         node = self._nodes.node_at[row]
         assert node is not None, f"row {row} is searched but holds no node"
         self._ledger.budget.note(ROW_STEPS)
-        plans, place = demand.plans(served), (node.name, node.labels)
-        ledger, steps_max = self._ledger, self._steps_max
-        search = DeviceSearch(pools, plans, ledger.taken, place, steps_max, ledger.rules)
+        plans = demand.plans(served)
+        search = self._device_search(node, plans)
         return PendingDeviceSearch(row, node.name, plans, search.effort, search.steps())
 
     def _run(self, search: PendingDeviceSearch) -> Solution | None:

@@ -10,6 +10,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
+import msgspec
+
 from asched.core.cluster.changes import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.devices import (
@@ -25,17 +27,16 @@ from asched.core.model.claim import AllocationResult, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels
 
-# Allocated devices: those held by claims, and the capacity taken of shared devices.
-#
-# A device held with admin access does not count. A claim is entered under its uid and can be
-# replaced or removed; `log` has the touched devices, so that only the nodes of their pools are
-# searched again.
-
 Capacity = dict[str, Fraction]
 
 
 class Taken:
-    """Devices and capacity held by claims."""
+    """Devices held by claims, and the capacity taken of shared ones.
+
+    A device held with admin access does not count. A claim is entered under its uid and can be
+    replaced or removed; `log` has the touched devices, so that only the nodes of their pools are
+    searched again.
+    """
 
     def __init__(self) -> None:
         self.devices: dict[DeviceId, int] = {}  # exclusive devices; number of claims that hold them
@@ -268,13 +269,10 @@ def _node_of(ready: ReadySlice) -> str:
     return "" if ready.is_wide else ready.place.node_name or ""
 
 
-class _NodeInventory:
+class _NodeInventory(msgspec.Struct):
     """The pools that one node sees."""
 
-    __slots__ = ("generation", "labels", "pools", "seen")
-
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
-        self.generation = -1
-        self.seen: dict[PoolId, Pool] = {}
-        self.pools: tuple[Pool, ...] = ()
+    labels: Labels
+    generation: int = -1
+    seen: dict[PoolId, Pool] = {}
+    pools: tuple[Pool, ...] = ()

@@ -75,7 +75,9 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 #: Steps of the budget for an object that changed, where many did.
 TAKEN_STEPS: Final = 2.0
 
-_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
+#: What is processed object by object, and what is read again as a whole.
+_ONE_BY_ONE: Final = (RESOURCE_CLAIM.resource, RESOURCE_SLICE.resource)
+_TOGETHER: Final = (DEVICE_CLASS.resource, DEVICE_TAINT_RULE.resource)
 
 
 class InFlightAllocation(NamedTuple):
@@ -146,8 +148,11 @@ class DeviceLedger:
         if entries is None:
             self._note_all()
         elif entries:
-            resources = {kind.resource for kind in _KINDS}
-            self._behind.update(dict.fromkeys(entry for entry in entries if entry[0] in resources))
+            for resource, key in entries:
+                if resource in _ONE_BY_ONE:
+                    self._behind[resource, key] = None
+                elif resource in _TOGETHER:
+                    self._behind[resource, ""] = None
 
     def _note_all(self) -> None:
         claims, slices = self._cluster.all(RESOURCE_CLAIM), self._cluster.all(RESOURCE_SLICE)
@@ -161,21 +166,15 @@ class DeviceLedger:
             self._behind.update(dict.fromkeys((kind.resource, key) for key in of_kind))
 
     def _take(self, resource: str, key: str) -> None:
-        """Process one changed object. Rules and classes are read together."""
+        """Process one changed object, or all of a kind."""
         if resource == RESOURCE_CLAIM.resource:
             self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
         elif resource == RESOURCE_SLICE.resource:
             self._slice(key)
         elif resource == DEVICE_CLASS.resource:
-            self._drop_pending(resource)
             self._read_classes()
-        elif resource == DEVICE_TAINT_RULE.resource:
-            self._drop_pending(resource)
+        else:
             self._read_rules()
-
-    def _drop_pending(self, resource: str) -> None:
-        for item in [item for item in self._behind if item[0] == resource]:
-            del self._behind[item]
 
     # --- questions -------------------------------------------------------------------------------
 

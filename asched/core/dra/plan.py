@@ -280,13 +280,11 @@ def _for_resource(
     largest: _ExtendedNeed | None = None
     replaced: set[str] = set()
     later: list[RequestMapping] = []
-    ahead = deque(lasting)
-    usable = deque(lasting.values())
-    offered = sum(asked.count for asked in usable)
+    usable = deque(lasting.items())
+    offered = sum(asked.count for asked in lasting.values())
     for index in passing:
-        while ahead and ahead[0] < index:
-            ahead.popleft()
-            offered -= usable.popleft().count
+        while usable and usable[0][0] < index:
+            offered -= usable.popleft()[1].count
         asked = _need(index, containers[index], resource, usable, offered, later)
         if asked is not None:
             replaced.add(asked.name)
@@ -310,7 +308,7 @@ def _need(
     index: int,
     container: Container,
     resource: str,
-    usable: Collection[_ExtendedNeed],
+    usable: Collection[tuple[int, _ExtendedNeed]],
     offered: int,
     mappings: list[RequestMapping],
 ) -> _ExtendedNeed | None:
@@ -325,7 +323,7 @@ def _need(
     if not wanted:
         return None
     covered = 0
-    for other in islice(usable, ALLOCATION_RESULTS_MAX):
+    for _, other in islice(usable, ALLOCATION_RESULTS_MAX):
         covered += other.count
         mappings.append(RequestMapping(container.name, resource, other.name))
         if covered >= wanted:

@@ -383,8 +383,8 @@ class Compiler:
             try:
                 frame.spend_on(values, extra)
                 return function(*values)
-            except TypeError:  # a wrong number of operands, or `join` of other values than texts
-                raise no_overload(node.function, *values) from None
+            except TypeError:  # a wrong number of operands, or types that `join` or a cost rejects
+                raise no_overload(name or node.function, *values) from None
 
         return apply
 

@@ -317,53 +317,37 @@ def weight(value: Any, limit: int) -> int:
     return total
 
 
-def _matches(text: Any, pattern: Any, *_: Any) -> int:
+def _matches(text: str, pattern: str, *_: Any) -> int:
     """Includes compiling the pattern each time, so that the cost is deterministic."""
-    steps = steps_of(pattern) if isinstance(pattern, str) else 0
-    work = (_length(text) // SHARE + 1) * (_length(pattern) // PATTERN_SHARE + 1)
-    return work + steps // STEPS_SHARE
+    work = (len(text) // SHARE + 1) * (len(pattern) // PATTERN_SHARE + 1)
+    return work + steps_of(pattern) // STEPS_SHARE
 
 
-def _replace(text: Any, old: Any, new: Any, *_: Any) -> int:
+def _replace(text: str, old: str, new: str, *_: Any) -> int:
     """Size of the result if every occurrence were replaced."""
-    if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str)):
-        return 0
-    return text.count(old) * len(new) // SHARE
+    return str.count(text, old) * len(new) // SHARE
 
 
-def _join(values: Any, separator: Any = "", *_: Any) -> int:
-    return _length(values) * _length(separator) // SHARE
-
-
-def _pairs(left: Any, right: Any, *_: Any) -> int:
+def _pairs(left: list[Any], right: list[Any], *_: Any) -> int:
     """Every element of one operand is compared with every element of the other."""
-    return _length(left) * _length(right) // SHARE
+    return len(left) * len(right) // SHARE
 
 
-def _intersects(left: Any, right: Any, *_: Any) -> int:
-    return _pairs(left, right) + _pairs(right, right)
-
-
-def _sum(values: Any, *_: Any) -> int:
+def _sum(values: list[Any], *_: Any) -> int:
     """Texts and lists are concatenated one by one, copied each time."""
-    if not isinstance(values, list):
-        return 0
-    return len(values) * sum(_length(value) for value in values) // SHARE
+    sizes = (len(value) for value in values if isinstance(value, (str, bytes, list)))
+    return len(values) * sum(sizes) // SHARE
 
 
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, (str, bytes, list, dict)) else 0
-
-
-#: Cost of functions beyond their operands, by name.
+#: Cost of functions beyond their operands, by name. Operands of wrong types may raise TypeError.
 EXTRA: Final[dict[str, Callable[..., int]]] = {
     "matches": _matches,
     "replace": _replace,
-    "join": _join,
+    "join": lambda values, separator="", *_: _pairs(values, separator),
     "sum": _sum,
     "sets.contains": _pairs,
     "sets.equivalent": lambda left, right, *_: 2 * _pairs(left, right),
-    "sets.intersects": _intersects,
+    "sets.intersects": lambda left, right, *_: _pairs(left, right) + _pairs(right, right),
 }
 
 
@@ -387,7 +371,7 @@ class Frame:
 
     def spend_on(self, values: list[Any], extra: Callable[..., int] | None) -> None:
         """Charge one for the call, plus the size of its operands, plus its extra work
-        (`EXTRA`, which raises TypeError for a wrong number of operands).
+        (`EXTRA`, which raises TypeError for wrong operands).
         """
         limit = SHARE * self._left
         self.spend(1 + sum(weight(value, limit) // SHARE for value in values))
