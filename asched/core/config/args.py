@@ -320,20 +320,5 @@ def kind_of_args(plugin: str) -> str:
 
 #: The in-tree plugins that have args.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
-    args.__name__.removesuffix("Args"): args
-    for args in (
-        BackfillArgs,
-        CapacitySchedulingArgs,
-        CheckAndHoldArgs,
-        CoschedulingArgs,
-        DefaultPreemptionArgs,
-        DynamicResourcesArgs,
-        GroupScaleUpArgs,
-        InterPodAffinityArgs,
-        NodeAffinityArgs,
-        NodeResourcesBalancedAllocationArgs,
-        NodeResourcesFitArgs,
-        PodTopologySpreadArgs,
-        VolumeBindingArgs,
-    )
+    args.__name__.removesuffix("Args"): args for args in PluginArgs.__subclasses__()
 }

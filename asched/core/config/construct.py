@@ -7,7 +7,7 @@ Rules   extenders come first: ignorable ones go last, and their ignored resource
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.go
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -178,7 +178,6 @@ def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
 
 def _used_args_only(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     """Args of used plugins, sorted by plugin, as in the effective text."""
-    needed = needed_plugins(profile)
-    by_name: Mapping[str, PluginConfig] = {entry.name: entry for entry in profile.plugin_configs}
-    kept = (by_name[name] for name in needed if name in by_name)
-    return replace(profile, plugin_configs=tuple(entry for entry in kept if entry.args is not None))
+    args = profile.plugin_config
+    used = (name for name in needed_plugins(profile) if args.get(name) is not None)
+    return replace(profile, plugin_configs=tuple(PluginConfig(name, args[name]) for name in used))

@@ -120,14 +120,8 @@ def _head(document: Any, faults: _Faults) -> tuple[str, str]:
     return version, kind
 
 
-def _group_and_version(text: str) -> tuple[str, str]:
-    """Group and version of an apiVersion; either may be missing: `v1`, `example.com/`."""
-    group, _, version = text.rpartition("/")
-    return group, version
-
-
 def unregistered(version: str, kind: str) -> str:
-    group, name = _group_and_version(version)
+    group, _, name = version.rpartition("/")
     version = version if group else name
     return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {SCHEME}"
 
@@ -144,7 +138,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
     """
     faults = _Faults()
     version, kind = _head(document, faults)
-    for name, value in (("Kind", kind), ("apiVersion", _group_and_version(version)[1])):
+    for name, value in (("Kind", kind), ("apiVersion", version.rpartition("/")[2])):
         if not value and not faults.found:
             faults.add(missing(name, source), (), Severity.ABORT)
     if faults.found:
@@ -197,7 +191,7 @@ def decode_args(
     if faults.found:
         return {}, faults.found
     kind = kind or expected
-    group, number = _group_and_version(version)
+    group, _, number = version.rpartition("/")
     if not number:
         if group not in ("", API_GROUP):
             faults.add(missing("apiVersion", go_json(given)), ("apiVersion",), Severity.ABORT)
