@@ -64,16 +64,22 @@ def fits(taken: Mapping[str, str], device: Device, *held: Mapping[str, Fraction]
 
 
 def _rounded(requested: Quantity, policy: CapacityRequestPolicy | None, *, in_milli: bool) -> str:
+    """Up to the next valid value; or up to the minimum, then to the next step above it."""
     if policy is None:
         return str(requested)
-    limits = policy.valid_range
-    if limits is not None and limits.min is not None:
-        unit = _unit(limits) if in_milli else 1
-        return _rounded_to_range(requested, limits.min, limits.step, unit)
-    for value in policy.valid_values or ():
-        if parse(requested) <= parse(value):
-            return str(value)
-    return str(requested)
+    amount, limits = parse(requested), policy.valid_range
+    if limits is None or limits.min is None:
+        above = (value for value in policy.valid_values or () if amount <= parse(value))
+        return str(next(above, requested))
+    if amount < parse(limits.min):
+        return str(limits.min)
+    if limits.step is None:
+        return str(requested)
+    unit = _unit(limits) if in_milli else 1
+    base, each = ceiling(parse(limits.min) * unit), ceiling(parse(limits.step) * unit)
+    steps = -(-(ceiling(amount * unit) - base) // each)
+    rounded = base + steps * each
+    return _written(rounded // unit) if rounded % unit == 0 else f"{rounded}m"
 
 
 def _unit(limits: CapacityRequestPolicyRange) -> int:
@@ -82,20 +88,6 @@ def _unit(limits: CapacityRequestPolicyRange) -> int:
     """
     given = [one for one in (limits.min, limits.max, limits.step) if one is not None]
     return 1 if all(parse(one).denominator == 1 for one in given) else MILLI
-
-
-def _rounded_to_range(
-    requested: Quantity, least: Quantity, step: Quantity | None, unit: int
-) -> str:
-    """Up to the minimum, then to the next step above it; steps count in units of 1/`unit`."""
-    if parse(requested) < parse(least):
-        return str(least)
-    if step is None:
-        return str(requested)
-    base, each = ceiling(parse(least) * unit), ceiling(parse(step) * unit)
-    steps = -(-(ceiling(parse(requested) * unit) - base) // each)
-    amount = base + steps * each
-    return _written(amount // unit) if amount % unit == 0 else f"{amount}m"
 
 
 def _violates(amount: Fraction, policy: CapacityRequestPolicy, *, in_milli: bool) -> bool:

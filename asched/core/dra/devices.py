@@ -16,15 +16,6 @@ from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
 
-# Cached results of selectors for devices, stored with each device, for all devices of an
-# inventory.
-#
-# A selector runs once per device, whatever the number of claims, pods and nodes. Any client that
-# may create claims can add selectors of any length: so the cache is bounded in bytes, and the
-# devices that were cached first are dropped first, with all their results.
-#
-# Bounds  BYTES_MAX per inventory; ANSWERS_MAX per device.
-
 #: Some 600,000 results: of six selectors for each of 100,000 devices.
 BYTES_MAX: Final = 64 << 20
 #: Classes and templates have a handful of selectors.
@@ -36,7 +27,15 @@ Answer = bool | CelError
 
 
 class SelectorAnswers:
-    """Accounts for the cached results of devices; equal selectors share one string."""
+    """Accounts for the cached results of selectors, which are stored with each device of an
+    inventory; equal selectors share one string.
+
+    A selector runs once per device, whatever the number of claims, pods and nodes. Any client that
+    may create claims can add selectors of any length: so the cache is bounded in bytes, and the
+    devices that were cached first are dropped first, with all their results.
+
+    Bounds  BYTES_MAX per inventory; ANSWERS_MAX per device.
+    """
 
     __slots__ = ("_asked", "_texts", "bytes")
 

@@ -16,7 +16,7 @@ an empty map.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from asched.core.dra.cel.functions import BINARY, FUNCTIONS, METHODS, UNARY, find, lookup, map_key
+from asched.core.dra.cel.functions import FUNCTIONS, METHODS, OPERATORS, find, lookup, map_key
 from asched.core.dra.cel.parser import (
     Call,
     Expression,
@@ -279,44 +279,27 @@ class Compiler:
     def _select(self, node: Select) -> Evaluate:
         if self._is_device(node.operand) and node.field not in DEVICE_FIELDS:
             raise self.error(node, f"undefined field {node.field!r} of device")
-        operand, field = self.compile(node.operand), node.field
-        if node.optional:
-            return self._optional_lookup(operand, _constant(field))
-
-        def select(frame: Frame) -> Any:
-            frame.spend(1)
-            container = operand(frame)
-            if isinstance(container, Optional):
-                return _through(container, field)
-            if not isinstance(container, dict):
-                raise CelRuntimeError(f"no such overload: cannot select field {field!r}")
-            return lookup(container, field)
-
-        return select
+        return self._look_up(node, Literal(node.position, node.field))
 
     def _index(self, node: Index) -> Evaluate:
         if self._is_device(node.operand):
             raise self.error(node, "device has fields, not keys")
-        operand, key = self.compile(node.operand), self.compile(node.key)
-        if node.optional:
-            return self._optional_lookup(operand, key)
+        return self._look_up(node, node.key)
 
-        def index(frame: Frame) -> Any:
+    def _look_up(self, node: Select | Index, key_node: Expression) -> Evaluate:
+        operand, key = self.compile(node.operand), self.compile(key_node)
+        is_optional, field = node.optional, node.field if isinstance(node, Select) else None
+
+        def look_up(frame: Frame) -> Any:
             frame.spend(1)
             container = operand(frame)
             if isinstance(container, Optional):
                 return _through(container, key(frame))
+            if is_optional:
+                return find(container, key(frame))
+            if field is not None and not isinstance(container, dict):
+                raise CelRuntimeError(f"no such overload: cannot select field {field!r}")
             return lookup(container, key(frame))
-
-        return index
-
-    def _optional_lookup(self, operand: Evaluate, key: Evaluate) -> Evaluate:
-        def look_up(frame: Frame) -> Optional:
-            frame.spend(1)
-            container = operand(frame)
-            if isinstance(container, Optional):
-                return _through(container, key(frame))
-            return find(container, key(frame))
 
         return look_up
 
@@ -357,10 +340,8 @@ class Compiler:
             return self._logic(node, decisive=True)
         if name == "_?_:_":
             return self._ternary(node)
-        if name in BINARY:
-            return self._apply(node, BINARY[name], node.arguments)
-        if name in UNARY:
-            return self._apply(node, UNARY[name], node.arguments)
+        if name in OPERATORS:
+            return self._apply(node, OPERATORS[name], node.arguments)
         if name == "has":
             return self._has(node)
         function = FUNCTIONS.get(name)
@@ -466,13 +447,7 @@ class Compiler:
             frame.spend(1 + len(items))
             values: list[Any] = []
             for item, is_optional in items:
-                value = item(frame)
-                if not is_optional:
-                    values.append(value)
-                elif not isinstance(value, Optional):
-                    raise no_overload("?", value)
-                elif value.is_present:
-                    values.append(value.value)
+                values += _entry(item(frame), is_optional)
             return values
 
         return build
@@ -488,12 +463,8 @@ class Compiler:
                 known, held = map_key(key(frame)), value(frame)
                 if known in result:
                     raise CelRuntimeError(f"duplicate key in map: {known}")
-                if not is_optional:
-                    result[known] = held
-                elif not isinstance(held, Optional):
-                    raise no_overload("?", held)
-                elif held.is_present:
-                    result[known] = held.value
+                for element in _entry(held, is_optional):
+                    result[known] = element
             return result
 
         return build
@@ -508,6 +479,15 @@ def attempt(evaluate: Evaluate, frame: Frame, function: str) -> bool | CelRuntim
             raise
         return error
     return value if isinstance(value, bool) else no_overload(function, value)
+
+
+def _entry(value: Any, is_optional: bool) -> tuple[Any, ...]:
+    """The element of a list or map; none for an absent optional one."""
+    if not is_optional:
+        return (value,)
+    if not isinstance(value, Optional):
+        raise no_overload("?", value)
+    return (value.value,) if value.is_present else ()
 
 
 def _constant(value: Any) -> Evaluate:

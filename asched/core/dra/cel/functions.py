@@ -179,7 +179,9 @@ def find(container: Any, key: Any) -> Optional:
     raise no_overload("_[_]", container, key)
 
 
-BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    "!_": invert,
+    "-_": negate,
     "_+_": add,
     "_-_": _arithmetic("-", operator.sub),
     "_*_": _arithmetic("*", operator.mul),
@@ -190,7 +192,6 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "_in_": contains,
     **{f"_{symbol}_": ordering(symbol) for symbol in ("<", "<=", ">", ">=")},
 }
-UNARY: Final[dict[str, Callable[[Any], Any]]] = {"!_": invert, "-_": negate}
 
 
 # Functions and methods, each with an overload for every list of types of its operands.
@@ -256,7 +257,7 @@ def integer(text: str) -> int | None:
 @method("matches", str, str)
 def matches(text: str, pattern: str) -> bool:
     """Matches anywhere in the text, unless the pattern is anchored."""
-    return compile_pattern(pattern).matches(text)
+    return compile_pattern(pattern).search(text) is not None
 
 
 method("contains", str, str)(str.__contains__)
@@ -424,7 +425,7 @@ def size(value: Any) -> int:
 
 @method("isSorted", list)
 def is_sorted(items: list[Any]) -> bool:
-    return not any(map(BINARY["_>_"], items, items[1:]))
+    return not any(map(OPERATORS["_>_"], items, items[1:]))
 
 
 @method("sum", list)
@@ -437,7 +438,7 @@ def _extreme(name: str, symbol: str) -> None:
     def extreme(items: list[Any]) -> Any:
         if not items:
             raise CelRuntimeError(f"{name} called on empty list")
-        return reduce(lambda best, item: item if BINARY[symbol](item, best) else best, items)
+        return reduce(lambda best, item: item if OPERATORS[symbol](item, best) else best, items)
 
 
 _extreme("min", "_<_")

@@ -167,24 +167,19 @@ def equals(left: Any, right: Any) -> bool:
     """`==` of CEL, which never fails."""
     if is_number(left) and is_number(right):
         return bool(left == right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return len(left) == len(right) and all(
+            key in right and equals(value, right[key]) for key, value in left.items()
+        )
     if type(left) is not type(right):
-        both_maps = isinstance(left, dict) and isinstance(right, dict)
-        return bool(both_maps) and _maps_equal(left, right)
+        return False
     if isinstance(left, list):
         return len(left) == len(right) and all(map(equals, left, right))
-    if isinstance(left, dict):
-        return _maps_equal(left, right)
     if isinstance(left, Optional):
         if not (left.is_present and right.is_present):
             return not left.is_present and not right.is_present
         return equals(left.value, right.value)
     return bool(left == right)
-
-
-def _maps_equal(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    return len(left) == len(right) and all(
-        key in right and equals(value, right[key]) for key, value in left.items()
-    )
 
 
 def checked_int(value: int) -> int:
@@ -228,47 +223,27 @@ REFUSED_STEPS: Final = 20_000
 _SINGLE_BYTE: Final = re.compile(r"(?:[^\\]|\\[^C])*\\C", re.DOTALL)
 
 
-class Pattern:
-    """A compiled pattern with its size. Raises CelRuntimeError if it is invalid."""
+@lru_cache(maxsize=PATTERNS_MAX)
+def _compiled(text: str) -> Any:
+    """The pattern of re2, or a CelRuntimeError if it is invalid."""
+    import re2
 
-    __slots__ = ("_search", "steps")
-
-    def __init__(self, text: str) -> None:
-        import re2
-
-        options = re2.Options()
-        options.log_errors = False
-        options.max_mem = PATTERN_BYTES_MAX
-        if _SINGLE_BYTE.match(text):
-            raise _refused(text, r"invalid escape sequence: \C")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_BYTES_MAX
+    if _SINGLE_BYTE.match(text):
+        why = r"invalid escape sequence: \C"
+    else:
         try:
-            compiled: Any = re2.compile(text, options)
+            return re2.compile(text, options)
         except re2.error as error:
             detail = error.args[0] if error.args else ""
             why = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
-            raise _refused(text, why) from None
-        self._search = compiled.search
-        self.steps: int = compiled.programsize
-
-    def matches(self, text: str) -> bool:
-        """Whether it matches anywhere in the text."""
-        return self._search(text) is not None
-
-
-def _refused(text: str, why: str) -> CelRuntimeError:
     return CelRuntimeError(f"regular expression {text!r}: {why}")
 
 
-@lru_cache(maxsize=PATTERNS_MAX)
-def _compiled(text: str) -> Pattern | CelRuntimeError:
-    try:
-        return Pattern(text)
-    except CelRuntimeError as error:
-        return error
-
-
-def compile_pattern(text: str) -> Pattern:
-    """The pattern, compiled once. Raises CelRuntimeError."""
+def compile_pattern(text: str) -> Any:
+    """The pattern of re2, compiled once. Raises CelRuntimeError."""
     found = _compiled(text)
     if isinstance(found, CelRuntimeError):
         raise found.with_traceback(None)  # or the traceback would grow each time
@@ -278,7 +253,7 @@ def compile_pattern(text: str) -> Pattern:
 def steps_of(text: str) -> int:
     """The size of the compiled pattern, the same whether it is cached or not."""
     found = _compiled(text)
-    return REFUSED_STEPS if isinstance(found, CelRuntimeError) else found.steps
+    return REFUSED_STEPS if isinstance(found, CelRuntimeError) else int(found.programsize)
 
 
 # Cost of a call: a tenth of the size of its operands, nested values included, and more where its
@@ -304,16 +279,13 @@ def weight(value: Any, limit: int) -> int:
     total, todo = 0, [value]
     while todo and total <= limit:
         part = todo.pop()
-        if isinstance(part, (str, bytes)):
-            total += len(part)
-        elif isinstance(part, list):
-            total += len(part)
-            todo += [item for item in part if isinstance(item, _SIZED)]
-        elif isinstance(part, dict):
-            total += len(part)
-            todo += [item for item in part.values() if isinstance(item, _SIZED)]
-        elif isinstance(part, Optional):
+        if isinstance(part, Optional):
             todo.append(part.value)
+        elif isinstance(part, (str, bytes, list, dict)):
+            total += len(part)
+        if isinstance(part, (list, dict)):
+            items = part.values() if isinstance(part, dict) else part
+            todo += [item for item in items if isinstance(item, _SIZED)]
     return total
 
 
