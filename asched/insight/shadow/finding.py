@@ -197,9 +197,9 @@ class FindingTally:
         report: dict[str, Any] = {}
         for verdict in OtherVerdict:
             counts = {
-                outcome: self.decisions[profile, verdict.value, outcome.value]
+                outcome: count
                 for outcome in Agreement
-                if self.decisions[profile, verdict.value, outcome.value]
+                if (count := self.decisions[profile, verdict.value, outcome.value])
             }
             report[verdict.value] = {
                 "outcomes": {outcome.value: count for outcome, count in counts.items()},

@@ -20,7 +20,9 @@ Bounds  AGAIN_MAX decisions wait for a second judgement, further decisions keep 
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
+from operator import is_not
 from typing import Any, Final
 
 import msgspec
@@ -58,17 +60,18 @@ STEPS_MAX: Final = 5_000
 ALL_NODES: Final = 100
 
 
-# Judge one decision by a profile of ours, in the present state.
-#
-#     placed         the same node? as high a score? does its node fit at all? which plugin differs?
-#     unschedulable  do we refuse it, too? with the same message? with room made on the same node?
-#
-# It uses a runner with its own cached results: all nodes are scored, and extenders are not called.
-# Results of PostFilter plugins are withdrawn at once. It leaves the budget open.
-#
-# Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not judged.
 class ShadowJudge:
-    """Judges the pods of one profile. `configured` is the profile's own runner."""
+    """Judges decisions about the pods of one profile in the present state. `configured` is the
+    profile's own runner.
+
+        placed         the same node? as high a score? does its node fit? which plugin differs?
+        unschedulable  do we refuse it, too? with the same message? is room made on the same node?
+
+    It uses a runner with its own cached results: all nodes are scored, and extenders are not
+    called. Results of PostFilter plugins are withdrawn at once. It leaves the budget open.
+
+    Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not judged.
+    """
 
     def __init__(self, context: SchedulerContext, configured: Runner) -> None:
         self.configured = configured
@@ -352,7 +355,8 @@ class Shadow:
                 suppose.seen(POD, pod)
             finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
         now_s, came = self._context.now_s, self._arrived[pod.uid]
-        place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
+        after_last = self._neighbours.count
+        place = ObservedBinding(after_last, pod.uid, came, pod.priority, now_s)
         self._note(_Doubt(pod, finding, now_s + BACKOFF_S, place), self._refused)
 
     def _note(self, doubt: _Doubt, doubts: deque[_Doubt]) -> None:
@@ -466,13 +470,14 @@ class Shadow:
         """Fewer of the bindings with which the decision still agrees: those to the two nodes, if
         they suffice, and of a few only those that matter.
         """
-        fewer = self._neighbours.only(moved, nodes)
+        fewer = moved.only(lambda other: self._neighbours.node_of(other) in nodes)
         if fewer == moved or (len(fewer) and agrees(fewer)):
             moved = fewer
         if len(moved) <= FEW:
             for binding in (*moved.after, *moved.before):
-                if len(moved) > 1 and agrees(moved.without(binding)):
-                    moved = moved.without(binding)
+                fewer = moved.only(partial(is_not, binding))
+                if len(moved) > 1 and agrees(fewer):
+                    moved = fewer
         return moved
 
     def _refusal_again(self, doubt: _Doubt) -> ShadowFinding:

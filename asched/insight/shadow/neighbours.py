@@ -7,7 +7,7 @@ Bounds  FAR bindings on each side of the judged one; bindings after these count 
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -66,11 +66,11 @@ class ReorderedBindings(NamedTuple):
     def __len__(self) -> int:
         return len(self.after) + len(self.before)
 
-    def without(self, binding: ObservedBinding) -> "ReorderedBindings":
-        """All bindings but this one."""
-        after = tuple([other for other in self.after if other is not binding])
-        before = tuple([other for other in self.before if other is not binding])
-        return ReorderedBindings(after, before)
+    def only(self, keeps: Callable[[ObservedBinding], bool]) -> "ReorderedBindings":
+        """The bindings for which `keeps` is true."""
+        return ReorderedBindings(
+            tuple(filter(keeps, self.after)), tuple(filter(keeps, self.before))
+        )
 
 
 class Neighbours:
@@ -93,10 +93,6 @@ class Neighbours:
         binding = ObservedBinding(self.count, uid, came, priority, seen_s)
         self._last.append(binding)
         return binding
-
-    def now(self, uid: str, came: int, priority: int, seen_s: float) -> ObservedBinding:
-        """The position of a decision without a binding: after the last observed binding."""
-        return ObservedBinding(self.count, uid, came, priority, seen_s)
 
     def ahead(self, of: ObservedBinding) -> Iterator[ReorderedBindings]:
         """Yield orders in which 1, 2, 4 ... of the next bindings were decided before it, since the
@@ -217,13 +213,6 @@ class Neighbours:
     def _infos(self, bindings: Iterable[ObservedBinding]) -> Infos:
         found = [self._placed.get(other.uid) for other in bindings]
         return tuple([info for info in found if info is not None])
-
-    def only(self, moved: ReorderedBindings, nodes: Collection[str]) -> ReorderedBindings:
-        """Only the bindings to these nodes."""
-        return ReorderedBindings(
-            tuple([other for other in moved.after if self.node_of(other) in nodes]),
-            tuple([other for other in moved.before if self.node_of(other) in nodes]),
-        )
 
     def node_of(self, other: ObservedBinding) -> str:
         """The node of the binding's pod; "" if the pod is gone."""

@@ -59,7 +59,7 @@ from asched.core.model.quantity import whole
 from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE, STORAGE, claim_class
 from asched.core.plugins.resources.scores import curve
-from asched.core.plugins.volumes import hints as volume_hints
+from asched.core.plugins.volumes import hints as after
 from asched.core.plugins.volumes import reservation as volume_reservation
 from asched.core.plugins.volumes.candidates import NONE
 from asched.core.plugins.volumes.choice import Match, Reject, VolumeChoice, choose
@@ -225,7 +225,6 @@ class VolumeBinding(
 
     def registrations(self) -> Sequence[Registration]:
         both = Action.ADD | Action.UPDATE
-        after = volume_hints
         return (
             Registration(Trigger(STORAGE_CLASS.resource, both), after.after_class_changed),
             Registration(
@@ -252,8 +251,8 @@ class VolumeBinding(
             Registration(Trigger(CSI_DRIVER.resource, gone)),
             Registration(
                 Trigger(POD.resource, Action.DELETE),
-                volume_hints.volumes_are_free,
-                volume_hints.OF_CLAIMS,
+                after.volumes_are_free,
+                after.OF_CLAIMS,
             ),
         )
 
@@ -285,10 +284,9 @@ def storage_scores(choice: VolumeChoice, points_by_percent: I64) -> I64:
     """
     size = len(choice.codes)
     is_static: Mask = np.zeros(size, dtype=np.bool_)
-    for match in choice.matches:
-        is_static |= match.found
     classes: dict[str, _Class] = defaultdict(lambda: _Class(size))
     for match in choice.matches:
+        is_static |= match.found
         _add_match(classes, match)
     for making in choice.makings:
         capacity = making.provision.capacity_bytes
