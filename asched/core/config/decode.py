@@ -260,7 +260,6 @@ class _Place(NamedTuple):
 
 
 def _value(value: Any, declared: Type, place: _Place) -> Any:
-    """Check one value."""
     if isinstance(declared, ListOf):
         if not isinstance(value, list):
             return _mismatch(value, declared, place, [])

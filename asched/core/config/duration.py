@@ -9,6 +9,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
+from asched.core.model.quantity import INT64_MAX
+
 #: Unit -> nanoseconds; both spellings of micro are Go's.
 UNITS_NS: Final = {
     "ns": 1,
@@ -20,12 +22,9 @@ UNITS_NS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-#: The maximum of int64 nanoseconds: 292 years.
-MAX_NS: Final = 2**63 - 1
-
 #: A number with more digits is no duration in any unit; digits beyond that after the point are less
 #: than 1 ns.
-DIGITS_MAX = len(str(MAX_NS))
+DIGITS_MAX = len(str(INT64_MAX))
 _NUMBER = re.compile(r"[0-9]*(?:\.[0-9]*)?", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
 
@@ -68,7 +67,7 @@ def parse(text: str) -> int:
         if len(whole) > DIGITS_MAX:
             raise ValueError(f"time: invalid duration {_quoted(text)}")
         total += int(Fraction(f"{whole}.{part[:DIGITS_MAX] or 0}") * UNITS_NS[unit])
-    if total > MAX_NS:
+    if total > INT64_MAX:
         raise ValueError(f"time: invalid duration {_quoted(text)}")
     return -total if text[:1] == "-" else total
 

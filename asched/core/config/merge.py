@@ -31,6 +31,7 @@ from asched.core.config.v1 import (
     PluginEntry,
     PluginSet,
 )
+from asched.core.model.quantity import INT64_MAX, wrapped
 
 # The default plugins of a profile, and the description of plugins for the configuration.
 #
@@ -109,7 +110,6 @@ LATER: Final = tuple(LATER_POINTS)
 #: Points whose plugins carry a weight.
 WEIGHTED: Final = ("score", PLACEMENT_SCORE)
 MAX_NODE_SCORE: Final = 100
-_INT64_MAX: Final = 2**63 - 1
 
 
 class WeightedPlugin(msgspec.Struct, frozen=True):
@@ -341,13 +341,9 @@ def _weights(
             continue
         weight = plugin.weight or 1
         weights[plugin.name] = weight
-        if weight * MAX_NODE_SCORE > _wrapped(_INT64_MAX - total):
+        if weight * MAX_NODE_SCORE > wrapped(INT64_MAX - total):
             label = "score" if point == "score" else "placement score"
             text = f"{label} plugins: total score of Score plugins could overflow"
             return weights, _fault(text, (*where, point))
         total += weight * MAX_NODE_SCORE
     return weights, None
-
-
-def _wrapped(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63

@@ -49,7 +49,6 @@ _RATIO: Final = "requestedToCapacityRatioArguments"
 
 
 def is_policy(document: Any) -> bool:
-    """Whether a document is a legacy Policy."""
     return isinstance(document, Mapping) and document.get("kind") == "Policy"
 
 
@@ -285,7 +284,6 @@ class _PolicyReader:
     def _points(
         self, filters: list[str], scores: Mapping[str, int]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The plugins of each point."""
         points: dict[str, list[dict[str, Any]]] = {
             point: [{"name": name} for name in entries] for point, entries in ALWAYS.items()
         }

@@ -53,7 +53,6 @@ def subdomain_faults(value: str, prefix: str = "") -> list[str]:
 
 
 def label_value_faults(value: str) -> list[str]:
-    """Faults of a label's value."""
     return _faults(value, LABEL_VALUE_LENGTH_MAX, _VALUE, _VALUE_TEXT)
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from asched.core.config.problem import quoted
+from asched.core.model.quantity import INT64_MAX, INT64_MIN, UINT64_MAX
 
 #: Go prints floats from here on with an exponent, which no integer field accepts.
 WHOLE_FLOAT_MAX: Final = 1e21
@@ -22,8 +23,6 @@ WHOLE_FLOAT_MAX: Final = 1e21
 EXPONENT_FROM: Final = 6
 #: Digits that distinguish any two 32-bit floats.
 FLOAT32_DIGITS_MAX: Final = 9
-INT64_MAX: Final = 2**63 - 1
-UINT64_MAX: Final = 2**64 - 1
 
 _TRUE: Final = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 _FALSE: Final = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
@@ -98,7 +97,7 @@ def key_of(text: str) -> str:
     whole = _INTEGER.fullmatch(text.replace("_", "")) is not None
     if whole and INT64_MAX < value <= UINT64_MAX:
         raise UnsupportedKeyError("uint64", f"{value:#x}")
-    if whole and -INT64_MAX - 1 <= value <= INT64_MAX:
+    if whole and INT64_MIN <= value <= INT64_MAX:
         return str(value)
     return _short(float(value))
 

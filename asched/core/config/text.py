@@ -23,8 +23,9 @@ from asched.core.config.fields import (
     fields_of,
     record_name,
 )
-from asched.core.config.scalars import UINT64_MAX, short_float, shortest_single, written
+from asched.core.config.scalars import short_float, shortest_single, written
 from asched.core.config.v1 import API_VERSION, LATER_POINTS, SchedulerConfiguration
+from asched.core.model.quantity import UINT64_MAX
 
 #: client-go's placeholder for a secret.
 REDACTED: Final = "--- REDACTED ---"

@@ -43,7 +43,7 @@ from asched.core.config.v1 import (
     SchedulerConfiguration,
 )
 from asched.core.config.versions import RULES
-from asched.core.model.quantity import QuantityError, parse
+from asched.core.model.quantity import INT64_MAX, INT64_MIN, QuantityError, parse
 from asched.core.model.requests import is_extended
 from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 
@@ -67,7 +67,6 @@ NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS: Final = ("In", "NotIn")
 TAINT_EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 NO_SHAPES: Final = "name the shapes of node that the autoscaler can add"
-_INT64: Final = range(-(2**63), 2**63)
 
 Gates = Mapping[str, bool]
 
@@ -339,7 +338,7 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
 
 def _is_int64(text: str) -> bool:
     digits = text[1:] if text[:1] in ("+", "-") else text
-    return digits.isascii() and digits.isdigit() and int(text) in _INT64
+    return digits.isascii() and digits.isdigit() and INT64_MIN <= int(text) <= INT64_MAX
 
 
 #: Checks before construction; args without a rule of their own have the ranges of their fields.

@@ -135,7 +135,6 @@ class Inventory:
         self._touch(ready)
 
     def remove(self, name: str) -> None:
-        """Remove a slice."""
         old = self._slices.pop(name, None)
         if old is None:
             return
@@ -177,7 +176,6 @@ class Inventory:
     # --- questions -------------------------------------------------------------------------------
 
     def names(self) -> Iterable[str]:
-        """The names of all slices."""
         return self._slices.keys()
 
     def record(self, name: str) -> ResourceSlice | None:

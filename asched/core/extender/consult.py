@@ -62,6 +62,7 @@ from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
+from asched.core.model.quantity import wrapped
 
 # Binding by an extender: it calls the API itself, and this plugin checks the outcome.
 #
@@ -333,7 +334,7 @@ class Chain:
         row_of = self._cluster.nodes.row_of
         for name, total in totals.items():
             if name in rows and name in row_of:
-                extra[row_of[name]] = _wrapped(total)
+                extra[row_of[name]] = wrapped(total)
         return extra
 
     def _scores_by(
@@ -500,8 +501,3 @@ def whole_kinds(extenders: Sequence[Extender]) -> frozenset[Kind]:
 def wants_victims(extenders: Sequence[Extender]) -> bool:
     """Whether some extender receives potential victims."""
     return any(c.preempt_verb and not c.node_cache_capable for c in extenders)
-
-
-def _wrapped(total: int) -> int:
-    """Wrap to 64 bits."""
-    return (total + 2**63) % 2**64 - 2**63

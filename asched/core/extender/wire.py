@@ -16,16 +16,14 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from asched.core.config.scalars import kind_of
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-
-INT64_MIN: Final = -(2**63)
-INT64_MAX: Final = 2**63 - 1
+from asched.core.model.quantity import INT64_MAX, INT64_MIN
 
 
 class WireError(ValueError):

@@ -16,7 +16,9 @@ from typing import Final
 
 #: Cached strings; clusters use few distinct ones. A generous guess.
 CACHE_SIZE: Final = 16_384
+INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
+UINT64_MAX: Final = 2**64 - 1
 
 Quantity = str | int | float
 
@@ -95,3 +97,8 @@ def whole(text: Quantity) -> int:
 def milli(text: Quantity) -> int:
     """Quantity.MilliValue: thousandths (milli-CPU), rounded up."""
     return ceiling(parse(text) * 1000)
+
+
+def wrapped(value: int) -> int:
+    """The value as a signed integer of 64 bits that overflows silently, as Go's do."""
+    return (value - INT64_MIN) % (UINT64_MAX + 1) + INT64_MIN

@@ -169,7 +169,6 @@ class FindingTally:
         self._examples: dict[tuple[OtherVerdict, Agreement], deque[ShadowFinding]] = {}
 
     def add(self, finding: ShadowFinding) -> None:
-        """Count a finding."""
         profile, outcome = finding.profile, finding.outcome
         self.decisions[profile, finding.verdict.value, outcome.value] += 1
         if outcome in (Agreement.SAME, Agreement.TIE, Agreement.MISSED):
@@ -182,7 +181,6 @@ class FindingTally:
         self._examples[key].append(finding)
 
     def as_json(self) -> dict[str, Any]:
-        """All findings as JSON."""
         return {
             "profiles": {
                 name: self._of_profile(name) for name in sorted({key[0] for key in self.decisions})

@@ -88,7 +88,6 @@ class Neighbours:
         self._helped: Counter[int] = Counter()
 
     def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> ObservedBinding:
-        """Add an observed binding."""
         self.count += 1
         binding = ObservedBinding(self.count, uid, came, priority, seen_s)
         self._last.append(binding)

@@ -14,10 +14,7 @@ from typing import Any, Final, TypeVar
 
 from asched.core.config.scalars import short_float
 from asched.core.dra.cel.values import (
-    INT_MAX,
-    INT_MIN,
     NOTHING,
-    UINT_MAX,
     CelRuntimeError,
     DefaultMap,
     Optional,
@@ -35,6 +32,7 @@ from asched.core.dra.cel.values import (
     parse_semver,
     type_name,
 )
+from asched.core.model.quantity import INT64_MAX, INT64_MIN, UINT64_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +79,7 @@ def modulo(left: Any, right: Any) -> Any:
         raise no_overload("_%_", left, right)
     if right == 0:
         raise CelRuntimeError("modulus by zero")
-    if left == INT_MIN and right == -1:
+    if left == INT64_MIN and right == -1:
         raise CelRuntimeError("integer overflow")
     rest = abs(int(left)) % abs(int(right))
     return _checked(left, -rest if left < 0 else rest)
@@ -141,7 +139,7 @@ def map_key(key: Any) -> Any:
     if isinstance(key, bool):
         return ("bool", key)
     if isinstance(key, float):
-        return int(key) if key.is_integer() and INT_MIN <= key <= INT_MAX else key
+        return int(key) if key.is_integer() and INT64_MIN <= key <= INT64_MAX else key
     if isinstance(key, int):
         return int(key)
     if isinstance(key, str):
@@ -345,7 +343,7 @@ _DOUBLE: Final = re.compile(
 @function("int")
 def to_int(value: Any) -> int:
     if isinstance(value, float):
-        if not INT_MIN < value < INT_MAX:
+        if not INT64_MIN < value < INT64_MAX:
             raise CelRuntimeError("integer overflow")
         return int(value)
     return checked_int(_whole("int", value))
@@ -354,7 +352,7 @@ def to_int(value: Any) -> int:
 @function("uint")
 def to_uint(value: Any) -> Uint:
     if isinstance(value, float):
-        if not 0 <= value <= UINT_MAX:
+        if not 0 <= value <= UINT64_MAX:
             raise CelRuntimeError("unsigned integer overflow")
         return checked_uint(int(value))
     return checked_uint(_whole("uint", value))
@@ -549,7 +547,7 @@ def sign(quantity: Quantity) -> int:
 
 @method("isInteger", Quantity)
 def is_integer(quantity: Quantity) -> bool:
-    return quantity.value.denominator == 1 and INT_MIN <= quantity.value <= INT_MAX
+    return quantity.value.denominator == 1 and INT64_MIN <= quantity.value <= INT64_MAX
 
 
 @method("asInteger", Quantity)

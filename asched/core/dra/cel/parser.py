@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.core.dra.cel.values import CelSyntaxError, Uint
+from asched.core.model.quantity import INT64_MAX, UINT64_MAX
 
-INT64: Final = 2**63
 #: Longer than any 64-bit integer, leading zeros included.
 DIGITS_MAX: Final = 40
 
@@ -101,8 +101,8 @@ def _integer(expression: str, found: re.Match[str]) -> Token:
     if len(digits) > DIGITS_MAX:
         raise CelSyntaxError(expression, found.start(), "integer is out of range")
     value = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits)
-    # INT64 itself is accepted: the parser folds a minus sign into it.
-    if value > (2 * INT64 - 1 if unsigned else INT64):
+    # One more than INT64_MAX is accepted: the parser folds a minus sign into it.
+    if value > (UINT64_MAX if unsigned else INT64_MAX + 1):
         raise CelSyntaxError(expression, found.start(), f"integer {text} is out of range")
     return Token("literal", text, Uint(value) if unsigned else value, found.start())
 
@@ -308,7 +308,7 @@ class _Parser:
     def _primary(self) -> Expression:
         token = self._advance()
         if token.kind == "literal":
-            if type(token.value) is int and token.value >= INT64:
+            if type(token.value) is int and token.value > INT64_MAX:
                 raise self._error(f"integer {token.text} is out of range", token)
             return Literal(token.position, token.value)
         if token.kind == "name":

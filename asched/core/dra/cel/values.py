@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.model import quantity as quantities
+from asched.core.model.quantity import INT64_MAX, INT64_MIN, UINT64_MAX, parse
 
 #: Characters of an expression that a message shows.
 SHOWN_MAX: Final = 120
@@ -38,9 +38,6 @@ class CelRuntimeError(CelError):
     """The expression has no value: a missing key, operands of wrong types, the cost limit."""
 
 
-INT_MIN: Final = -(2**63)
-INT_MAX: Final = 2**63 - 1
-UINT_MAX: Final = 2**64 - 1
 #: Cached texts of quantities and versions in selectors and slices; a generous guess.
 CACHE_SIZE: Final = 4096
 #: Longer versions are invalid: the API allows 64 characters in an attribute.
@@ -130,7 +127,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver | None:
 def parse_quantity(text: str | float) -> Quantity | None:
     """None if it is invalid."""
     try:
-        return Quantity(quantities.parse(text))
+        return Quantity(parse(text))
     except ValueError:  # a QuantityError, or more digits than Python converts
         return None
 
@@ -184,14 +181,14 @@ def equals(left: Any, right: Any) -> bool:
 
 def checked_int(value: int) -> int:
     """The value, if it fits. Raises CelRuntimeError."""
-    if INT_MIN <= value <= INT_MAX:
+    if INT64_MIN <= value <= INT64_MAX:
         return value
     raise CelRuntimeError("integer overflow")
 
 
 def checked_uint(value: int) -> Uint:
     """The value, if it fits. Raises CelRuntimeError."""
-    if 0 <= value <= UINT_MAX:
+    if 0 <= value <= UINT64_MAX:
         return Uint(value)
     raise CelRuntimeError("unsigned integer overflow")
 
