@@ -12,7 +12,7 @@ g" is one binary search for all rows together. A volume that is taken leaves its
 stay what they are; one that comes makes the candidates stale.
 """
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -26,6 +26,7 @@ from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
 from asched.core.model.kinds import PERSISTENT_VOLUME
+from asched.core.model.lru import Lru
 from asched.core.model.quantity import parse
 from asched.core.model.selector import NodeSelector, Selector, compile_selector
 from asched.core.model.storage import STORAGE, claim_class, volume_class
@@ -257,21 +258,18 @@ class VolumeStore:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._changes = Reader(cluster.object_log)
-        self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)
-        self._places: dict[str, tuple[str, tuple[str, str] | None]] = {}
-        self._candidates: OrderedDict[Needs, VolumeCandidates] = OrderedDict()
+        self._claims: dict[str, tuple[str, str]] = {}  # volume -> the claim that it names
+        self._candidates: Lru[Needs, VolumeCandidates] = Lru(CANDIDATES_MAX)
 
     def candidates(self, needs: Needs) -> VolumeCandidates:
         """The free volumes that could serve such claims."""
         self._follow()
         candidates = self._candidates.get(needs)
         if candidates is None or candidates.is_stale:
-            volumes = self._by_class.get(needs.storage_class, {})
-            candidates = self._candidates[needs] = VolumeCandidates(needs, volumes.values())
-            if len(self._candidates) > CANDIDATES_MAX:
-                self._candidates.popitem(last=False)
-        self._candidates.move_to_end(needs)
+            volumes = self._cluster.all(PERSISTENT_VOLUME)
+            candidates = VolumeCandidates(needs, volumes.values())
+            self._candidates.put(needs, candidates)
         return candidates
 
     def made_for(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
@@ -283,10 +281,9 @@ class VolumeStore:
     def _follow(self) -> None:
         entries = self._changes.news()
         if entries is None:
-            self._by_class.clear()
             self._named.clear()
-            self._places.clear()
-            self._candidates.clear()
+            self._claims.clear()
+            self._candidates = Lru(CANDIDATES_MAX)
             for name, volume in self._cluster.all(PERSISTENT_VOLUME).items():
                 self._put(name, volume)
             return
@@ -296,30 +293,23 @@ class VolumeStore:
             self._remove(name)
             if volume is not None:
                 self._put(name, volume)
-            for candidates in self._candidates.values():
-                candidates.update(name, volume)
+            for needs in self._candidates:
+                candidates = self._candidates.get(needs)
+                if candidates is not None:
+                    candidates.update(name, volume)
 
     def _put(self, name: str, volume: PersistentVolume) -> None:
         ref = volume.spec.claim_ref
-        named = (ref.namespace, ref.name) if ref is not None else None
-        place = (volume_class(volume), named)
-        self._places[name] = place
-        self._by_class[place[0]][name] = volume
-        if named is not None:
-            self._named[named][name] = volume
+        if ref is not None:
+            claim = self._claims[name] = (ref.namespace, ref.name)
+            self._named[claim][name] = volume
 
     def _remove(self, name: str) -> None:
-        place = self._places.pop(name, None)
-        if place is None:
-            return
-        storage_class, named = place
-        self._by_class[storage_class].pop(name, None)
-        if not self._by_class[storage_class]:
-            del self._by_class[storage_class]
-        if named is not None:
-            self._named[named].pop(name, None)
-            if not self._named[named]:
-                del self._named[named]
+        claim = self._claims.pop(name, None)
+        if claim is not None:
+            del self._named[claim][name]
+            if not self._named[claim]:
+                del self._named[claim]
 
 
 def is_made_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
