@@ -452,10 +452,8 @@ def resolve(asked: Mapping[str, bool], minor: str = BASE) -> FeatureGates:
     gates, locked, removed = table_of(minor)
     state = {name: default for name, (_, default) in gates.items()}
     for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
-        if asked.get(group):
-            state.update({name: True for name, (own, _) in gates.items() if own == stage})
-    if asked.get(ALL_BETA) is False:
-        state.update({name: False for name, (own, _) in gates.items() if own == "BETA"})
+        if group in asked:
+            state.update({name: asked[group] for name, (own, _) in gates.items() if own == stage})
     warnings = []
     for name, value in asked.items():
         if name not in gates:

@@ -105,13 +105,8 @@ def _escaped(letter: str) -> str:
 
 
 def _value_text(value: Any) -> str:
-    if isinstance(value, str):
-        return go_json(value) if type(value) is NamedString else quoted(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    return go_json(value)
+    is_plain = isinstance(value, str) and type(value) is not NamedString
+    return quoted(value) if is_plain else go_json(value)
 
 
 def go_json(value: Any) -> str:

@@ -145,16 +145,13 @@ class DeviceLedger:
 
     def _note_changes(self) -> None:
         entries = self._changes.news()
-        if entries is None:
-            self._note_all()
-        elif entries:
+        if entries is not None:
             for resource, key in entries:
                 if resource in _ONE_BY_ONE:
                     self._behind[resource, key] = None
                 elif resource in _TOGETHER:
                     self._behind[resource, ""] = None
-
-    def _note_all(self) -> None:
+            return
         claims, slices = self._cluster.all(RESOURCE_CLAIM), self._cluster.all(RESOURCE_SLICE)
         keys = {
             DEVICE_TAINT_RULE: ("",),

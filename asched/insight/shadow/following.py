@@ -263,18 +263,15 @@ class Shadow:
         if old is not None and old.uid != pod.uid:
             old = None
         try:
-            self._see(pod, old)
+            if pod.spec.node_name:
+                self._see_placed(pod, old)
+            else:
+                self._arrive(pod)
+                condition = _refusal(pod)
+                if condition is not None and (old is None or _refusal(old) != condition):
+                    self._see_refused(pod, condition.message, is_new=old is None)
         finally:
             self._cluster.budget.open()  # the turn's own
-
-    def _see(self, pod: Pod, old: Pod | None) -> None:
-        if pod.spec.node_name:
-            self._see_placed(pod, old)
-        else:
-            self._arrive(pod)
-            condition = _refusal(pod)
-            if condition is not None and (old is None or _refusal(old) != condition):
-                self._see_refused(pod, condition.message, is_new=old is None)
 
     def listed(self, sights: Iterable[ObservedChange]) -> None:
         """Count decisions of a list as missed, since a list does not show their times."""

@@ -219,10 +219,8 @@ class BindingCheck:
         return bool(self.problem) or (all(bound) and all(made))
 
     def _is_bound(self, write: VolumeWrite, claim_key: str, node: Node) -> bool:
-        volume: PersistentVolume | None = self._cluster.stored(PERSISTENT_VOLUME, write.name)
-        claim: PersistentVolumeClaim | None = self._cluster.stored(
-            PERSISTENT_VOLUME_CLAIM, claim_key
-        )
+        volume = self._cluster.stored(PERSISTENT_VOLUME, write.name)
+        claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, claim_key)
         if volume is None or claim is None:
             kind, key = ("", write.name) if volume is None else ("Claim", claim_key)
             lost = f'could not find v1.PersistentVolume{kind} "{key}"'
@@ -240,9 +238,7 @@ class BindingCheck:
         return is_fully_bound(claim)
 
     def _is_made(self, write: VolumeWrite, node: Node) -> bool:
-        claim: PersistentVolumeClaim | None = self._cluster.stored(
-            PERSISTENT_VOLUME_CLAIM, write.key
-        )
+        claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, write.key)
         if claim is None:
             lost = f'could not find v1.PersistentVolumeClaim "{write.key}"'
             return self._fail(f"failed to check provisioning pvc: {lost}")
