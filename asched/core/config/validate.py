@@ -502,7 +502,10 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
         for j, resource in enumerate(extender.managed_resources):
             name = NamedString(resource.name)
             item_path = (*path, "managedResources", j, "name")
-            faults += _managed_resource(item_path, name)
+            wrong = qualified_name(name, item_path)
+            if not wrong and not is_extended(name):
+                wrong = [invalid(item_path, name, "is an invalid extended resource name")]
+            faults += wrong
             if resource.name in managed:
                 text = "duplicate extender managed resource name"
                 faults.append(invalid(item_path, name, text))
@@ -512,10 +515,3 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
         shown = f"found {binders} extenders implementing bind"
         faults.append(invalid(("extenders",), shown, "only one extender can implement bind"))
     return faults
-
-
-def _managed_resource(path: Path, name: str) -> list[Problem]:
-    faults = qualified_name(name, path)
-    if faults or is_extended(name):
-        return faults
-    return [invalid(path, name, "is an invalid extended resource name")]

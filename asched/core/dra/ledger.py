@@ -169,7 +169,9 @@ class DeviceLedger:
         elif resource == RESOURCE_SLICE.resource:
             self._slice(key)
         elif resource == DEVICE_CLASS.resource:
-            self._read_classes()
+            self._classes = self._cluster.all(DEVICE_CLASS)
+            self.by_resource = classes_by_resource(tuple(self._classes.values()))
+            self.classes_version += 1
         else:
             self._read_rules()
 
@@ -267,11 +269,6 @@ class DeviceLedger:
             now = tainted(record, self._rules)
             if now != self.inventory.record(name):
                 self.inventory.put(now)
-
-    def _read_classes(self) -> None:
-        self._classes = self._cluster.all(DEVICE_CLASS)
-        self.by_resource = classes_by_resource(tuple(self._classes.values()))
-        self.classes_version += 1
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:

@@ -60,7 +60,7 @@ _UNBOUND: Final = object()
 def _walk(frame: Frame, names: tuple[str, ...], container: Any) -> Iterator[None]:
     """Bind the names to each element in turn."""
     if isinstance(container, dict):
-        pairs = [(_shown(key), value) for key, value in container.items()]
+        pairs = [(k[1] if isinstance(k, tuple) else k, v) for k, v in container.items()]
         elements: list[tuple[Any, ...]] = pairs if len(names) == 2 else [(key,) for key, _ in pairs]
     elif isinstance(container, list):
         elements = (
@@ -81,10 +81,6 @@ def _walk(frame: Frame, names: tuple[str, ...], container: Any) -> Iterator[None
                 variables.pop(name, None)
             else:
                 variables[name] = value
-
-
-def _shown(key: Any) -> Any:
-    return key[1] if isinstance(key, tuple) else key
 
 
 class Macro(NamedTuple):
@@ -294,7 +290,8 @@ class Compiler:
             frame.spend(1)
             container = operand(frame)
             if isinstance(container, Optional):
-                return _through(container, key(frame))
+                known = key(frame)
+                return find(container.value, known) if container.is_present else NOTHING
             if is_optional:
                 return find(container, key(frame))
             if field is not None and not isinstance(container, dict):
@@ -492,11 +489,6 @@ def _entry(value: Any, is_optional: bool) -> tuple[Any, ...]:
 
 def _constant(value: Any) -> Evaluate:
     return lambda frame: value  # noqa: ARG005
-
-
-def _through(container: Optional, key: Any) -> Optional:
-    """A lookup in an optional returns an optional."""
-    return find(container.value, key) if container.is_present else NOTHING
 
 
 #: Limit for compiled expressions: any client that may create claims can add expressions.

@@ -270,7 +270,8 @@ class _Parser:
         signs: list[Token] = []
         while token := self._take(signs[0].text) if signs else self._take("!", "-"):
             signs.append(token)
-        if signs and signs[-1].text == "-" and self._number_follows():
+        is_number = type(self._tokens[self._at].value) in (int, float)
+        if signs and signs[-1].text == "-" and is_number:
             signs.pop()
             number = self._advance()
             node = self._members(Literal(number.position, -number.value))
@@ -279,10 +280,6 @@ class _Parser:
         for sign in reversed(signs):
             node = Call(sign.position, f"{sign.text}_", None, (node,))
         return node
-
-    def _number_follows(self) -> bool:
-        value = self._tokens[self._at].value
-        return type(value) in (int, float)
 
     def _members(self, node: Expression) -> Expression:
         while True:

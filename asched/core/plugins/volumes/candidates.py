@@ -117,7 +117,7 @@ class VolumeCandidates:
             terms = compiled(required)
             if required is None or terms is None:
                 everywhere.append(rank)
-            elif len(terms) == 1 and _is_one_label(terms[0].expressions):
+            elif [[e.operator for e in term.expressions] for term in terms] == [["In"]]:
                 only = terms[0].expressions[0]
                 labelled = self._by_label.setdefault(only.key, _Labelled(self._size))
                 labelled.entries.extend((value, rank) for value in only.values)
@@ -241,10 +241,6 @@ class _Labelled:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._firsts = np.full(len(column.values), self._size, dtype=np.int64)
         self._firsts[groups[starts]] = self._keys[starts] % self._size
-
-
-def _is_one_label(expressions: tuple[object, ...]) -> bool:
-    return len(expressions) == 1 and getattr(expressions[0], "operator", "") == "In"
 
 
 #: Kinds of claims whose candidates are cached. A guess: few classes, sizes and modes wait at the

@@ -53,7 +53,7 @@ def reachable(nodes: NodeView, required: NodeSelector | None) -> Mask:
         return np.ones(nodes.size, dtype=np.bool_)
     found: Mask = np.zeros(nodes.size, dtype=np.bool_)
     for term in terms:
-        found |= _reached(nodes, term)
+        found |= match_term(nodes, term) if term.expressions else np.True_
     return found
 
 
@@ -61,10 +61,6 @@ def required_of(volume: PersistentVolume) -> NodeSelector | None:
     """The node affinity that a volume requires."""
     affinity = volume.spec.node_affinity
     return affinity.required if affinity is not None else None
-
-
-def _reached(nodes: NodeView, term: NodeTerm) -> Mask | np.bool_:
-    return match_term(nodes, term) if term.expressions else np.True_
 
 
 @lru_cache(maxsize=SELECTORS_MAX)
