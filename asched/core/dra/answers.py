@@ -8,7 +8,7 @@ pools are searched again, once for all demands with the same shape; nodes that s
 pools share one search, unless devices choose their nodes themselves.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -83,9 +83,6 @@ class DeviceSearchResult(NamedTuple):
     score: int = 0
     solution: Solution | None = None
     text: str = ""
-
-
-NOTHING_FOUND: Final[Mapping[Hashable, DeviceSearchResult]] = {}
 
 
 class Answers:
@@ -299,7 +296,7 @@ class AnswerBook:
             search, answers.search = answers.search, None
         try:
             if search is None:
-                known = self._found.get(row, NOTHING_FOUND).get(demand.shape(served))
+                known = self._found.get(row, {}).get(demand.shape(served))
                 if known is not None:
                     return known
                 search = self._begin(demand, served, row)

@@ -71,19 +71,14 @@ class Taken:
             if not counts[device]:
                 del counts[device]
             if result.share_id is not None:
-                self._move_capacity(device, result.consumed_capacity or {}, sign)
+                held = self.capacity.setdefault(device, {})
+                for name, amount in (result.consumed_capacity or {}).items():
+                    held[name] = held.get(name, 0) + sign * parse(amount)
+                    if not held[name]:
+                        del held[name]
+                if not held:
+                    del self.capacity[device]
             self.log.append(device)
-
-    def _move_capacity(
-        self, device: DeviceId, used: dict[str, str | int | float], sign: int
-    ) -> None:
-        held = self.capacity.setdefault(device, {})
-        for name, amount in used.items():
-            held[name] = held.get(name, Fraction(0)) + sign * parse(amount)
-            if not held[name]:
-                del held[name]
-        if not held:
-            del self.capacity[device]
 
 
 #: Rule: slices with shared counters matter to the nodes that see devices of their pool alone.

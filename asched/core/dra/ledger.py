@@ -26,7 +26,6 @@ from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     RESERVED_FOR_MAX,
     AllocationResult,
-    Device,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -44,31 +43,23 @@ from asched.core.model.pod import Pod
 def tainted(record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of all rules added; the same object if no rule applies."""
     spec = record.spec
-    about = [rule for rule in rules if _is_about(rule, spec.driver, spec.pool.name)]
+    about = [
+        (selector.device, rule.spec.taint)
+        for rule in rules
+        if (selector := rule.spec.device_selector) is not None
+        and selector.driver in {None, spec.driver}
+        and selector.pool in {None, spec.pool.name}
+    ]
     if not about or not spec.devices:
         return record
-    devices = tuple(_with_taints(device, about) for device in spec.devices)
-    if devices == spec.devices:
+    devices = []
+    for device in spec.devices:
+        more = tuple(taint for name, taint in about if name in {None, device.name})
+        taints = (*(device.taints or ()), *more)
+        devices.append(replace(device, taints=taints) if more else device)
+    if tuple(devices) == spec.devices:
         return record
-    return replace(record, spec=replace(spec, devices=devices))
-
-
-def _is_about(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
-    """Whether the rule may apply to a device of the pool."""
-    selector = rule.spec.device_selector
-    return (
-        selector is not None and selector.driver in {None, driver} and selector.pool in {None, pool}
-    )
-
-
-def _with_taints(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
-    more = tuple(
-        rule.spec.taint
-        for rule in rules
-        if rule.spec.device_selector is not None
-        and rule.spec.device_selector.device in {None, device.name}
-    )
-    return replace(device, taints=(*(device.taints or ()), *more)) if more else device
+    return replace(record, spec=replace(spec, devices=tuple(devices)))
 
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"

@@ -427,8 +427,5 @@ class DeviceDemand:
 
 def in_memory_claim(pod: Pod) -> ResourceClaim:
     """The claim for a pod's extended resources before any node is considered."""
-    return ResourceClaim(
-        metadata=ObjectMeta(
-            name=IN_MEMORY, namespace=pod.metadata.namespace, uid=f"extended/{pod.uid}"
-        )
-    )
+    namespace, uid = pod.metadata.namespace, f"extended/{pod.uid}"
+    return ResourceClaim(metadata=ObjectMeta(name=IN_MEMORY, namespace=namespace, uid=uid))
