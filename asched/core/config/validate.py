@@ -363,9 +363,7 @@ QUEUE_SORT: Final = "queueSort"
 MISNAMED_PLUGIN: Final = kind_of_args(names.NODE_RESOURCES_FIT)
 
 
-def validate(
-    configuration: SchedulerConfiguration, gates: Mapping[str, bool] = DEFAULT_GATES
-) -> list[Problem]:
+def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES) -> list[Problem]:
     """Every fault of an effective configuration, in upstream's order."""
     own = ranges(configuration, ())
     before = [fault for fault in own if fault.path == ("parallelism",)]
@@ -394,7 +392,7 @@ def _leader_election(election: LeaderElection) -> list[Problem]:
     return faults
 
 
-def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool]) -> list[Problem]:
+def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Gates) -> list[Problem]:
     if not profiles:
         return [required(("profiles",))]
     faults = []
@@ -416,9 +414,7 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool
     return faults + _queue_sort(profiles)
 
 
-def _later_points(
-    profile: KubeSchedulerProfile, path: Path, gates: Mapping[str, bool]
-) -> list[Problem]:
+def _later_points(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> list[Problem]:
     """Extension points that the version in force does not have."""
     faults = []
     for point, rule in LATER_POINTS.items():
@@ -443,9 +439,7 @@ def _removed_plugins(profile: KubeSchedulerProfile, path: Path) -> list[Problem]
     ]
 
 
-def _plugin_config(
-    profile: KubeSchedulerProfile, path: Path, gates: Mapping[str, bool]
-) -> list[Problem]:
+def _plugin_config(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> list[Problem]:
     faults = []
     seen: set[str] = set()
     for i, entry in enumerate(profile.plugin_configs):

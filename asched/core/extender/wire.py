@@ -147,11 +147,6 @@ class FilterResult(NamedTuple):
     error: str
 
 
-class HostPriority(NamedTuple):
-    host: str
-    score: int
-
-
 class MetaVictims(NamedTuple):
     uids: tuple[str, ...]
     violations: int
@@ -170,17 +165,17 @@ def filter_result(value: Any) -> FilterResult:
     )
 
 
-def priorities(value: Any) -> list[HostPriority]:
-    """Raises WireError."""
+def priorities(value: Any) -> list[tuple[str, int]]:
+    """(host, score) of each HostPriority. Raises WireError."""
     result = []
     for item in GoField(value).raw_items("v1.HostPriorityList"):
         if type(item) is dict and len(item) == 2:  # the usual form, thousands of them
             host, score = item.get("Host"), item.get("Score")
             if type(host) is str and type(score) is int and INT64_MIN <= score <= INT64_MAX:
-                result.append(HostPriority(host, score))
+                result.append((host, score))
                 continue
         found = GoField(item).fields_of("HostPriority", ("Host", "Score"))
-        result.append(HostPriority(found["Host"].text(), found["Score"].integer()))
+        result.append((found["Host"].text(), found["Score"].integer()))
     return result
 
 

@@ -65,11 +65,7 @@ def requests(deciding: Deciding) -> Iterator[Way]:
         if chosen is None:
             continue
         index, amount = chosen
-
-        def asking(pod: Pod, by: int, resource: str = resource, index: int = index) -> Pod:
-            amount = _requested((pod.spec.containers or ())[index], resource) - by
-            return _asking(pod, resource, index, amount)
-
+        asking = partial(_asking_less, resource=resource, index=index)
         by = smallest(1, amount, lambda by: deciding.fits(partial(asking, by=by)))
         if by is None:
             continue
@@ -92,10 +88,10 @@ def _largest(pod: Pod, resource: str) -> tuple[int, int] | None:
     return (-index, amount) if amount > 0 else None
 
 
-def _asking(pod: Pod, resource: str, index: int, amount: int) -> Pod:
-    """The pod with another request of a container."""
+def _asking_less(pod: Pod, by: int, resource: str, index: int) -> Pod:
+    """The pod with a smaller request of a container."""
     containers = pod.spec.containers or ()
-    own = containers[index].resources
+    own, amount = containers[index].resources, _requested(containers[index], resource) - by
     wanted = {**(own.requests or {}), resource: written(resource, amount)}
     resources = msgspec.structs.replace(own, requests=wanted)
     changed = msgspec.structs.replace(containers[index], resources=resources)

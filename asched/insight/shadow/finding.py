@@ -98,8 +98,7 @@ def _lines(report: Mapping[str, Any], shown_max: int) -> Iterator[str]:
         for counted in profile["plugins"]:
             yield f"  {counted['count']:>8}  {counted['outcome']} by {counted['plugin']}"
     yield from _examples(report["examples"], shown_max)
-    waiting = report.get("waiting", 0)
-    if waiting:
+    if waiting := report.get("waiting", 0):
         yield f"{waiting} decisions wait for a second look"
 
 
