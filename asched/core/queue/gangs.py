@@ -19,7 +19,6 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.waking import Woken
 
 
 class Gangs(msgspec.Struct, frozen=True):
@@ -66,7 +65,7 @@ class Gangs(msgspec.Struct, frozen=True):
         in_placements = self.tries_placements and queued.pod.spec.scheduling_group is not None
         return in_placements or queued.is_promised
 
-    def complete(self, woken: Iterable[Woken], newcomer: QueuedPod | None) -> None:
+    def complete(self, woken: Iterable[tuple[object, object]], newcomer: QueuedPod | None) -> None:
         """Give the gated pods of each group among `woken` the timestamp of the group's last pod,
         which may be the new pod that completed the group.
         """

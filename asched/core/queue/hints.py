@@ -12,6 +12,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.cluster.budget import OutOfTurn
@@ -58,71 +59,54 @@ class Listeners(NamedTuple):
 
 
 class Interest:
-    """The registrations of a profile's plugins, cached by trigger."""
+    """The registrations of a profile's plugins. `asked`: those that match a trigger, by plugin."""
 
     def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
-        self._registrations = registrations
-        self._asked: dict[Trigger, dict[str, tuple[HintFunction | None, ...]]] = {}
-        self._concerns: dict[Trigger, dict[str, tuple[Concerns, ...] | None]] = {}
+        self.asked = cache(partial(_matching, registrations))
 
-    def asked(self, trigger: Trigger) -> "dict[str, tuple[HintFunction | None, ...]]":
-        """Plugin -> hint functions of its matching registrations; None always means Queue."""
-        found = self._asked.get(trigger)
-        if found is None:
-            found = self._asked[trigger] = {
-                plugin: hints
-                for plugin, registrations in self._registrations.items()
-                if (hints := tuple(r.hint for r in registrations if r.trigger.matches(trigger)))
-            }
-        return found
 
-    def concerns(self, trigger: Trigger) -> "dict[str, tuple[Concerns, ...] | None]":
-        """Plugin -> its matching `Concerns`; None if a matching registration has none."""
-        found = self._concerns.get(trigger)
-        if found is None:
-            found = self._concerns[trigger] = {}
-            for plugin, registrations in self._registrations.items():
-                matching = [r.concerns for r in registrations if r.trigger.matches(trigger)]
-                if matching:
-                    known = tuple(concern for concern in matching if concern is not None)
-                    found[plugin] = known if len(known) == len(matching) else None
-        return found
+Interests = Mapping[str, Interest]
+Matching = tuple[Registration, ...]
+
+
+def _matching(
+    registrations: Mapping[str, Sequence[Registration]], trigger: Trigger
+) -> dict[str, Matching]:
+    return {
+        plugin: matching
+        for plugin, registered in registrations.items()
+        if (matching := tuple(r for r in registered if r.trigger.matches(trigger)))
+    }
 
 
 _NO_INTEREST: Final = Interest({})
 
 
 class HintEvaluator:
-    """Calls hints for a pod and a change. `counter_s` measures how long hint functions take."""
+    """Calls hints for a pod and a change. `counter_s` measures how long hint functions take.
+
+    `heard`: the `TriggerEffect` of a group and a trigger; `is_of_interest`: whether a plugin of any
+    profile is registered for a trigger.
+    """
 
     def __init__(
         self,
-        interests: Mapping[str, Interest],
+        interests: Interests,
         observer: QueueObserver,
         counter_s: Callable[[], float],
-        extra_events: Mapping[str, Interest] | None = None,
+        extra_events: Interests,
     ) -> None:
         self._interests = interests
-        self._extra_events = extra_events or {}
+        self._extra_events = extra_events
         self._observer = observer
         self._counter_s = counter_s
         self._reported: set[tuple[str, str]] = set()  # plugin, error
-        self._heard: dict[tuple[GroupKey, Trigger], TriggerEffect] = {}
-        self._of_interest: dict[Trigger, bool] = {}
+        self.heard = lru_cache(HEARD_MAX)(partial(_effect, interests, extra_events))
+        of_all = (*interests.values(), *extra_events.values())
+        self.is_of_interest = cache(partial(_is_of_interest, of_all))
         #: of the groups in `_asked_about`, by trigger
         self._listeners: dict[Trigger, Listeners] = {}
         self._asked_about: tuple[RejectorGroup, ...] = ()
-
-    def is_of_interest(self, trigger: Trigger) -> bool:
-        """Whether a plugin of any profile is registered for the trigger."""
-        found = self._of_interest.get(trigger)
-        if found is None:
-            found = self._of_interest[trigger] = any(
-                interest.asked(trigger)
-                for interests in (self._interests, self._extra_events)
-                for interest in interests.values()
-            )
-        return found
 
     def listeners(self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger) -> Listeners:
         """The groups that such a change may help. One look-up if `groups` is the same tuple as in
@@ -146,56 +130,6 @@ class HintEvaluator:
             )
         return found
 
-    def heard(self, group: "GroupKey", trigger: Trigger) -> TriggerEffect:
-        """The cached `TriggerEffect` of a group and a trigger."""
-        found = self._heard.get((group, trigger))
-        if found is None:
-            if len(self._heard) >= HEARD_MAX:
-                self._heard.clear()
-            hears, profits = self.may_hear(group, trigger), self.may_profit(group, trigger)
-            concerns = self._concerns(group, trigger)
-            found = TriggerEffect(hears, profits, concerns)
-            self._heard[group, trigger] = found
-        return found
-
-    def may_hear(self, group: "GroupKey", trigger: Trigger) -> bool:
-        """False if no pod with these rejectors can be helped by such a change."""
-        interest = self._interests.get(group.profile, _NO_INTEREST)
-        if group.gated_by and group.gated_by not in interest.asked(trigger):
-            return False
-        if trigger.is_wildcard or group.profile not in self._interests:
-            return True
-        asked = interest.asked(trigger).keys()
-        return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
-
-    def may_profit(self, group: "GroupKey", trigger: Trigger) -> bool:
-        """Whether an extra event may help pods with these rejectors: a change without a hint, or a
-        change that only plugins of `also_blamed` are registered for.
-        """
-        asked = self._extra_events.get(group.profile, _NO_INTEREST).asked(trigger).keys()
-        if group.gated_by and group.gated_by not in asked:
-            return False
-        blamed = (group.rejected_by, group.pending_on, group.also_blamed)
-        if not all(map(asked.isdisjoint, blamed)):
-            return True
-        heard = self._interests.get(group.profile, _NO_INTEREST).asked(trigger).keys()
-        return not heard.isdisjoint(group.also_blamed)
-
-    def _concerns(self, group: "GroupKey", trigger: Trigger) -> frozenset[Concerns] | None:
-        """The `Concerns` of all plugins that may wake these pods after such a change; None if one
-        of the plugins has a registration without.
-        """
-        found: set[Concerns] = set()
-        blamed = (group.rejected_by, group.pending_on, group.also_blamed)
-        for interests in (self._interests, self._extra_events):
-            by_plugin = interests.get(group.profile, _NO_INTEREST).concerns(trigger)
-            for plugin, concerns in by_plugin.items():
-                if any(plugin in some for some in blamed):
-                    if concerns is None:
-                        return None
-                    found.update(concerns)
-        return frozenset(found)
-
     def profits(
         self,
         queued: QueuedPod,
@@ -209,39 +143,16 @@ class HintEvaluator:
         """
         profile, trigger = queued.pod.spec.scheduler_name, change.trigger
         rejectors, also = queued.rejectors, queued.also_blamed
-        for plugin, hints in self._extra_events.get(profile, _NO_INTEREST).asked(trigger).items():
-            if (plugin in rejectors or plugin in also) and self._may_help(
-                plugin, hints, queued, change, second_memo
-            ):
+        extra = self._extra_events.get(profile, _NO_INTEREST).asked(trigger)
+        for plugin, matching in extra.items():
+            is_blamed = plugin in rejectors or plugin in also
+            if is_blamed and _shared(_may_help, plugin, matching, queued, change, second_memo):
                 return True
         heard = self._interests.get(profile, _NO_INTEREST).asked(trigger) if also else {}
         return any(
-            plugin in also and self._says_queue(plugin, hints, queued, change, memo)
-            for plugin, hints in heard.items()
+            plugin in also and _shared(self._ask, plugin, matching, queued, change, memo)
+            for plugin, matching in heard.items()
         )
-
-    def _may_help(
-        self,
-        plugin: str,
-        hints: "tuple[HintFunction | None, ...]",
-        queued: QueuedPod,
-        change: Change,
-        memo: Memo | None,
-    ) -> bool:
-        """Call hints without metrics; a hint that raises means a dry run."""
-        key = (queued.class_key, plugin)
-        if queued.class_key is None:
-            memo = None
-        if memo is not None and key in memo:
-            return memo[key]
-        pod, old, new = queued.pod, change.old, change.new
-        try:
-            helps = any(hint is None or hint(pod, old, new) is Hint.QUEUE for hint in hints)
-        except MISTAKES:  # the dry run decides
-            helps = True
-        if memo is not None:
-            memo[key] = helps
-        return helps
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
         """The worth of a change for a pod. With a memo, pods of a class share the results; not for
@@ -259,8 +170,10 @@ class HintEvaluator:
         if interest is None:
             return Worth.AFTER_BACKOFF
         worth = Worth.SKIP
-        for plugin, hints in interest.asked(trigger).items():
-            if plugin not in rejectors or not self._says_queue(plugin, hints, queued, change, memo):
+        for plugin, matching in interest.asked(trigger).items():
+            if plugin not in rejectors:
+                continue
+            if not _shared(self._ask, plugin, matching, queued, change, memo):
                 continue
             if plugin in queued.pending_on:
                 return Worth.IMMEDIATELY
@@ -268,21 +181,6 @@ class HintEvaluator:
             if not queued.pending_on:
                 break
         return worth
-
-    def _says_queue(
-        self,
-        plugin: str,
-        hints: "tuple[HintFunction | None, ...]",
-        queued: QueuedPod,
-        change: Change,
-        memo: Memo | None,
-    ) -> bool:
-        key = (queued.class_key, plugin)
-        if memo is None or queued.class_key is None:
-            return any(self._ask(plugin, hint, queued.pod, change) for hint in hints)
-        if key not in memo:
-            memo[key] = any(self._ask(plugin, hint, queued.pod, change) for hint in hints)
-        return memo[key]
 
     def _ask(self, plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
         start_s = self._counter_s()
@@ -305,3 +203,57 @@ class HintEvaluator:
         self._reported.add(cause)
         error.add_note(f"hint for pod {pod.key} on {label}; reported once")
         self._observer.plugin_raised(plugin, "queueingHint", error)
+
+
+def _shared(
+    ask: "Callable[[str, HintFunction | None, Pod, Change], bool]",
+    plugin: str,
+    matching: Matching,
+    queued: QueuedPod,
+    change: Change,
+    memo: Memo | None,
+) -> bool:
+    """Whether a hint of the plugin says Queue, by `ask`; the memo shares that within a class."""
+    key = (queued.class_key, plugin)
+    if memo is None or queued.class_key is None:
+        return any(ask(plugin, r.hint, queued.pod, change) for r in matching)
+    if key not in memo:
+        memo[key] = any(ask(plugin, r.hint, queued.pod, change) for r in matching)
+    return memo[key]
+
+
+def _may_help(_plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
+    """Call a hint without metrics; one that raises means a dry run."""
+    try:
+        return hint is None or hint(pod, change.old, change.new) is Hint.QUEUE
+    except MISTAKES:  # the dry run decides
+        return True
+
+
+def _is_of_interest(interests: Sequence[Interest], trigger: Trigger) -> bool:
+    return any(interest.asked(trigger) for interest in interests)
+
+
+def _effect(
+    interests: Interests, extra_events: Interests, group: "GroupKey", trigger: Trigger
+) -> TriggerEffect:
+    """Of an extra event profit the pods that its plugins reject; and of a change those that its
+    plugins rejected in a dry run only (`also_blamed`).
+    """
+    hinting = interests.get(group.profile, _NO_INTEREST).asked(trigger)
+    extra = extra_events.get(group.profile, _NO_INTEREST).asked(trigger)
+    rejectors, also = group.rejected_by | group.pending_on, group.also_blamed
+    is_any = trigger.is_wildcard or group.profile not in interests
+    hears = is_any or not hinting.keys().isdisjoint(rejectors)
+    profits = not (extra.keys().isdisjoint(rejectors | also) and hinting.keys().isdisjoint(also))
+    if group.gated_by:
+        hears, profits = hears and group.gated_by in hinting, profits and group.gated_by in extra
+    concerns = {
+        registration.concerns
+        for by_plugin in (hinting, extra)
+        for plugin, matching in by_plugin.items()
+        if plugin in rejectors or plugin in also
+        for registration in matching
+    }
+    known = frozenset(concern for concern in concerns if concern is not None)
+    return TriggerEffect(hears, profits, known if len(known) == len(concerns) else None)

@@ -75,24 +75,22 @@ class DryRunFilter:
         now_s: float,
         except_uid: str = "",
         left: str = "",
-    ) -> int:
-        """Make the class due, or wake its pods; returns how many classes or pods. `left`: the
-        change is that a pod left this node, and nothing else.
+    ) -> None:
+        """Make the class due, or wake its pods. `left`: the change is that a pod left this node,
+        and nothing else.
         """
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
         if self._look is not None:
             if left and equals.due is None and not self._may_help(equals, left):
-                return 0
+                return
             self._resting.due.add(equals, reason)
             for queued in excepted:
                 equals.note_tried(queued)
-            return 1
-        return sum(
-            self._requeue(queued, reason.worth, reason.label, now_s)
-            for queued in tuple(equals.in_turn.values())
-            if queued not in excepted
-        )
+            return
+        for queued in tuple(equals.in_turn.values()):
+            if queued not in excepted:
+                self._requeue(queued, reason.worth, reason.label, now_s)
 
     def wake_next(self, now_s: float) -> None:
         """Make the first due pod active if it would be popped next. If no pod is active, the due

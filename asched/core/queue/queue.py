@@ -37,7 +37,6 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.model.pod import Pod
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.hearing import ChangeDelivery
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.places import SubQueues
@@ -114,10 +113,8 @@ class SchedulingQueue:
         self._gates = Gates(profiles, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
         room_left = unknown_room if self._look is None else self._look.room_left
-        waking = Waking(self._judge, self._gates, blame, self.sliced.budget, room_left)
-        self._hearing = ChangeDelivery(
-            self.places, self.looking, self._requeue, self.sliced, waking, self._judge
-        )
+        receivers = self.places, self.looking, self._requeue, self.sliced
+        self._waking = Waking(*receivers, self._judge, self._gates, blame, room_left)
         self.backoff_rule = backoff
         gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
         #: whether a profile gates pods, as those of a gang, until further pods have arrived
@@ -148,8 +145,8 @@ class SchedulingQueue:
         if wakes and self._requeue(queued, Worth.AFTER_BACKOFF, label, now_s):
             return
         for trigger in pod_triggers(old, new):
-            worth = self._hearing.waking.of_itself(queued, Change(trigger, old, new))
-            self._hearing.take_notes()
+            worth = self._waking.of_itself(queued, Change(trigger, old, new))
+            self._waking.take_notes()
             if self._requeue(queued, worth, trigger.label, now_s):
                 break
 
@@ -167,21 +164,19 @@ class SchedulingQueue:
         """Whether a change notifies no pod: none is unschedulable, and none is in flight."""
         return not self.places.unschedulable.count and not self.in_flight
 
-    def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
+    def move(self, change: Change, now_s: float, *, except_uid: str = "") -> None:
         """Wake the unschedulable pods that a change of an object may help, or make their classes
-        due; returns how many pods and classes within this turn's slice.
+        due.
 
         A change that no plugin is registered for costs one look-up. The pod `except_uid` is not
         notified.
         """
         if not self._judge.is_of_interest(change.trigger):
-            return 0
-        moved = 0
+            return
         # Gates are notified of deleted pods even if no pod is unschedulable.
         if self.places.unschedulable.count or change.trigger == ASSIGNED_POD_DELETE:
-            moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
+            self._waking.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
-        return moved
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -344,7 +339,7 @@ class SchedulingQueue:
         if not overdue:
             return
         timeout = Change(UNSCHEDULABLE_TIMEOUT)
-        self._hearing.flush(overdue, timeout, now_s)
+        self._waking.flush(overdue, timeout, now_s)
         self.in_flight.record(timeout)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -385,8 +380,8 @@ class SchedulingQueue:
         missed = self.in_flight.changes_since(uid)
         if not queued.rejectors or missed is None or self.gangs.brings_back(queued):
             return Worth.AFTER_BACKOFF
-        worth = self._hearing.waking.of_missed(queued, missed)
-        self._hearing.take_notes()
+        worth = self._waking.of_missed(queued, missed)
+        self._waking.take_notes()
         return worth
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:

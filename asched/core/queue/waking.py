@@ -1,4 +1,4 @@
-"""Waking: decide which unschedulable pods a change is worth an attempt for.
+"""Waking: decide which unschedulable pods a change is worth an attempt for, and wake them.
 
     a hint of a plugin that rejected the pod says Queue      it is worth another attempt
     only an extra event, without such a hint, may help       it is, if the pod fits now
@@ -21,9 +21,12 @@ is due is not checked again before its dry run: with thousands of classes, each 
 would cost milliseconds. An extra event costs the filters of an attempt, and saves an attempt that
 upstream's hints would not have caused either.
 
+One change may concern a hundred thousand classes, and as many pods may exceed their longest wait at
+once. So the work is `sliced`: it stops after each class and each pod, and goes on in later turns,
+before other facts or attempts.
+
 Bounds  LOOKS_MAX dry runs for one change, not counting pods that room is being made for elsewhere:
-        most of these need none, by the free amounts of the node. One change may concern a hundred
-        thousand classes; the caller may stop after each of them (`cluster/budget.py`).
+        most of these need none, by the free amounts of the node.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """
@@ -42,12 +45,16 @@ from collections.abc import (
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.cluster.budget import Budget
+from asched.core.cluster.budget import Budget, Sliced
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import Offers
-from asched.core.queue.hints import HintEvaluator, Memo
+from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers
+from asched.core.queue.gangs import Gangs
+from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
+from asched.core.queue.looking import DryRunFilter
+from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates
 from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
 from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup, class_of
@@ -57,6 +64,8 @@ from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup, cla
 LOOKS_MAX: Final = 64
 #: Budget steps for a dry run.
 LOOK_STEPS: Final = 15
+#: Budget steps for a class whose hints are called, or that is indexed.
+HEAR_STEPS: Final = 1
 
 
 #: By scheduler name: the plugins that reject a pod now, None if it fits. With the name of a node:
@@ -80,7 +89,7 @@ def may_always_fit(_queued: QueuedPod) -> bool:
 class ClassDryRuns:
     """Dry runs of classes for one change: which fit now, and which plugins reject the others."""
 
-    def __init__(self, blame: Blame, budget: Budget, left: str = "") -> None:
+    def __init__(self, blame: Blame, budget: Budget, left: str) -> None:
         self._blame = blame
         self._budget = budget
         self._left = left
@@ -111,40 +120,33 @@ class ClassDryRuns:
 
 
 class Round:
-    """The delivery of one change to the groups. `hears`, `profits`: those of the current group;
-    `held`: keys of its pods that a gate is certain to reject.
+    """The delivery of one change to the groups. `heard`: its effect on the current group; `held`:
+    keys of its pods that a gate is certain to reject.
 
-    `departed`: the pod that left its node, for such a change; `expecting`: the nodes where room is
-    being made for pods of the current profile; `is_awaited`: whether this node is one of them.
+    `left`: the node that a pod left, "" without one, or if there are several; `expecting`: the
+    nodes where room is being made for pods of the current profile; `is_awaited`: whether `left` is
+    one of them.
     """
 
     def __init__(
         self,
         change: Change,
-        departed: Pod | None,
         except_uid: str,
-        blame: Blame,
-        budget: Budget,
-        room_left: RoomLeft,
+        left: str,
+        looks: ClassDryRuns,
+        may_fit: Callable[[QueuedPod], bool],
     ) -> None:
         self.change = change
         self.except_uid = except_uid
+        self.left = left
+        self.looks = looks
+        self._may_fit = may_fit
         self.memo: Memo = {}
         self.second_memo: Memo = {}
-        self.hears = self.profits = False
-        self.departed = departed
-        self.looks = ClassDryRuns(blame, budget, self.left)
-        self._may_fit = room_left(self.left)
+        self.heard: TriggerEffect
         self.expecting = NONE_EXPECTED
         self.is_awaited = False
         self.held: Collection[str] = ()
-
-    @property
-    def left(self) -> str:
-        """The node that the departed pod left; "" without one, or if there are several."""
-        if self.departed is None or self.change.is_of_many:
-            return ""
-        return self.departed.spec.node_name
 
     def expect(self, expecting: Expecting) -> None:
         self.expecting = expecting
@@ -194,56 +196,157 @@ Woken = tuple[QueuedPod | EquivalenceClass, Worth]
 
 
 class Waking:
-    """Decides which pods a change wakes, without moving them. `notes`: pods that stay
-    unschedulable, and the plugins that dry runs added to their rejectors. Dry runs use the budget.
+    """Wakes the pods that changes may help. `requeue(queued, worth, label, now_s)` moves a pod to
+    where a change sends it; False if that is unschedulable.
     """
 
     def __init__(
         self,
+        places: SubQueues,
+        looking: DryRunFilter,
+        requeue: Callable[[QueuedPod, Worth, str, float], bool],
+        sliced: Sliced,
         judge: HintEvaluator,
         gates: Gates,
         blame: Blame,
-        budget: Budget,
-        room_left: RoomLeft = unknown_room,
+        room_left: RoomLeft,
     ) -> None:
+        self._places = places
+        self._looking = looking
+        self._requeue = requeue
+        self._sliced = sliced
         self._judge = judge
-        self.gates = gates
+        self._gates = gates
         self._blame = blame
         self._room_left = room_left
-        self._budget = budget
-        self.notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
+        #: pods that stay unschedulable, and the plugins that dry runs added to their rejectors
+        self._notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
 
-    def woken(
+    def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> None:
+        """Deliver a change."""
+        if not self._sliced.pieces and self._concerns_no_class(change):
+            departed = _departed(change)
+            if departed is not None:
+                self._gates.expecting(departed)  # lets plugins forget the victim
+            return
+        self._sliced.do(self._hearing(change, now_s, except_uid, gangs))
+
+    def _concerns_no_class(self, change: Change) -> bool:
+        """Whether no group listens to a change, or the registrations of all that do exclude all of
+        their classes. Usual for pods that arrive before their gang is complete, or are deleted and
+        had no devices. Such a change allocates nothing.
+        """
+        listeners = self._judge.listeners(self._places.unschedulable.groups(), change.trigger)
+        if not listeners.groups:
+            return True
+        if listeners.concerns is None or change.priority_at_most is not None:
+            return False
+        old, new = change.old, change.new
+        try:
+            for concern, indexes in listeners.concerns:
+                offered = concern.offered(old, new)
+                if offered is None:
+                    return False
+                for index in indexes if offered or not concern.is_of_gang else ():
+                    if index.may_have(concern, offered):
+                        return False
+        except MISTAKES:  # the hints are called instead
+            return False
+        return True
+
+    def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
+        """Requeue pods that have been unschedulable for too long."""
+        self._sliced.do(self._flushing(overdue, timeout, now_s))
+
+    def take_notes(self) -> None:
+        """File unschedulable pods under the rejectors that dry runs have added."""
+        deque(self._taking_notes(), maxlen=0)
+
+    def _hearing(
+        self, change: Change, now_s: float, except_uid: str, gangs: Gangs
+    ) -> Iterator[None]:
+        label, note = change.trigger.label, self._sliced.budget.note
+        is_plain = not change.only_if_fits and change.priority_at_most is None
+        left = _left(change) if is_plain else ""
+        woken: list[Woken] = []
+        groups = self._places.unschedulable.groups()
+        for of_class in self._woken(groups, change, except_uid):
+            woken += of_class
+            note(HEAR_STEPS)
+            yield
+        if gangs.are_tried:
+            gangs.complete(woken, self._places.get(getattr(change.new, "key", "")))
+        for found, worth in woken:
+            if isinstance(found, EquivalenceClass):
+                reason = DueReason(worth, label)
+                node = left if self._hints_decided(found, change) else ""
+                self._looking.wake(found, reason, now_s, except_uid, node)
+            elif found.group is not None:
+                self._requeue(found, worth, label, now_s)
+            note(WAKE_STEPS)
+            yield
+        for _ in self._taking_notes():
+            note(WAKE_STEPS)
+            yield
+
+    def _hints_decided(self, equals: EquivalenceClass, change: Change) -> bool:
+        """Whether hints alone woke the class. A dry run may have found room elsewhere."""
+        example = next(iter(equals), None)
+        if example is None or example.group is None:  # its pods left meanwhile
+            return False
+        return not self._judge.heard(example.group.key, change.trigger).profits
+
+    def _flushing(
+        self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float
+    ) -> Iterator[None]:
+        for queued in overdue:
+            if queued.group is None:
+                continue  # it left meanwhile
+            queued.was_flushed = True
+            if self._judge.heard(queued.group.key, timeout.trigger).hears:
+                worth = self._judge.worth(queued, timeout)
+                self._requeue(queued, worth, timeout.trigger.label, now_s)
+            self._sliced.budget.note(WAKE_STEPS)
+            yield
+
+    def _taking_notes(self) -> Iterator[None]:
+        notes = self._notes
+        while notes:
+            queued, blamed = notes.popleft()
+            queued.also_blamed |= blamed
+            if queued.group is not None:
+                self._places.to_rest(queued)
+            yield
+
+    def _woken(
         self, groups: tuple[RejectorGroup, ...], change: Change, except_uid: str
     ) -> Iterator[Sequence[Woken]]:
         """Yield, class by class, the pods that the change is worth an attempt for, or the class for
         equal pods. The sequence of a class may be empty.
         """
         trigger, offers = change.trigger, Offers(change)
-        note = self._budget.note
+        note = self._sliced.budget.note
         round_: Round | None = None
-        gone = change.old if trigger == ASSIGNED_POD_DELETE else None
-        departed = gone if isinstance(gone, Pod) else None
+        departed, left = _departed(change), _left(change)
         # Called for every change, since the plugins forget the departed pod in this call.
-        expecting = {} if departed is None else self.gates.expecting(departed)
+        expecting = {} if departed is None else self._gates.expecting(departed)
         for group, heard in self._judge.listeners(groups, trigger).groups:
             key = group.key
             concerned = yield from self._concerned(group, change, heard.concerns, offers)
             if not concerned:  # usual for pods that arrive before their gang is complete
                 continue
             if round_ is None:
-                round_ = Round(
-                    change, departed, except_uid, self._blame, self._budget, self._room_left
-                )
+                looks = ClassDryRuns(self._blame, self._sliced.budget, left)
+                round_ = Round(change, except_uid, left, looks, self._room_left(left))
             round_.expect(expecting.get(key.profile, NONE_EXPECTED))
-            round_.hears, round_.profits = heard.hears, heard.profits
-            round_.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+            round_.heard = heard
+            round_.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # due classes need no check: no change is worth more to them
             passes_due = not key.pending_on
             for equals in concerned:
                 note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if round_.held else 0.0))
                 if equals.apart and not round_.passes_by(equals.apart):
-                    yield self._of_class(group, equals.apart, round_)
+                    yield self._of_class(equals.apart, round_)
                 if equals.in_turn and not (passes_due and equals.awaits_look):
                     yield self._of_those_in_turn(group, equals, round_)
 
@@ -268,7 +371,7 @@ class Waking:
         pods, change = equals.in_turn, round_.change
         if group.key.gated_by:
             classes = equals.classes().values()
-            return [found for alike in classes for found in self._of_class(group, alike, round_)]
+            return [found for alike in classes for found in self._of_class(alike, round_)]
         limit = change.priority_at_most
         for example in _examples(equals):
             if limit is not None and example.pod.priority > limit:
@@ -278,9 +381,7 @@ class Waking:
             if worth is not Worth.SKIP:
                 return ((equals, worth),)
             if round_.looks.asked != asked:
-                blamed = round_.looks.noted(example) - group.rejectors - group.key.also_blamed
-                if blamed:
-                    self.notes.extend((queued, blamed) for queued in pods.values())
+                self._note(example, round_.looks, pods.values())
         return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
@@ -307,30 +408,31 @@ class Waking:
         return best
 
     def _dry_run_alone(self, queued: QueuedPod) -> Worth:
-        looks = ClassDryRuns(self._blame, self._budget)
+        looks = ClassDryRuns(self._blame, self._sliced.budget, "")
         worth = looks.worth(queued)
-        self._note(queued, looks)
+        self._note(queued, looks, (queued,))
         return worth
 
-    def _note(self, queued: QueuedPod, looks: ClassDryRuns) -> None:
-        blamed = looks.noted(queued) - queued.rejectors - queued.also_blamed
+    def _note(self, example: QueuedPod, looks: ClassDryRuns, pods: Iterable[QueuedPod]) -> None:
+        """Note for these pods which plugins rejected an equal pod in its dry run."""
+        blamed = looks.noted(example) - example.rejectors - example.also_blamed
         if blamed:
-            self.notes.append((queued, blamed))
+            self._notes.extend((queued, blamed) for queued in pods)
 
     def _of_class(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], round_: Round
+        self, pods: Mapping[str, QueuedPod], round_: Round
     ) -> list[tuple[QueuedPod, Worth]]:
         change = round_.change
         if all(map(round_.held.__contains__, pods)):
             return []
-        asks_each = round_.profits or change.only_if_fits or round_.except_uid
+        asks_each = round_.heard.profits or change.only_if_fits or round_.except_uid
         if asks_each or change.priority_at_most is not None:
             free = filterfalse(round_.held.__contains__, pods)
             return self._of_each(map(pods.__getitem__, free), round_)
-        return self._of_equals(group, pods, round_)
+        return self._of_equals(pods, round_)
 
     def _of_equals(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], round_: Round
+        self, pods: Mapping[str, QueuedPod], round_: Round
     ) -> list[tuple[QueuedPod, Worth]]:
         """Decide for equal pods by hints alone, with one call for all. Pods that room is being made
         for elsewhere must also fit, by one dry run for all. A class may have thousands of pods, so
@@ -346,9 +448,8 @@ class Waking:
         if example is not None:
             worth_of_equals = round_.worth_elsewhere(example)
             if worth_of_equals is Worth.SKIP:
-                blamed = round_.looks.noted(example) - group.rejectors - group.key.also_blamed
-                if blamed:
-                    self.notes.extend((q, blamed) for k, q in pods.items() if k in elsewhere)
+                awaiting_room = (q for k, q in pods.items() if k in elsewhere)
+                self._note(example, round_.looks, awaiting_room)
                 awaiting = filter(pods.__contains__, round_.expecting.keys_at(left))
                 keys = chain(filterfalse(elsewhere.__contains__, pods), awaiting)
         return [
@@ -360,7 +461,7 @@ class Waking:
         change = round_.change
         left, node_of = round_.left, round_.expecting.node_of
         priority_max = change.priority_at_most
-        looks = round_.profits or change.only_if_fits
+        looks = round_.heard.profits or change.only_if_fits
         asked = round_.looks.asked
         shared: Worth | None = None
         found: list[tuple[QueuedPod, Worth]] = []
@@ -382,16 +483,16 @@ class Waking:
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
             elif round_.looks.asked != asked:
-                self._note(queued, round_.looks)
+                self._note(queued, round_.looks, (queued,))
         return found
 
     def _worth(self, queued: QueuedPod, round_: Round) -> Worth:
         worth = Worth.SKIP
-        if round_.hears:
+        if round_.heard.hears:
             worth = self._judge.worth(queued, round_.change, round_.memo)
         if worth is not Worth.SKIP:
             return self._dry_run(queued, round_) if round_.change.only_if_fits else worth
-        if round_.profits and self._judge.profits(
+        if round_.heard.profits and self._judge.profits(
             queued, round_.change, round_.memo, round_.second_memo
         ):
             return self._dry_run(queued, round_)
@@ -399,7 +500,7 @@ class Waking:
 
     def _dry_run(self, queued: QueuedPod, round_: Round) -> Worth:
         """Dry-run a pod, unless its gate still rejects it, which is cheaper to find out."""
-        if self.gates.refuses(queued):
+        if self._gates.refuses(queued):
             round_.looks.asked += 1
             return Worth.SKIP
         return round_.looks.worth(queued)
@@ -419,3 +520,15 @@ def _one_elsewhere(
         if node_of[key] != left:
             return pods[key]
     return None
+
+
+def _departed(change: Change) -> Pod | None:
+    """The pod that left its node."""
+    gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
+    return gone if isinstance(gone, Pod) else None
+
+
+def _left(change: Change) -> str:
+    """The node that a pod left; "" for other changes, and if pods left several nodes."""
+    gone = _departed(change)
+    return "" if gone is None or change.is_of_many else gone.spec.node_name

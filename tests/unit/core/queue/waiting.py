@@ -152,8 +152,11 @@ class Scene:
         return queued
 
     def move(self, trigger: Trigger, now_s: float = 0.0, **limits: Any) -> int:
+        """Deliver a change of a node; returns how many unschedulable pods it woke."""
         change = Change(trigger, None, a_node("n"), limits.get("priority_at_most"))
-        return self.queue.move(change, now_s, except_uid=limits.get("except_uid", ""))
+        before = self.queue.places.pending().unschedulable
+        self.queue.move(change, now_s, except_uid=limits.get("except_uid", ""))
+        return before - self.queue.places.pending().unschedulable
 
     def names(self) -> dict[str, list[str]]:
         """Pods by place, empty places left out."""
