@@ -121,9 +121,9 @@ class GroupBoard:
             return SPENT
         budget = self.cluster.budget
         if budget.is_used_up:
-            before = self._version()
+            before = self._context.version
             yield Pause()
-            self.was_moved |= self._version() != before
+            self.was_moved |= self._context.version != before
         if self._has_other_rows:
             return MOVED
         budget.note(steps)
@@ -145,15 +145,6 @@ class GroupBoard:
                 stop = yield from self.charge(STATE_STEPS)
                 if stop is not None:
                     return stop
-
-    def _version(self) -> tuple[int, int, int, int]:
-        cluster = self.cluster
-        return (
-            cluster.nodes.log.end,
-            cluster.nodes.generation,
-            cluster.epoch,
-            self._context.nominator.generation,
-        )
 
 
 def claims_key(cluster: Cluster, pod: Pod) -> Hashable:

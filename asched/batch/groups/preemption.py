@@ -264,11 +264,6 @@ class GroupSupposition:
             except StopIteration as end:
                 found: T = end.value
                 return found
-            before = self._version()
+            before = self._context.version
             answer = yield effect
-            self.moves += self._version() != before
-
-    def _version(self) -> tuple[int, int, int, int]:
-        nodes = self.cluster.nodes
-        generations = nodes.generation, self.cluster.epoch, self.nominator.generation
-        return nodes.log.end, *generations
+            self.moves += self._context.version != before

@@ -279,9 +279,7 @@ def undo(
     """Undo a trial: give back places and withdraw evictions."""
     yield from let_go(context, group, outcome)
     for tried in outcome.tried:
-        if tried.room is not None:
-            tried.room.drop()
-            tried.room = None
+        tried.drop_room()
 
 
 #: Budget steps to remove a pod, and to put it back.

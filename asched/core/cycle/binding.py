@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut
-from asched.core.cycle.confirmation import follow, names_node, settle_lost
+from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut, Unknown
+from asched.core.cycle.confirmation import follow, names_node
 from asched.core.cycle.context import SKIPPED, SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import fail
 from asched.core.cycle.history import DecisionStep
@@ -297,8 +297,9 @@ class Binding(msgspec.Struct):
                 if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
                     text = f"the binding of plugin {plugin} did not end in time"
                     bind = Bind(pod=self.attempt.ref, node=self.node)
-                    outcome = yield from settle_lost(
-                        bind, self.context.cluster, self._record_unknown, text
+                    lost = Unknown(0, text)
+                    outcome = yield from follow(
+                        bind, self.context.cluster, self._record_unknown, lost, lambda: False
                     )
                     if isinstance(outcome, Bound):
                         steps.close()

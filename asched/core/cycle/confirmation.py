@@ -104,13 +104,6 @@ def settle(
     return (yield from follow(bind, cluster, on_unknown, answer, still_fits))
 
 
-def settle_lost(
-    bind: Bind, cluster: Cluster, on_unknown: Callable[[str], None], message: str
-) -> Settling:
-    """Find the outcome of a binding that a plugin sent without reporting a result."""
-    return (yield from follow(bind, cluster, on_unknown, Unknown(0, message), lambda: False))
-
-
 def follow(
     bind: Bind,
     cluster: Cluster,

@@ -11,11 +11,10 @@ from asched.core.cluster.facts import Fact
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.history import (
+    DecisionRecorder,
     DecisionStep,
-    FirstRecords,
     Histories,
     NodeChoice,
-    RejectionRecorder,
     StoredLine,
 )
 from asched.core.cycle.observer import Observer
@@ -91,8 +90,7 @@ class SchedulerContext(msgspec.Struct):
     now_s: float = 0.0
     waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
     histories: Histories = msgspec.field(default_factory=Histories)
-    patterns: RejectionRecorder = msgspec.field(default_factory=RejectionRecorder)
-    first_looks: FirstRecords = msgspec.field(default_factory=FirstRecords)
+    recorder: DecisionRecorder = msgspec.field(default_factory=DecisionRecorder)
     #: Whether a nomination is written while a binding takes long.
     announces_places: bool = True
     #: Whether the event of an unschedulable pod ends with the command that explains it.
@@ -122,6 +120,12 @@ class SchedulerContext(msgspec.Struct):
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of objects to watch: of the core, of groups, of plugins."""
         return kinds_read(self.gangs, self.runners)
+
+    @property
+    def version(self) -> tuple[int, int, int, int]:
+        """Changes with all that filters read, counts of pods in domains apart."""
+        nodes, moved = self.cluster.nodes, self.nominator.generation
+        return nodes.log.end, nodes.generation, self.cluster.epoch, moved
 
     def owns(self, pod: Pod) -> bool:
         """Whether a current profile has the pod's scheduler name."""

@@ -29,7 +29,6 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.waking import may_always_fit
 
 #: Budget steps to compute the requirements of a class, with the answers of its filters.
 NEEDS_STEPS: Final = 12
@@ -39,7 +38,7 @@ class DryRuns:
     """The dry runs of a `SchedulingQueue`. `of` sets the context, which is made later."""
 
     def __init__(self) -> None:
-        self._context: SchedulerContext | None = None
+        self._context: SchedulerContext
         self._found: dict[Hashable, frozenset[str] | None] = {}
         self._version: Hashable = None
         self._needs_of: Hashable = None
@@ -58,12 +57,12 @@ class DryRuns:
         attempt can find out.
         """
         context = self._context
-        if context is None or queued.pending_on or not context.cluster.nodes.count:
+        if queued.pending_on or not context.cluster.nodes.count:
             return None
         runner = context.runners.get(queued.pod.spec.scheduler_name)
         if runner is None:
             return None
-        version = _version(context)
+        version = context.version, context.cluster.counts
         if version != self._version:
             self._version = version
             self._found.clear()
@@ -84,7 +83,7 @@ class DryRuns:
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
         context = self._context
-        if context is None or queued.gang or queued.pending_on:
+        if queued.gang or queued.pending_on:
             return True
         runner = context.runners.get(queued.pod.spec.scheduler_name)
         if runner is None:
@@ -109,8 +108,7 @@ class DryRuns:
         """Return a test whether a pod for which victims are being evicted elsewhere may fit on the
         node that a pod left. Valid for one change.
         """
-        context = self._context
-        return may_always_fit if context is None else _RoomLeft(context, left, self._needs_of_class)
+        return _RoomLeft(self._context, left, self._needs_of_class)
 
     def _needs_of_class(
         self,
@@ -141,7 +139,7 @@ class DryRuns:
     def _may_evict(
         self, context: SchedulerContext, runner: Runner, pod: Pod, needs: "_ClassNeeds"
     ) -> bool:
-        version = _version(context)
+        version = context.version, context.cluster.counts
         if version != self._evicting_of:
             self._evicting_of = version
             self._evicting.clear()
@@ -168,7 +166,8 @@ class DryRuns:
             rejectors = _rejectors(runner, pod)
         if rejectors is None or _may_make_room(context, runner, pod):
             return None
-        if _may_have_held_room(context, runner, pod):
+        extensions, priority = context.extensions, pod.pod.priority
+        if extensions.yields_to(priority) and extensions.yields_places(pod, _why(runner, pod)):
             return None
         return DryRunVerdict(rejectors, is_of_class)
 
@@ -180,13 +179,6 @@ class DryRuns:
         if key not in self._found:
             self._found[key] = _rejectors(runner, pod)
         return self._found[key]
-
-
-def _version(context: SchedulerContext) -> Hashable:
-    """A version that changes with all that filters read."""
-    cluster, nodes = context.cluster, context.cluster.nodes
-    moved = context.nominator.generation
-    return cluster.epoch, cluster.counts, nodes.log.end, nodes.generation, moved
 
 
 def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
@@ -213,13 +205,6 @@ def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> b
         return False
     trial = runner.trial(state, context.waiting, context.seed, context.now_s)
     return any(p.may_make_room(pod, partial(_why, runner, pod), trial) for p in post_filters)
-
-
-def _may_have_held_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
-    extensions = context.extensions
-    if not extensions.yields_to(pod.pod.priority):
-        return False
-    return extensions.yields_places(pod, _why(runner, pod))
 
 
 def _why(runner: Runner, pod: PodInfo) -> Rejection:

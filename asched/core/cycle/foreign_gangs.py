@@ -9,13 +9,13 @@ Bounds  REPORTED_MAX groups are remembered, by names of NAME_MAX letters; a forg
         reported again.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from asched.core.cluster.pod_groups import COSCHEDULED, group_key, is_coscheduled
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import EmitEvent
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.preemption.budgets import ANNOTATIONS, LABELS
 from asched.core.queue.gangs import Gangs
@@ -66,7 +66,7 @@ class GangReports:
 
     def __init__(self, context: SchedulerContext) -> None:
         self._context = context
-        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._reported: Lru[tuple[str, str], bool] = Lru(REPORTED_MAX)
 
     def of(self, attempt: Attempt) -> Iterator[EmitEvent]:
         """The event about the gang of a pod, unless it is followed or was reported."""
@@ -74,20 +74,11 @@ class GangReports:
         if attempt.info.pod.spec.scheduling_group is not None and gangs.tries_groups:
             return
         foreign = foreign_gang(attempt.pod, gangs)
-        if foreign is None or not self._is_new(foreign):
+        if foreign is None or self._reported.get(key := (foreign.whose, foreign.name)):
             return
+        self._reported.put(key, value=True)
         note = (
             f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by"
             f" one and may start in part; {foreign.cure}"
         )
         yield attempt.emit("Warning", REASON, "Scheduling", note)
-
-    def _is_new(self, foreign: UnfollowedGang) -> bool:
-        key = foreign.whose, foreign.name
-        if key in self._reported:
-            self._reported.move_to_end(key)
-            return False
-        self._reported[key] = None
-        if len(self._reported) > REPORTED_MAX:
-            self._reported.popitem(last=False)
-        return True

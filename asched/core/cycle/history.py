@@ -24,7 +24,6 @@ Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class; the first recor
 """
 
 import zlib
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -37,6 +36,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking, Scorers
 from asched.core.framework.runner import Decision
 from asched.core.model.footprint import footprint
+from asched.core.model.lru import Lru
 from asched.core.queue.queued import QueuedPod
 
 #: More than the last 100,000 attempts: most leave one line. 40 bytes each, beside the pod's name
@@ -298,66 +298,6 @@ def scores_as_json(
     ]
 
 
-class FirstRecords:
-    """Limits how often the best nodes of a new class are recorded."""
-
-    def __init__(self) -> None:
-        self._last_s = -BEST_APART_S
-
-    def may_look(self, now_s: float) -> bool:
-        """Whether a new class may be recorded now; True at most once in BEST_APART_S."""
-        if now_s - self._last_s < BEST_APART_S:
-            return False
-        self._last_s = now_s
-        return True
-
-
-def chosen(
-    decision: Decision,
-    attempt: int,
-    queued: QueuedPod,
-    now_s: float,
-    first_looks: FirstRecords,
-    nodes: NodeTable,
-) -> RecordedChoice:
-    """Record a chosen node, before the pod is counted there.
-
-    Later records of the class share the best nodes. Called for each pod, so it calls little.
-    """
-    score = decision.score
-    scorers: Scorers = ()
-    points: tuple[int, ...] = ()
-    best: tuple[Any, ...] | None = None
-    size = _CHOSEN_BYTES
-    if score is not None:
-        ranking, row = decision.state.ranking, decision.row
-        scorers, columns = ranking.reading or ranking.read()
-        points = tuple([(c if type(c) is int else c.item(row)) * f for c, f in columns])
-        size += _NUMBER_BYTES * len(points)
-        best = ranking.best
-        ranking.records = records = ranking.records + 1
-        if records >= BEST_EVERY or (best is None and first_looks.may_look(now_s)):
-            best = ranking.best = _best(ranking, attempt, nodes)
-            ranking.records = 0
-            if best is not None:
-                size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(points)) * len(best[2])
-    return RecordedChoice(
-        queued.key,
-        now_s,
-        attempt,
-        size,
-        decision.node,
-        None,
-        score,
-        decision.feasible,
-        decision.evaluated,
-        queued.woken_by,
-        scorers,
-        points,
-        best,
-    )
-
-
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:
     """The parts of a `Best`; None if the ranking covers only part of the nodes."""
     if not ranking.is_whole:
@@ -433,13 +373,63 @@ class RecordedRejection(NamedTuple):
         }
 
 
-class RejectionRecorder:
-    """Makes records of rejections."""
+class DecisionRecorder:
+    """Makes records of choices and rejections."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, NodePattern] = OrderedDict()
+        #: when the best nodes of a new class were recorded last
+        self._first_s = -BEST_APART_S
+        self._known: Lru[bytes, NodePattern] = Lru(PATTERNS_MAX)
         self._names: tuple[str, ...] = ()
         self._names_of = -1
+
+    def chosen(
+        self,
+        decision: Decision,
+        attempt: int,
+        queued: QueuedPod,
+        now_s: float,
+        nodes: NodeTable,
+    ) -> RecordedChoice:
+        """Record a chosen node, before the pod is counted there.
+
+        Later records of the class share the best nodes. Called for each pod, so it calls little.
+        """
+        score = decision.score
+        scorers: Scorers = ()
+        points: tuple[int, ...] = ()
+        best: tuple[Any, ...] | None = None
+        size = _CHOSEN_BYTES
+        if score is not None:
+            ranking, row = decision.state.ranking, decision.row
+            scorers, columns = ranking.reading or ranking.read()
+            points = tuple([(c if type(c) is int else c.item(row)) * f for c, f in columns])
+            size += _NUMBER_BYTES * len(points)
+            best = ranking.best
+            ranking.records = records = ranking.records + 1
+            is_due = records >= BEST_EVERY
+            if not is_due and best is None and now_s - self._first_s >= BEST_APART_S:
+                self._first_s, is_due = now_s, True
+            if is_due:
+                best = ranking.best = _best(ranking, attempt, nodes)
+                ranking.records = 0
+                if best is not None:
+                    size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(points)) * len(best[2])
+        return RecordedChoice(
+            queued.key,
+            now_s,
+            attempt,
+            size,
+            decision.node,
+            None,
+            score,
+            decision.feasible,
+            decision.evaluated,
+            queued.woken_by,
+            scorers,
+            points,
+            best,
+        )
 
     def refused(
         self, rejection: Rejection, woken_by: str, nodes: NodeTable
@@ -464,15 +454,14 @@ class RejectionRecorder:
             names = tuple([node.name if node is not None else "" for node in nodes.node_at])
             if names != self._names:
                 self._names = names
-                self._known.clear()
+                self._known = Lru(PATTERNS_MAX)
                 size += 8 * len(names)
         raw = rows.tobytes()
         pattern = self._known.get(raw)
         if pattern is None:
-            pattern = self._known[raw] = NodePattern(zlib.compress(raw, _PACK_LEVEL), self._names)
+            pattern = NodePattern(zlib.compress(raw, _PACK_LEVEL), self._names)
+            self._known.put(raw, pattern)
             size += len(pattern.packed) + _OBJECT_BYTES
-            if len(self._known) > PATTERNS_MAX:
-                self._known.popitem(last=False)
         return (summary, woken_by, pattern), size
 
 

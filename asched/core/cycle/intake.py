@@ -24,7 +24,7 @@ from asched.core.cluster.changes import (
     Action,
     Change,
 )
-from asched.core.cluster.cluster import Cluster, ObservedChange
+from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer, Fact, Listed
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.orders import Order
@@ -171,38 +171,6 @@ def notify_of_freed(
 LISTED_PER_TURN: Final = 256
 
 
-class Backlog:
-    """Facts in the order of their arrival; lists are applied to `cluster` as they are drawn."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.facts: deque[Fact] = deque()
-        #: the rest of a list that is applied in part
-        self.listing: Iterator[ObservedChange | None] | None = None
-
-    def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
-        """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
-        part of a list, which is applied here. A caller may stop after any of them: the next call
-        goes on there.
-        """
-        waiting, share = self.facts, LISTED_PER_TURN
-        while waiting:
-            fact = waiting[0]
-            if not isinstance(fact, Listed):
-                waiting.popleft()
-                yield fact, None
-                continue
-            listing = self.listing = self.listing or self._cluster.relist(fact)
-            steps = list(islice(listing, share))
-            share -= len(steps)
-            if share:
-                self.listing = None
-                waiting.popleft()
-            yield fact, [change for change in steps if change is not None]
-            if not share:
-                return
-
-
 _DONE: Final = object()
 #: Bytes of long keys of pods' classes that are made in a step of the budget.
 KEY_BYTES_PER_STEP: Final = 3_000
@@ -222,7 +190,10 @@ class Intake:
         self._waits = waits
         self._answer = answer
         self._asked = asked
-        self._backlog = Backlog(context.cluster)
+        #: facts in the order of their arrival
+        self._facts: deque[Fact] = deque()
+        #: the rest of a list that is applied in part
+        self._listing: Iterator[ObservedChange | None] | None = None
         #: the steps of a fact that is not done yet
         self._begun: Iterator[None] | None = None
         self._announces_arrivals = False
@@ -231,17 +202,17 @@ class Intake:
         """Whether facts are not applied, or pods not notified, yet."""
         context = self._context
         pieces = context.queue.sliced.pieces
-        return bool(self._backlog.facts or self._begun or pieces or context.cluster.news)
+        return bool(self._facts or self._begun or pieces or context.cluster.news)
 
     @property
     def may_decide(self) -> bool:
         """Whether no list is applied in part, and all pods are notified."""
         is_amid_fact = self._begun is not None or self._context.queue.sliced.pieces
-        return not (is_amid_fact or self._backlog.listing is not None)
+        return not (is_amid_fact or self._listing is not None)
 
     def turn(self, facts: Iterable[Fact]) -> bool:
         """Apply a turn's share of the facts; whether there was any work."""
-        self._backlog.facts.extend(facts)
+        self._facts.extend(facts)
         has_work = bool(self)
         sliced = self._context.queue.sliced
         sliced.budget.open()
@@ -257,7 +228,7 @@ class Intake:
             if sliced.pieces:
                 return has_work
         classes = self._context.cluster.classes
-        for fact, listed in self._backlog.turn():
+        for fact, listed in self._share():
             if isinstance(fact, Answer):
                 self._answer(fact)
                 if news:
@@ -272,6 +243,28 @@ class Intake:
         if self._context.cluster.unreadable:
             self._report_unreadable()
         return has_work
+
+    def _share(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
+        """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
+        part of a list, which is applied here. A caller may stop after any of them: the next call
+        goes on there.
+        """
+        waiting, share = self._facts, LISTED_PER_TURN
+        while waiting:
+            fact = waiting[0]
+            if not isinstance(fact, Listed):
+                waiting.popleft()
+                yield fact, None
+                continue
+            listing = self._listing = self._listing or self._context.cluster.relist(fact)
+            steps = list(islice(listing, share))
+            share -= len(steps)
+            if share:
+                self._listing = None
+                waiting.popleft()
+            yield fact, [change for change in steps if change is not None]
+            if not share:
+                return
 
     def _report_unreadable(self) -> None:
         unreadable = self._context.cluster.unreadable

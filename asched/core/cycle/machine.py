@@ -45,7 +45,6 @@ from asched.core.cycle.turn_limit import (
     ExclusiveTasks,
     ParkedUnits,
     PausedTasks,
-    TimeLimit,
     TurnLimit,
 )
 from asched.core.cycle.unit import Unit
@@ -96,7 +95,7 @@ class Machine:
         self.context = context
         context.extensions = self._extensions = Extensions(context, extensions)
         self.is_active = True
-        self.limit: TurnLimit = TimeLimit(context.counter_s)
+        self.limit = TurnLimit(context.counter_s)
         self._gang_reports = GangReports(context)
         self.bindings = 0
         self.bindings_max = bindings_max

@@ -63,9 +63,6 @@ class Observer(QueueObserver, PointObserver, PluginObserver):
     def preemption_failed(self, pod_key: str, message: str) -> None:
         """An eviction for the pod was refused, or its answer was lost."""
 
-    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
-        """A plugin raised an exception; its pod gets an error status."""
-
     def contained(self, part: str, about: str, error: BaseException) -> None:
         """An exception outside plugins cost the object `about` one attempt. `part` is an extension
         point, or a feature such as `requests`.

@@ -15,7 +15,6 @@ from asched.core.config.new_nodes import node_helps
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import failure_of
-from asched.core.cycle.history import chosen
 from asched.core.cycle.post_filter import make_room, rejected
 from asched.core.cycle.unit import Failure, Tried, Unit, UnitOutcome, error, unschedulable
 from asched.core.framework.attempt import Rejection, fit_error
@@ -62,9 +61,8 @@ def try_pod(
             yield from _reserve(context, tried, decision)
     except MISTAKES as raised:
         tried.failure = failure_of(context, raised, attempt.pod.key)
-        if tried.room is not None:
-            tried.room.drop()
-        tried.decision = tried.room = None
+        tried.drop_room()
+        tried.decision = None
         if context.cluster.is_assumed(attempt.pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
         context.waiting.drop(attempt.pod.uid)
@@ -122,8 +120,9 @@ def _reserve(
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     if context.on_decision is not None:
         context.on_decision(attempt, decision)
-    looks, nodes = context.first_looks, context.cluster.nodes
-    tried.line = chosen(decision, attempt.id, attempt.queued, context.now_s, looks, nodes)
+    tried.line = context.recorder.chosen(
+        decision, attempt.id, attempt.queued, context.now_s, context.cluster.nodes
+    )
     reason = context.why_not_placed(attempt) if company is None else ""
     if reason:
         tried.failure = unschedulable(reason)

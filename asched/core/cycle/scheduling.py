@@ -83,18 +83,12 @@ def _undo(
     failure = failure_of(context, raised, about)
     try:
         for tried in tries:
-            _drop_room(tried)
+            tried.drop_room()
         yield from unit.undo(context)
     except MISTAKES as error:
         context.contain(error, "schedule", about)
     for attempt in unit.attempts:
         yield from end_failed(context, attempt, failure)
-
-
-def _drop_room(tried: Tried) -> None:
-    if tried.room is not None:
-        tried.room.drop()
-        tried.room = None
 
 
 def _settle(
@@ -113,7 +107,7 @@ def _settle(
             context.queue.done(attempt.info.pod.metadata.uid)
         return Binding(context, attempt, tried.decision.node, tried.waiting)
     if context.is_obsolete(attempt):
-        _drop_room(tried)
+        tried.drop_room()
         yield from skip(context, attempt)
         return None
     if added is not NOTHING_TO_ADD and not failure.is_error:

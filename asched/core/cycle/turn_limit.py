@@ -2,7 +2,7 @@
 
     ExclusiveTasks  tasks that paused while their records are incomplete (`Pause(is_alone=True)`):
                     they go on before facts are taken in or decisions are made, one slice a turn
-    TurnLimit       how long cycles run: by a clock, or by the number of cycles of a recorded turn
+    TurnLimit       how long cycles run
     ParkedUnits     units that wait for open cycles: a pod that needs extenders while another
                     pod's extender works; a second group, because two groups that reserve places
                     could block each other; pods that join a group; and a group of thousands of
@@ -20,7 +20,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from asched.core.cluster.budget import SLICE_STEPS
 from asched.core.cluster.facts import Answer, Done
@@ -37,34 +37,10 @@ OTHERS_SHARE: Final = 39
 OTHERS_SHARE_OF_MANY: Final = 19
 
 
-class TurnLimit(Protocol):
-    """`went_on`: how often `is_over` returned False in this turn. `resumed`: the last result of
-    `may_resume` in this turn.
+class TurnLimit:
+    """Limits by the counter: TURN_S a turn. `went_on`: how often `is_over` returned False in this
+    turn. `resumed`: the last result of `may_resume` in this turn.
     """
-
-    went_on: int
-    resumed: bool
-
-    def begin(self) -> None:
-        """A turn begins its cycles."""
-
-    def is_over(self) -> bool:
-        """Whether no further cycle may begin in this turn."""
-
-    def may_resume(self) -> bool:
-        """Whether other pods have had their share of time since the last slice."""
-
-    def begin_slice(self) -> None:
-        """A paused attempt goes on."""
-
-    def end_slice(self, others_share: int) -> None:
-        """The attempt pauses again, or ended. `others_share`: how many times the slice's duration
-        other pods have now.
-        """
-
-
-class TimeLimit:
-    """Limits by the counter: TURN_S a turn."""
 
     def __init__(self, counter_s: Callable[[], float]) -> None:
         self._counter_s = counter_s
@@ -74,55 +50,33 @@ class TimeLimit:
         self.resumed = False
 
     def begin(self) -> None:
+        """A turn begins its cycles."""
         self._until_s = self._counter_s() + TURN_S
         self.went_on = 0
         self.resumed = False
 
     def is_over(self) -> bool:
+        """Whether no further cycle may begin in this turn."""
         if self._counter_s() >= self._until_s:
             return True
         self.went_on += 1
         return False
 
     def may_resume(self) -> bool:
+        """Whether other pods have had their share of time since the last slice."""
         self.resumed = self._counter_s() >= self._others_until_s
         return self.resumed
 
     def begin_slice(self) -> None:
+        """A paused attempt goes on."""
         self._slice_s = self._counter_s()
 
     def end_slice(self, others_share: int) -> None:
+        """The attempt pauses again, or ended. `others_share`: how many times the slice's duration
+        other pods have now.
+        """
         now_s = self._counter_s()
         self._others_until_s = now_s + others_share * (now_s - self._slice_s)
-
-
-class CountedLimit:
-    """Goes on `granted` times a turn and resumes a paused attempt if `resumed`: repeats a recorded
-    turn with these values.
-    """
-
-    def __init__(self, granted: int = 0, *, resumed: bool = False) -> None:
-        self.granted = granted
-        self.resumed = resumed
-        self.went_on = 0
-
-    def begin(self) -> None:
-        self.went_on = 0
-
-    def is_over(self) -> bool:
-        if self.went_on >= self.granted:
-            return True
-        self.went_on += 1
-        return False
-
-    def may_resume(self) -> bool:
-        return self.resumed
-
-    def begin_slice(self) -> None:
-        """Nothing is measured."""
-
-    def end_slice(self, others_share: int) -> None:
-        """Nothing is measured."""
 
 
 class ExclusiveTasks:

@@ -80,6 +80,12 @@ class Tried(msgspec.Struct):
     room: PostFilterResult | None = None
     duration_s: float = 0.0
 
+    def drop_room(self) -> None:
+        """Withdraw what PostFilter plugins prepared."""
+        if self.room is not None:
+            self.room.drop()
+            self.room = None
+
     @property
     def needs_room(self) -> bool:
         return self.failure is not None and self.decision is not None

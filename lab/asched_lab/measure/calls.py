@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import asched
 from asched.core.config.defaults import default_configuration
-from asched.core.cycle.turn_limit import CountedLimit
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure.crowds import HIGH, SHAPES, high, low, node
 from asched_lab.measure.engine import SCHEDULER
+from asched_lab.replay.counted import CountedLimit
 
 #: Cycles a turn: about what fits into one on an idle machine.
 CYCLES: Final = 32

@@ -30,12 +30,12 @@ from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import default_gates, parse
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure.crowds import JsonObject, indexed_small, node, pod
 from asched_lab.measure.engine import CHUNK, SCHEDULER, TIMEOUT_S, create
+from asched_lab.replay.counted import CountedLimit
 
 PODS: Final = 20_000
 #: Pods whose calls are counted, and pods of each turn of the machine meanwhile.

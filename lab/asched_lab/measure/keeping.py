@@ -26,9 +26,8 @@ from statistics import median
 from typing import Any, Final
 
 from asched.core.config.defaults import default_configuration
-from asched.core.cycle import placing
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.history import RejectionRecorder
+from asched.core.cycle.history import DecisionRecorder
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
@@ -51,13 +50,12 @@ def _keeping() -> Callable[[bool], None]:
     def refused(*_: Any) -> tuple[tuple[()], int]:
         return (), 0
 
-    context = SchedulerContext
-    chosen = placing.chosen  # type: ignore[attr-defined]
-    real = chosen, context.tell, context.tell_bound, RejectionRecorder.refused
+    context, recorder = SchedulerContext, DecisionRecorder
+    real = recorder.chosen, context.tell, context.tell_bound, recorder.refused
 
     def turn(on: bool) -> None:
         done = real if on else (nothing, nothing, nothing, refused)
-        placing.chosen, context.tell, context.tell_bound, RejectionRecorder.refused = done  # type: ignore[assignment,attr-defined,method-assign]
+        recorder.chosen, context.tell, context.tell_bound, recorder.refused = done  # type: ignore[assignment,method-assign]
 
     return turn
 

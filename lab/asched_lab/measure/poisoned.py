@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from asched.core.cluster.facts import Answer, Bound, Fact, Gone, Refused, Seen
-from asched.core.cycle.turn_limit import TimeLimit
+from asched.core.cycle.turn_limit import TurnLimit
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
@@ -58,7 +58,7 @@ class Stream:
         self.answers: list[Fact] = []  # to the effects of the last turn
         self._began_s = self._took_s = self._worked_s = 0.0
         self.spent_s = self.longest_s = 0.0
-        world.machine.limit = TimeLimit(self._own_s)
+        world.machine.limit = TurnLimit(self._own_s)
 
     def _own_s(self) -> float:
         """A clock that stands while the other machine works."""

@@ -11,7 +11,7 @@ from asched.core.cluster.facts import Fact, Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.observer import Observer
-from asched.core.cycle.turn_limit import TimeLimit
+from asched.core.cycle.turn_limit import TurnLimit
 from asched.core.framework.effects import Effect
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, Kind
@@ -61,7 +61,7 @@ class SteppedMachine:
         self.machine = build_machine(
             effective, self.parts, runners, counter_s=time.thread_time, observer=self._observer
         )
-        self.machine.limit = TimeLimit(time.thread_time)
+        self.machine.limit = TurnLimit(time.thread_time)
         self.now_s = 1000.0
 
     def turn(self, *facts: Fact, after_s: float = 0.0) -> list[Effect]:

@@ -30,7 +30,6 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
-from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
@@ -39,6 +38,7 @@ from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runne
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.lines import RecordingHead, effects_bytes
+from asched_lab.replay.counted import CountedLimit
 from asched_lab.replay.lines import (
     FactReader,
     RecordedError,

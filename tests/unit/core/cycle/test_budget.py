@@ -4,7 +4,7 @@ from asched.batch.groups.trial import TRY_STEPS
 from asched.core.cluster.audit import recount
 from asched.core.cluster.budget import SLICE_STEPS
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
+from asched.core.cycle.turn_limit import OTHERS_SHARE, TurnLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD, POD_GROUP
 from tests.builders import a_node, a_pod
@@ -52,7 +52,7 @@ def a_timed_play() -> tuple[Play, Watch]:
     slow = play.machine.context.runners["default-scheduler"].profile.plugins["Slow"]
     assert isinstance(slow, Slow)
     slow.watch = watch
-    play.machine.limit = TimeLimit(watch)
+    play.machine.limit = TurnLimit(watch)
     play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
     return play, watch
 

@@ -17,7 +17,7 @@ from asched.core.cluster.facts import (
     TimedOut,
     Unknown,
 )
-from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, settle, settle_lost
+from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, follow, settle
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
     Bind,
@@ -62,7 +62,8 @@ class Course:
         if sent_by_us:
             self.steps = settle(BIND, cluster, self.told.append, lambda: self.still_fits)
         else:
-            self.steps = settle_lost(BIND, cluster, self.told.append, "the plugin took too long")
+            lost = Unknown(0, "the plugin took too long")
+            self.steps = follow(BIND, cluster, self.told.append, lost, lambda: False)
         self._go(None)
 
     def _go(self, answer: Answer | None) -> None:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from asched.core.cluster.facts import Bound, Fact, Refused, Seen
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
+from asched_lab.replay.counted import CountedLimit
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.ops.recording.recorded import a_machine, ours
 
