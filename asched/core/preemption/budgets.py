@@ -72,22 +72,6 @@ class DisruptionBudget(NamedTuple):
     matcher: Matcher
 
 
-class _Speaker:
-    """A budget's selector, as an entry of the index."""
-
-    __slots__ = ("_matches", "_needs_labels", "number")
-
-    def __init__(self, number: int, budget: DisruptionBudget, *, needs_labels: bool) -> None:
-        self.number = number
-        self._needs_labels = needs_labels
-        self._matches = budget.matcher.matches
-
-    def speaks_for(self, label_set: LabelSet) -> bool:
-        if self._needs_labels and not label_set.labels:
-            return False
-        return self._matches(label_set.labels)
-
-
 class Budgets:
     """The budgets of a cluster. `generation` changes when a budget starts or stops covering pods,
     and `log` has the keys of budgets whose numbers changed.
@@ -105,7 +89,7 @@ class Budgets:
         self._keys: list[str] = []  # by number
         self._allowed: I64 = np.zeros(0, dtype=np.int64)  # by number
         self._disrupted: dict[tuple[str, str], set[int]] = {}  # namespace and pod to numbers
-        self._index: SelectorIndex[_Speaker] = SelectorIndex()
+        self._index: SelectorIndex[tuple[int, Matcher]] = SelectorIndex()  # numbers
         self._of: WeakKeyDictionary[LabelSet, I64] = WeakKeyDictionary()
         self._arrays: dict[bytes, I64] = {}  # shared arrays of budget numbers
         self._bytes = 0
@@ -152,9 +136,10 @@ class Budgets:
         label_set = info.cls.label_set
         found = self._of.get(label_set)
         if found is None:
-            speakers = self._index.candidates(label_set)
-            numbers = [s.number for s in speakers if s.speaks_for(label_set)]
-            found = self._of[label_set] = self._kept_once(sorted(set(numbers)))
+            labels = label_set.labels
+            candidates = self._index.candidates(label_set) if labels or self._empty_selects else ()
+            numbers = {number for number, matcher in candidates if matcher.matches(labels)}
+            found = self._of[label_set] = self._kept_once(sorted(numbers))
         return found
 
     def find(self, pods: Iterable[PodInfo]) -> None:
@@ -250,8 +235,8 @@ class Budgets:
         self._keys = list(self._budgets)
         self._index = SelectorIndex()
         for number, budget in enumerate(self._budgets.values()):
-            speaker = _Speaker(number, budget, needs_labels=not self._empty_selects)
-            self._index.add(frozenset((budget.namespace,)), budget.selector, speaker)
+            entry = number, budget.matcher
+            self._index.add(frozenset((budget.namespace,)), budget.selector, entry)
         self.depth = self._index.deepest
         self._forget_found()
 

@@ -145,7 +145,10 @@ class PodsByPriority:
 
     def _line_up(self, row: int, pods: list[PodInfo]) -> None:
         size, before = len(pods), int(self._sizes[row])
-        fresh = [self._known.take(_bulk_of(info)) for info in pods]
+        fresh = [
+            self._known.take((info.pod.priority, tuple(info.cls.accounted.items())))
+            for info in pods
+        ]
         start = int(self._offsets[row])
         for bulk in self.bulks[start : start + before].tolist():
             self._known.release(bulk)
@@ -232,7 +235,3 @@ class PodsByPriority:
                 if index is not None:
                     self.amounts[index, bulk] = amount
         self._seen = known.end
-
-
-def _bulk_of(info: PodInfo) -> Bulk:
-    return info.pod.priority, tuple(info.cls.accounted.items())

@@ -41,12 +41,12 @@ from asched.core.preemption import victims
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
 from asched.core.preemption.victims import (
+    NO_LOWER_PODS,
     NO_VICTIMS,
     AmountsFilter,
     Cost,
     DryRun,
     NominatedRequests,
-    VictimTrial,
     cost_of,
     dry_run,
     suppose,
@@ -101,6 +101,7 @@ class VictimSearch:
         self._is_restricted = is_restricted
         self._pods_by_priority = cluster.singleton(PodsByPriority)
         self._budgets = budgets
+        self._parts = cluster, self._pods_by_priority, budgets
         self._cached: Lru[Hashable, Prospects] = Lru(PROSPECTS_MIN)
 
     def find(
@@ -115,7 +116,8 @@ class VictimSearch:
         blocked = self._blocked(pod, prospects, rows, trial)
         if is_fresh and isinstance(prospects, TrialProspects):
             self._close_by_amounts(pod, rows, prospects, trial)
-        if self._has_limit(prospects, rows):
+        is_costly = isinstance(prospects, TrialProspects) and len(rows) > EXHAUSTIVE_MAX
+        if self._is_restricted or is_costly:
             self._try_some(pod, rows, blocked, prospects, trial)
             outcome = prospects.outcome[rows]
         else:
@@ -148,8 +150,7 @@ class VictimSearch:
         self._budgets.find(pods)
         self._cluster.budget.note(steps + self._budgets.steps_for(pods))
         rows = np.array((pod.row,))
-        parts = self._cluster, self._pods_by_priority, self._budgets
-        found = suppose(pod, rows, (fit,), *parts, more)
+        found = suppose(pod, rows, (fit,), *self._parts, more)
         if not found.lower[0]:
             return NO_LOWER_PODS
         if not len(found.some):
@@ -211,8 +212,7 @@ class VictimSearch:
         key = (state.number, pod.cls.key)
         prospects = self._cached.get(key) if is_fresh else None
         if prospects is None:
-            parts = (self._cluster, self._pods_by_priority, self._budgets)
-            prospects = self._keep(key, TrialProspects(*parts))
+            prospects = self._keep(key, TrialProspects(*self._parts))
         self._bring_up(prospects, pod, trial, state.active)
         return prospects
 
@@ -224,8 +224,7 @@ class VictimSearch:
         key = (pod.pod.priority, *map(id, verdicts))
         prospects = self._cached.get(key)
         if not isinstance(prospects, PlainProspects):
-            parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
-            prospects = PlainProspects(*parts)
+            prospects = PlainProspects(*self._parts, verdicts)
             self._keep(key, prospects)
         self._bring_up(prospects, pod, trial, verdicts)
         return prospects
@@ -284,11 +283,6 @@ class VictimSearch:
                     blocked |= verdict.codes[rows] != 0
                 after |= verdict.plugin.reads_only_amounts
         return blocked
-
-    def _has_limit(self, prospects: "Prospects", rows: I64) -> bool:
-        if self._is_restricted:
-            return True
-        return isinstance(prospects, TrialProspects) and len(rows) > EXHAUSTIVE_MAX
 
     def _try_some(
         self,
@@ -351,9 +345,6 @@ TRIAL_STEPS: Final = 5
 #: Rows per step where no pod of the whole cluster has lower priority.
 ROWS_A_STEP: Final = 100
 
-#: The dry run of a row without pods of lower priority.
-NO_LOWER_PODS: Final = DryRun((), 0, NO_VICTIMS.status)
-
 #: Outcomes of the dry run of a row.
 UNKNOWN, OPEN, NO_POD_BELOW, REJECTED, NO_NEED = range(5)
 
@@ -371,9 +362,8 @@ class Prospects(ABC):
         self.budgets = budgets
         self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
-        self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it covers
-        #: rows with so many budgets that each budget counts as theirs
-        self._crowded: set[int] = set()
+        #: budget -> rows with pods it covers; the rows of "" have so many budgets that each counts
+        self._rows_of: dict[str, set[int]] = {}
         self._apart: int | None = None
         self._layer: Layer | None = None
         self._versions: tuple[tuple[int, int], ...] = ()
@@ -399,7 +389,6 @@ class Prospects(ABC):
             self.outcome = np.zeros(capacity, dtype=np.int8)
             self.costs = np.zeros((len(Cost._fields), capacity), dtype=np.int64)
             self._rows_of.clear()
-            self._crowded.clear()
             self._forget()
             self._layer, self._versions = layer, versions
             self._generation = self.budgets.generation
@@ -453,11 +442,8 @@ class Prospects(ABC):
             return None
         rows = {row for row, aspects in entries if aspects & self.aspects}
         rows.update(row for row, _ in nominated)
-        if len(budgets):
-            rows |= self._crowded
-        for _, key in budgets:
-            rows |= self._rows_of.get(key, set())
-        return rows
+        keys = {key for _, key in budgets}
+        return rows.union(*(self._rows_of.get(key, ()) for key in ({"", *keys} if keys else ())))
 
     def _note_budgets(self, rows: Iterable[int], priority: int) -> None:
         """Record which budgets cover pods on which rows."""
@@ -466,10 +452,7 @@ class Prospects(ABC):
         for row in rows:
             lower = (i for i in self.pods_by_priority.pods(row) if i.pod.priority < priority)
             keys = self.budgets.keys_for(lower)
-            if len(keys) > BUDGETS_PER_ROW_MAX:
-                self._crowded.add(row)
-                continue
-            for key in keys:
+            for key in keys if len(keys) <= BUDGETS_PER_ROW_MAX else ("",):
                 self._rows_of.setdefault(key, set()).add(row)
 
 
@@ -537,17 +520,6 @@ class PlainProspects(Prospects):
                 yield explained(verdict.plugin, pod, code), rows[codes == code]
             rows = rows[codes == 0]
 
-    def _suppose(self, pod: PodInfo, rows: I64, trial: Trial) -> VictimTrial:
-        return suppose(
-            pod,
-            rows,
-            self.verdicts,
-            self.cluster,
-            self.pods_by_priority,
-            self.budgets,
-            self._nominated_requests(pod, rows, trial),
-        )
-
     def _nominated_requests(
         self, pod: PodInfo, rows: I64, trial: Trial
     ) -> NominatedRequests | None:
@@ -567,7 +539,9 @@ class PlainProspects(Prospects):
         return NominatedRequests(amounts, pods)
 
     def _evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
-        found = self._suppose(pod, rows, trial)
+        parts = self.cluster, self.pods_by_priority, self.budgets
+        more = self._nominated_requests(pod, rows, trial)
+        found = suppose(pod, rows, self.verdicts, *parts, more)
         for kept, codes in zip(self._codes, found.codes, strict=True):
             kept[rows] = codes
         outcome = np.where(found.lower == 0, NO_POD_BELOW, REJECTED)
@@ -596,12 +570,7 @@ class TrialProspects(Prospects):
     """For any class: every filter runs, row by row."""
 
     aspects = ASPECTS | ALL_ASPECTS
-
-    def __init__(
-        self, cluster: Cluster, pods_by_priority: PodsByPriority, budgets: Budgets
-    ) -> None:
-        super().__init__(cluster, pods_by_priority, budgets)
-        self._runs: dict[int, DryRun] = {}
+    _runs: dict[int, DryRun]
 
     def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         if not self.cluster.priorities.are_below(pod.pod.priority):
@@ -613,9 +582,7 @@ class TrialProspects(Prospects):
             self.budgets.find(lower)
             steps = ROW_STEPS + TRIAL_STEPS * len(lower) + self.budgets.steps_for(lower)
             self.cluster.budget.charge(steps)
-            run = self._runs[row] = (
-                dry_run(pod, row, trial, self.budgets) if lower else NO_LOWER_PODS
-            )
+            run = self._runs[row] = dry_run(pod, row, lower, trial, self.budgets)
             if run.status is not None:
                 self.outcome[row] = REJECTED
             elif run.victims:
@@ -646,7 +613,7 @@ class TrialProspects(Prospects):
         yield from counts.items()
 
     def _forget(self) -> None:
-        self._runs.clear()
+        self._runs = {}
 
 
 def _parts(rows: I64, sizes: I64) -> Iterator[I64]:

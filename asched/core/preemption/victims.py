@@ -105,13 +105,19 @@ class DryRun(NamedTuple):
     status: Status | None
 
 
-def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
-    """Try one row with every filter, its nominated pods included."""
-    cluster, priority = trial.cluster, pod.pod.priority
-    lower = in_line(i for i in cluster.pods_on(row).values() if i.pod.priority < priority)
+#: The dry run of a row without pods of lower priority.
+NO_LOWER_PODS: Final = DryRun((), 0, NO_VICTIMS.status)
+
+
+def dry_run(
+    pod: PodInfo, row: int, lower: Sequence[PodInfo], trial: Trial, budgets: Budgets
+) -> DryRun:
+    """Try one row with every filter, its nominated pods included. `lower`: its pods of lower
+    priority, the most important first.
+    """
     if not lower:
-        return DryRun((), 0, NO_VICTIMS.status)
-    with cluster.supposing().gone(lower, row) as suppose:
+        return NO_LOWER_PODS
+    with trial.cluster.supposing().gone(lower, row) as suppose:
         status = trial.status_of(pod, row)
         if status is not None:
             return DryRun((), 0, status)
