@@ -406,19 +406,21 @@ class Waiting(NamedTuple):
 
 class GangDryRuns:
     def __init__(self) -> None:
+        self._version: Hashable = None
         self._known: Lru[str, Waiting] = Lru(PODS_MAX)
         self._found: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
 
-    def forget(self) -> None:
-        """Drop results, after a change that filters read."""
-        self._found.clear()
-        self._free.clear()
-
-    def has_no_places(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> bool:
-        """Whether an attempt at all pods of the gang is certain to fail. Raises PointError,
-        OutOfTurn.
+    def has_no_places(
+        self, context: SchedulerContext, runner: Runner, queued: QueuedPod, version: Hashable
+    ) -> bool:
+        """Whether an attempt at all pods of the gang is certain to fail. `version` changes with all
+        that filters read. Raises PointError, OutOfTurn.
         """
+        if version != self._version:
+            self._version = version
+            self._found.clear()
+            self._free.clear()
         cluster, key = context.cluster, queued.gang
         if cluster.pod_groups.tree_of(key) is not None:
             return False

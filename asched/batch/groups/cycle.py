@@ -207,7 +207,9 @@ class GroupUnit(GroupAttempt, Unit):
             self.outcome.start = added
             yield from condition_patches(context, self, self.outcome)
         for attempt, node in self.promised:
-            if node != _goes_to(context, attempt.pod.uid):
+            info = context.cluster.placed.get(attempt.pod.uid)
+            now = context.nominator.node_of(attempt.pod.uid) if info is None else info.node_name
+            if node != now:
                 room_is_free(context, attempt.pod, node)
 
     def undo(self, context: SchedulerContext) -> Generator[Effect, Answer, None]:
@@ -227,7 +229,6 @@ class GroupUnits(Extension):
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         self._dry_runs = GangDryRuns()
-        self._version: Hashable = None
 
     def is_used(self) -> bool:
         return self.context.gangs.are_tried
@@ -238,10 +239,7 @@ class GroupUnits(Extension):
         return group
 
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
-        if version != self._version:
-            self._version = version
-            self._dry_runs.forget()
-        return self._dry_runs.has_no_places(self.context, runner, queued)
+        return self._dry_runs.has_no_places(self.context, runner, queued, version)
 
     def begin_turn(self) -> Iterable[Effect]:
         return reports.report_incomplete(self.context)
@@ -339,12 +337,6 @@ def _put_back(
         context.nominator.add(now)
 
 
-def _goes_to(context: SchedulerContext, uid: str) -> str | None:
-    """The node of a placed or nominated pod."""
-    info = context.cluster.placed.get(uid)
-    return info.node_name if info is not None else context.nominator.node_of(uid)
-
-
 def _room(outcome: GroupOutcome, tried: Tried) -> PostFilterResult | None:
     """The PostFilter work to run for one pod; evictions only if the whole group fits with them."""
     room = tried.room
@@ -401,18 +393,15 @@ def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
     return float(rule.pod_group_backoff_s) if rule is not None else 0.0
 
 
-def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
-    return context.gangs.makes_room and attempt.pod.spec.scheduling_group is not None
-
-
 def _failure(context: SchedulerContext, outcome: GroupOutcome, tried: Tried) -> Failure:
     """The failure of one pod that is not bound."""
     failure = _reason(outcome, tried)
-    if _makes_room(context, tried.attempt) and failure.nomination.node is None:
+    is_whole = tried.attempt.pod.spec.scheduling_group is not None and context.gangs.makes_room
+    if is_whole and failure.nomination.node is None:
         # The nomination of an earlier attempt would keep other pods out for ever.
         failure = replace(failure, nomination=CLEARED)
     # No room was made for pods beyond the group's minimum: their own attempts may do so.
-    is_surplus = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
+    is_surplus = outcome.result is Result.SCHEDULED and is_whole
     if (is_surplus or outcome.asks_again) and not failure.is_error:
         return replace(failure, comes_back=True)
     return failure

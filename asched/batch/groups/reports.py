@@ -32,7 +32,6 @@ from asched.core.cycle.unit import CLEARED
 from asched.core.framework.effects import STRATEGIC_MERGE, Effect, EmitEvent, PatchGroupStatus
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD, POD_GROUP
-from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Condition, PodGroup
@@ -98,11 +97,8 @@ def condition_patch(
     type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
     if key.startswith(COMPOSITE):
         type_ = names.COMPOSITE_POD_GROUP_INITIALLY_SCHEDULED
-    conditions, old = group.status.conditions or (), None
-    for condition in conditions:
-        if condition.type == type_:
-            old = condition
-            break
+    conditions = group.status.conditions or ()
+    old = next((condition for condition in conditions if condition.type == type_), None)
     scheduled = cluster.singleton(Scheduled)
     if status == "True":
         scheduled.add(key, group.metadata.uid)
@@ -348,15 +344,11 @@ def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent
     if group is not None:
         regarding.append(kind_of(key).reference(group.metadata))
     for about in regarding:
-        yield _warning(about, first, why)
-
-
-def _warning(about: ObjectReference, pod: Pod, why: str) -> EmitEvent:
-    return EmitEvent(
-        regarding=about,
-        type="Warning",
-        reason=names.EVENT_FAILED_SCHEDULING,
-        action="Scheduling",
-        note=why,
-        reporting_controller=pod.spec.scheduler_name,
-    )
+        yield EmitEvent(
+            regarding=about,
+            type="Warning",
+            reason=names.EVENT_FAILED_SCHEDULING,
+            action="Scheduling",
+            note=why,
+            reporting_controller=first.spec.scheduler_name,
+        )

@@ -14,15 +14,23 @@ Bounds  `gang_search_steps` of the budget an attempt, in slices like all long wo
         KNOWN_MAX groups are remembered.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import compress, islice, permutations
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 import numpy as np
 
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.board import MOVED, GroupBoard, described, guess
-from asched.batch.groups.trial import TRY_STEPS, let_go, try_group, try_plan, undo
+from asched.batch.groups.trial import (
+    TRY_STEPS,
+    assignments_of,
+    call_plugins,
+    let_go,
+    try_group,
+    try_plan,
+    undo,
+)
 from asched.batch.placement.bounds import GangProblem, Infeasible, Plan, Unproven, refuted
 from asched.batch.placement.plan import by_prices, planned
 from asched.core.cluster.budget import OutOfTurn
@@ -41,7 +49,7 @@ from asched.core.framework.placements import (
     choose,
     generate,
 )
-from asched.core.framework.status import MISTAKES, Status, failure
+from asched.core.framework.status import MISTAKES, Status
 from asched.core.model.lru import Lru
 
 STEPS_MIN: Final = 5_000
@@ -212,9 +220,6 @@ def _rows_of(context: SchedulerContext, board: GroupBoard, plan: Plan) -> dict[s
 # Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 #         (podGroupSchedulingPlacementAlgorithm)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 def try_placements(
     context: SchedulerContext,
@@ -231,7 +236,7 @@ def try_placements(
     profile, observer = group.runner.profile, context.observer
     plan: dict[str, Mask] | None = {} if only_whether else None
     started_s = context.counter_s()
-    placements = _called(context, generate, profile.placement_generators, group.key)
+    placements = call_plugins(context, generate, profile.placement_generators, group.key)
     code = placements.code.text if isinstance(placements, Status) else "Success"
     context.point_ran(group.attempts[0], "PlacementGenerate", code, started_s)
     if isinstance(placements, Status):
@@ -274,7 +279,7 @@ def try_placements(
         if outcome.result is not Result.UNSCHEDULABLE:
             if placement is placements[-1] and not fitting:
                 return outcome
-            fitting.append(_assignments(placement, outcome))
+            fitting.append(assignments_of(placement, outcome.tried))
         yield from undo(context, group, outcome)
         first = first or outcome
     if not fitting:
@@ -299,7 +304,7 @@ def _try_best(
     if len(fitting) > 1:
         started_s, seed = context.counter_s(), context.seed + group.popped.id
         scorers = group.runner.profile.placement_scorers
-        best = _called(context, choose, scorers, group.key, fitting, seed)
+        best = call_plugins(context, choose, scorers, group.key, fitting, seed)
         code = best.code.text if isinstance(best, Status) else "Success"
         context.point_ran(group.attempts[0], "PlacementScore", code, started_s)
         if isinstance(best, Status):
@@ -334,26 +339,7 @@ def _without_places(
     return first
 
 
-def _assignments(placement: Placement, outcome: GroupOutcome) -> Assignments:
-    placed = [
-        (tried.attempt.info, tried.decision.node)
-        for tried in outcome.tried
-        if tried.decision is not None
-    ]
-    return Assignments(placement, tuple(placed))
-
-
 def _without_pods(status: Status) -> GroupOutcome:
     """The outcome of a group that failed outside the trials of its pods."""
     result = Result.UNSCHEDULABLE if status.is_rejection else Result.ERROR
     return GroupOutcome(result, status.message)
-
-
-def _called(
-    context: SchedulerContext, call: Callable[P, R], *args: P.args, **named: P.kwargs
-) -> R | Status:
-    """Call plugins. An exception costs the group this attempt, not the process."""
-    try:
-        return call(*args, **named)
-    except MISTAKES as raised:
-        return failure(context.contain(raised, "placement"))

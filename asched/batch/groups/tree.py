@@ -25,7 +25,14 @@ from asched.batch.groups.attempt import (
     Result,
     unschedulable_with,
 )
-from asched.batch.groups.trial import TRY_STEPS, let_go, take_nominations, try_group
+from asched.batch.groups.trial import (
+    TRY_STEPS,
+    assignments_of,
+    call_plugins,
+    let_go,
+    take_nominations,
+    try_group,
+)
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.group_trees import TreeNode
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -38,7 +45,7 @@ from asched.core.framework.placements import (
     choose,
     generate,
 )
-from asched.core.framework.status import MISTAKES, Status, failure
+from asched.core.framework.status import Status
 
 #: Three seconds of work, as for preemption for a group. A guess.
 STEPS_MAX: Final = 300_000
@@ -117,14 +124,15 @@ class _TreeTrial:
                 is_only = placement is placements[-1] and not fitting
                 if is_only or self._only_whether:
                     return found
-                placed = [(t.attempt.info, t.decision.node) for t in tried[mark:] if t.decision]
-                fitting.append((Assignments(placement, tuple(placed)), found))
+                fitting.append((assignments_of(placement, tried[mark:]), found))
             yield from self._take_back(mark)
             if fitting and self._spent >= STEPS_MAX:
                 break
         if not fitting:
             return None
-        best = self._choose(node, [assignments for assignments, _ in fitting])
+        scorers, seed = self._group.runner.profile.placement_scorers, self._context.seed
+        each, seed = [assignments for assignments, _ in fitting], seed + self._group.popped.id
+        best = call_plugins(self._context, choose, scorers, node.key, each, seed)
         if isinstance(best, Status):
             return self._fail(node, best.message, is_error=True)
         del tried[mark:]
@@ -186,17 +194,7 @@ class _TreeTrial:
         if not (self._context.gangs.tries_placements and node.group.topology_key):
             return (parent,)
         generators = self._group.runner.profile.placement_generators
-        try:
-            return generate(generators, node.key, parent)
-        except MISTAKES as raised:
-            return failure(self._context.contain(raised, "placement"))
-
-    def _choose(self, node: TreeNode, fitting: Sequence[Assignments]) -> int | Status:
-        scorers, seed = self._group.runner.profile.placement_scorers, self._context.seed
-        try:
-            return choose(scorers, node.key, fitting, seed + self._group.popped.id)
-        except MISTAKES as raised:
-            return failure(self._context.contain(raised, "placement"))
+        return call_plugins(self._context, generate, generators, node.key, parent)
 
 
 def _cannot(minimum: int, scheduled: int, remaining: int) -> str:

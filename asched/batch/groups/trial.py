@@ -21,8 +21,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingDefaultAlgorithm); further rounds are our own
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from asched.batch.groups.attempt import (
     UNSCHEDULABLE,
@@ -43,10 +43,11 @@ from asched.core.cycle.intake import notify_of_freed
 from asched.core.cycle.placing import try_pod
 from asched.core.cycle.unit import Tried
 from asched.core.framework.effects import Effect, Pause
-from asched.core.framework.placements import Mask
-from asched.core.framework.status import MISTAKES, SUCCESS
+from asched.core.framework.placements import Assignments, Mask, Placement
+from asched.core.framework.status import MISTAKES, SUCCESS, Status, failure
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 #: Budget steps for one pod of a group: its attempt, and the handling of its place.
 TRY_STEPS: Final = 10
@@ -312,20 +313,13 @@ def nothing(_: Supposition) -> Iterator[float]:
     return iter(())
 
 
-def move_steps() -> float:
-    return MOVE_STEPS
-
-
 def without(
     cluster: Cluster,
     pods: Sequence[PodInfo],
     steps: Steps,
     beside: Beside = nothing,
-    back_steps: Callable[[], float] = move_steps,
 ) -> Steps:
-    """Run steps without these pods, as far as they are still placed. `back_steps`: the budget steps
-    to undo one change.
-    """
+    """Run steps without these pods, as far as they are still placed."""
     budget = cluster.budget
     answer: Answer | None = None
     while True:
@@ -339,10 +333,10 @@ def without(
                 if moving <= SLICE_STEPS:  # removing and putting back fit into the slice
                     budget.open()
                     leg = yield from _advance(budget, steps, answer, 0)
-                    budget.note(sum(_back(suppose, back_steps())))
+                    budget.note(sum(_back(suppose)))
                 else:  # run at least as many steps before a pause as the moves cost
                     leg = yield from _advance(budget, steps, answer, moving)
-                    yield from _in_slices(budget, _back(suppose, back_steps()))
+                    yield from _in_slices(budget, _back(suppose))
         finally:
             cluster.is_supposed = False
         yield from leg.passing
@@ -363,11 +357,10 @@ def _gone(
     yield from beside(suppose)
 
 
-def _back(suppose: Supposition, steps: float) -> Iterator[float]:
-    at_once = max(int(AT_ONCE * MOVE_STEPS / steps), 1)
+def _back(suppose: Supposition) -> Iterator[float]:
     while len(suppose):
-        count = min(len(suppose), at_once)
-        yield steps * count
+        count = min(len(suppose), AT_ONCE)
+        yield MOVE_STEPS * count
         for _ in range(count):
             suppose.back()
 
@@ -400,3 +393,19 @@ def _advance(
                 effect = next(steps)
     except StopIteration as end:
         return Leg(passing, None, end.value)
+
+
+def assignments_of(placement: Placement, tried: Iterable[Tried]) -> Assignments:
+    """The pods that have places, as plugins that score the placement see them."""
+    placed = [(t.attempt.info, t.decision.node) for t in tried if t.decision is not None]
+    return Assignments(placement, tuple(placed))
+
+
+def call_plugins(
+    context: SchedulerContext, call: Callable[P, T], *args: P.args, **named: P.kwargs
+) -> T | Status:
+    """Call plugins. An exception costs the group this attempt, not the process."""
+    try:
+        return call(*args, **named)
+    except MISTAKES as raised:
+        return failure(context.contain(raised, "placement"))
