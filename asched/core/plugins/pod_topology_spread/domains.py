@@ -176,11 +176,24 @@ class DomainsMemory:
 
     def _admits(self, admission: Admission) -> Mask:
         """bool[H]: rows to which the pod may go, as far as its policies consider."""
-        mask = self._admitted.get(admission)
-        if mask is None:
-            self._make_room(self._admitted, MASK_BYTES)
-            mask = self._admitted[admission] = self._admitted_now(admission)
-        return mask
+        admitted = self._admitted.get(admission)
+        if admitted is not None:
+            return admitted
+        nodes = self._cluster.view()
+        admitted = nodes.live.copy()
+        if admission.labels is not None:
+            admitted &= match_labels(nodes, admission.labels)
+        if admission.terms is not None:
+            admitted &= match_any(nodes, admission.terms)
+        if admission.tolerations is not None:
+            open_sets = [
+                all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
+                for taints in nodes.table.taint_sets.values
+            ]
+            admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
+        self._make_room(self._admitted, MASK_BYTES)
+        self._admitted[admission] = admitted
+        return admitted
 
     def complete(self, keys: frozenset[str]) -> Mask:
         """bool[H]: rows that carry every one of the label keys."""
@@ -197,22 +210,6 @@ class DomainsMemory:
             self._complete[keys] = mask
         return mask
 
-    def _admitted_now(self, admission: Admission) -> Mask:
-        """bool[H]: rows to which the pod may go, as far as its policies consider."""
-        nodes = self._cluster.view()
-        admitted = nodes.live.copy()
-        if admission.labels is not None:
-            admitted &= match_labels(nodes, admission.labels)
-        if admission.terms is not None:
-            admitted &= match_any(nodes, admission.terms)
-        if admission.tolerations is not None:
-            open_sets = [
-                all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
-                for taints in nodes.table.taint_sets.values
-            ]
-            admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
-        return admitted
-
     def _make_room(self, memory: dict[Any, Any], row_bytes: int) -> None:
         each = row_bytes * self._cluster.nodes.height + OWN_BYTES
         if len(memory) * each >= BYTES_MAX:
@@ -220,7 +217,10 @@ class DomainsMemory:
 
 
 def admission_of(
-    cls: PodClass, *, honors_affinity: bool, honors_taints: bool, compares_taints: bool = False
+    cls: PodClass,
+    honors_affinity: bool,
+    honors_taints: bool,
+    compares_taints: bool,
 ) -> Admission:
     """What a constraint with these policies requires of the nodes it counts."""
     spec = cls.example.spec

@@ -176,20 +176,40 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     # --- waiting ---------------------------------------------------------------------------------
 
     def registrations(self) -> Sequence[Registration]:
-        of_pods = Concerns(self._sought, offered_by_pods)
+        of_pods = Concerns(self._sought, _offered)
         return (
             Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        return hint_of_pod(self._hard_constraints(pod), pod, old, new)
+        constraints = self._hard_constraints(pod)
+        if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
+            return Hint.SKIP
+        if old is None or new is None:
+            changed = old or new
+            counts = changed is not None and any(c.matches(changed.labels) for c in constraints)
+            return Hint.QUEUE if counts else Hint.SKIP
+        tolerates_anew = (old.spec.tolerations or ()) != (new.spec.tolerations or ())
+        if new.uid == pod.uid and tolerates_anew and any(c.honors_taints for c in constraints):
+            return Hint.QUEUE
+        flips = any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
+        return Hint.QUEUE if flips else Hint.SKIP
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        return hint_of_node(self._hard_constraints(pod), old, new)
+        keys = [constraint.topology_key for constraint in self._hard_constraints(pod)]
+        had = old is not None and all(key in old.labels for key in keys)
+        has = new is not None and all(key in new.labels for key in keys)
+        if old is None or new is None:
+            return Hint.QUEUE if had or has else Hint.SKIP
+        if had != has:
+            return Hint.QUEUE
+        moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
+        changed = moved or (old.spec.taints or ()) != (new.spec.taints or ())
+        return Hint.QUEUE if has and changed else Hint.SKIP
 
     def extra_events(self) -> Sequence[Registration]:
-        of_pods = Concerns(self._sought, offered_by_pods)
+        of_pods = Concerns(self._sought, _offered)
         found = [
             Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, of_pods),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
@@ -202,11 +222,26 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return found
 
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
-        helps = pod_may_help(self._hard_constraints(pod), pod, old, new)
-        return Hint.QUEUE if helps else Hint.SKIP
+        """The hint overlooks a counted pod that starts to terminate, and so no longer counts.
+        Without the labels that services selected, the waiting pod has no constraints any more.
+        """
+        constraints = self._hard_constraints(pod)
+        if new.uid == pod.uid:
+            return Hint.SKIP if constraints else Hint.QUEUE
+        if not _is_involved(new, pod) or old.is_terminating or not new.is_terminating:
+            return Hint.SKIP
+        return Hint.QUEUE if any(c.matches(old.labels) for c in constraints) else Hint.SKIP
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
-        return Hint.QUEUE if node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
+        """The hint overlooks a node with all keys that the pod's own node affinity starts or stops
+        selecting.
+        """
+        constraints = self._hard_constraints(pod)
+        if not any(constraint.honors_affinity for constraint in constraints):
+            return Hint.SKIP
+        keys = [constraint.topology_key for constraint in constraints]
+        has_all = any(all(key in node.labels for key in keys) for node in (old, new))
+        return Hint.QUEUE if has_all else Hint.SKIP
 
     def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A service or owner, from which default constraints take their selector, has changed."""
@@ -215,10 +250,18 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return Hint.QUEUE if near and not has_own else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
-        """Default constraints depend on the namespace alone."""
+        """Keys of the pod changes that concern a waiting pod: labels that a hard constraint counts.
+        Default constraints depend on the namespace alone.
+        """
+        near, keys = (pod.metadata.namespace,), list[Hashable]()
         if not pod.spec.topology_spread_constraints:
-            return (pod.metadata.namespace,)
-        return sought_of_pods(self._own(pod), pod)
+            return near
+        for constraint in self._own(pod):
+            sought = sought_labels(near, constraint.selector)
+            if sought is None:
+                return near
+            keys += sought
+        return keys
 
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:
@@ -234,14 +277,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if selector is None:
             return ()
         return default_constraints(defaults, selector, action, self._gates)
-
-    def _compiled(self, cls: PodClass, spread: _SpreadClass, action: str) -> Constraints:
-        """Constraints that the pods of a class write, else the default ones. Raises ValueError for
-        an invalid selector.
-        """
-        if not spread.has_defaults:
-            return own_constraints(cls.example, action, self._gates)
-        return self._default_constraints(cls.example, action)
 
     def _spread_of(self, cls: PodClass) -> _SpreadClass:
         """The sides of a class; those of default constraints follow services and owners."""
@@ -265,31 +300,34 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             self._numbers += 1
             spread.number = self._numbers
 
-    def _hard_side(self, cls: PodClass, spread: _SpreadClass) -> HardSide | str | None:
-        old = spread.hard
+    def _compiled(self, cls: PodClass, spread: _SpreadClass, action: str) -> Constraints | str:
+        """Constraints that the pods of a class write, else the default ones; or the error of an
+        invalid selector.
+        """
         try:
-            constraints = self._compiled(cls, spread, DO_NOT_SCHEDULE)
+            if spread.has_defaults:
+                return self._default_constraints(cls.example, action)
+            return own_constraints(cls.example, action, self._gates)
         except ValueError as problem:
-            return f"obtaining pod's hard topology spread constraints: {problem}"
+            return f"topology spread constraints: {problem}"
+
+    def _hard_side(self, cls: PodClass, spread: _SpreadClass) -> HardSide | str | None:
+        old, constraints = spread.hard, self._compiled(cls, spread, DO_NOT_SCHEDULE)
+        if isinstance(constraints, str):
+            return f"obtaining pod's hard {constraints}"
         if isinstance(old, HardSide) and old.constraints == constraints:
             return old
         return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
 
     def _soft_side(self, cls: PodClass, spread: _SpreadClass) -> sides.SoftSide | str | None:
-        old = spread.soft
-        try:
-            constraints = self._compiled(cls, spread, SCHEDULE_ANYWAY)
-        except ValueError as problem:
-            return (
-                "calculating preScoreState: "
-                f"obtaining pod's soft topology spread constraints: {problem}"
-            )
+        old, constraints = spread.soft, self._compiled(cls, spread, SCHEDULE_ANYWAY)
+        if isinstance(constraints, str):
+            return f"calculating preScoreState: obtaining pod's soft {constraints}"
         if isinstance(old, sides.SoftSide) and old.constraints == constraints:
             return old
         if not constraints:
             return None
-        has_own = bool(cls.example.spec.topology_spread_constraints)
-        is_strict = has_own or not self._defaults_are_systems
+        is_strict = not (spread.has_defaults and self._defaults_are_systems)
         return sides.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
 
 
@@ -309,67 +347,17 @@ def _what_matters(cls: PodClass) -> Hashable:
     return cls.label_set, _encoder.encode(written)
 
 
-def hint_of_pod(constraints: Constraints, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """`constraints` are the hard ones of the waiting `pod`."""
-    if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
-        return Hint.SKIP
-    if old is not None and new is not None:
-        return _hint_of_update(constraints, pod, old, new)
-    changed = old or new
-    counts = changed is not None and any(c.matches(changed.labels) for c in constraints)
-    return Hint.QUEUE if counts else Hint.SKIP
+def _is_involved(other: Pod, pod: Pod) -> bool:
+    if other.uid == pod.uid:
+        return True
+    return _has_place(other) and other.metadata.namespace == pod.metadata.namespace
 
 
-def hint_of_node(constraints: Constraints, old: Node | None, new: Node | None) -> Hint:
-    """`constraints` are the hard ones of the waiting pod."""
-    keys = [constraint.topology_key for constraint in constraints]
-    had = old is not None and all(key in old.labels for key in keys)
-    has = new is not None and all(key in new.labels for key in keys)
-    if old is None or new is None:
-        return Hint.QUEUE if had or has else Hint.SKIP
-    if had != has:
-        return Hint.QUEUE
-    moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
-    changed = moved or (old.spec.taints or ()) != (new.spec.taints or ())
-    return Hint.QUEUE if has and changed else Hint.SKIP
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
-def pod_may_help(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> bool:
-    """A change that the hint overlooks: a counted pod that starts to terminate no longer counts;
-    without the labels that services selected, the waiting pod has no constraints any more.
-    """
-    if new.uid == pod.uid:
-        return not constraints
-    if not _is_involved(new, pod) or old.is_terminating or not new.is_terminating:
-        return False
-    return any(c.matches(old.labels) for c in constraints)
-
-
-def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
-    """A change that the hint overlooks: a node with all keys that the pod's own node affinity
-    starts or stops selecting.
-    """
-    if not any(constraint.honors_affinity for constraint in constraints):
-        return False
-    keys = [constraint.topology_key for constraint in constraints]
-    return any(all(key in node.labels for key in keys) for node in (old, new))
-
-
-def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] | None:
-    """Keys of the pod changes that concern the waiting `pod` with these hard constraints: labels
-    that any of them counts.
-    """
-    near = (pod.metadata.namespace,)
-    keys: list[Hashable] = []
-    for constraint in constraints:
-        sought = sought_labels(near, constraint.selector)
-        if sought is None:
-            return near
-        keys += sought
-    return keys
-
-
-def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
+def _offered(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
     """Keys that a new, deleted or changed pod offers to waiting pods: none for a new pod without a
     node.
     """
@@ -382,21 +370,3 @@ def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
             if other.metadata.labels:
                 keys += offered_labels(other)
     return keys
-
-
-def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> Hint:
-    tolerates_anew = (old.spec.tolerations or ()) != (new.spec.tolerations or ())
-    if new.uid == pod.uid and tolerates_anew and any(c.honors_taints for c in constraints):
-        return Hint.QUEUE
-    flips = any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
-    return Hint.QUEUE if flips else Hint.SKIP
-
-
-def _is_involved(other: Pod, pod: Pod) -> bool:
-    if other.uid == pod.uid:
-        return True
-    return _has_place(other) and other.metadata.namespace == pod.metadata.namespace
-
-
-def _has_place(pod: Pod) -> bool:
-    return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -32,7 +32,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.framework.points import DOMAINS_MAX, I64, Codes, DomainCodes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
-from asched.core.plugins.pod_topology_spread.constraints import Constraints
+from asched.core.plugins.pod_topology_spread.constraints import Constraints, SpreadConstraint
 from asched.core.plugins.pod_topology_spread.domains import (
     Domains,
     DomainsKey,
@@ -64,18 +64,11 @@ class Side:
         self.moved = MovedRows(cluster.nodes)
         self._namespace = cls.label_set.namespace
         self._counters: list[PodCounter | None] = [None] * len(constraints)
-        policies = {(c.honors_affinity, c.honors_taints, c.compares_taints) for c in constraints}
-        self._admissions = {
-            (affinity, taints, compares): admission_of(
-                cls,
-                honors_affinity=affinity,
-                honors_taints=taints,
-                compares_taints=compares,
-            )
-            for affinity, taints, compares in policies
-        }
-        self._required = required
-        self._domain_keys: dict[int, DomainsKey] = {}
+        admissions = {p: admission_of(cls, *p) for p in set(map(_policies, constraints))}
+        self._domain_keys = [
+            DomainsKey(constraint.topology_key, required, admissions[_policies(constraint)])
+            for constraint in constraints
+        ]
 
     def find_reach(self) -> int:
         """How many constraints matter on the current nodes."""
@@ -97,17 +90,7 @@ class Side:
         return counter
 
     def domains(self, index: int) -> Domains:
-        key = self._domain_keys.get(index)
-        if key is None:
-            constraint = self.constraints[index]
-            policies = (
-                constraint.honors_affinity,
-                constraint.honors_taints,
-                constraint.compares_taints,
-            )
-            key = DomainsKey(constraint.topology_key, self._required, self._admissions[policies])
-            self._domain_keys[index] = key
-        return self._memory.get(key)
+        return self._memory.get(self._domain_keys[index])
 
     def moved_rows(self) -> Iterable[int] | None:
         """Rows whose counts changed since the last call; None if unknown. Marks the counters as
@@ -124,6 +107,10 @@ class Side:
                 keep(counter)
                 kept.append(counter)
         return kept
+
+
+def _policies(constraint: SpreadConstraint) -> tuple[bool, bool, bool]:
+    return constraint.honors_affinity, constraint.honors_taints, constraint.compares_taints
 
 
 NO_LABEL: Final = Reason(
@@ -402,14 +389,11 @@ class SoftSide(Side):
             if counter is None:
                 return np.where(ids > 0, least, 0.0)
             part: F64 = nodes.gather(counter.rows()).astype(np.float64) * weight + least
-            return part if self._is_everywhere(key) else np.where(ids > 0, part, 0.0)
+            # Where rows that lack the key are ignored, it does not matter what they get.
+            return part if self.is_strict else np.where(ids > 0, part, 0.0)
         by_value: F64 = self.domains(index).counts(counter).astype(np.float64) * weight + least
         by_value[0] = 0.0
         return by_value.take(ids)
-
-    def _is_everywhere(self, key: str) -> bool:
-        """Whether rows that lack the key may be skipped: they are ignored anyway."""
-        return self.is_strict and key in self._keys
 
 
 def extremes(raw: I64) -> tuple[int, int]:
