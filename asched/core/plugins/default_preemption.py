@@ -78,7 +78,14 @@ from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption import eviction, sparing, victims
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.eviction import Duels, Preemptor, UnderWay
+from asched.core.preemption.eviction import (
+    NEVER,
+    VICTIMS_LEAVING,
+    Duels,
+    Preemptor,
+    UnderWay,
+    prefixed,
+)
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.victims import NominatedRequests
 
@@ -90,8 +97,6 @@ CONSTRAINED: Final = (
 FOR_GROUP: Final = "pod group preemption: "
 GROUP_FOUND: Final = "found a placement for podgroup, preempting"
 AS_GROUP: Final = "not eligible due to workload aware preemption enabled"
-NEVER: Final = "not eligible due to preemptionPolicy=Never."
-VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
 ROOM_LOST: Final = (
@@ -191,11 +196,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     ) -> PostFilterResult | Asking:
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None:
-            return _prefixed(failure(f'pod "{pod.pod.metadata.name}" not found'))
+            return prefixed(failure(f'pod "{pod.pod.metadata.name}" not found'))
         obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
             is_over = obstacle is ROOM_LOST  # its nomination is void
-            return _prefixed(unschedulable(obstacle), Nomination("") if is_over else Nomination())
+            return prefixed(unschedulable(obstacle), Nomination("") if is_over else Nomination())
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._find(pod, rejection, trial)
@@ -205,7 +210,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
             objection = extenders.objection(pod, trial.now_s)
             if objection:
-                return _prefixed(unschedulable(objection), Nomination(""))
+                return prefixed(unschedulable(objection), Nomination(""))
             some = self._search.some(pod, findings, trial)
             return self._ask(now, pod, some, extenders, trial.seed, trial)
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
@@ -272,32 +277,30 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             short = fit.explain(pod, code)
         except MISTAKES as raised:
             raise_plugin_error(fit.name, "filter", raised)
-        obstacle = self._resize_obstacle(pod)
+        is_never = pod.pod.spec.preemption_policy == "Never"
+        obstacle = NEVER if is_never else self._lasting_obstacle(pod.row, pod.pod)
         if obstacle is not None:
-            return short, _prefixed(unschedulable(obstacle))
+            return short, prefixed(unschedulable(obstacle))
         run = self._search.on_row(pod, _Fit(fit), more)
         if run.status is not None:
             reasons = dict.fromkeys(run.status.reasons, 1)
-            return short, _prefixed(unschedulable(fit_error(1, "", reasons, "")))
+            return short, prefixed(unschedulable(fit_error(1, "", reasons, "")))
         candidate = Candidate(pod.node_name, pod.row, run.victims, run.violations)
         if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
             asking = self._ask(pod.pod, pod, {pod.node_name: candidate}, extenders, 0, site)
             return short, asking
         return short, self._make_room(pod.pod, candidate, site)
 
-    def _resize_obstacle(self, pod: PodInfo) -> str | None:
-        if pod.pod.spec.preemption_policy == "Never":
-            return NEVER
-        if self._victims_leave(pod.row, pod.pod):
-            return VICTIMS_LEAVING
-        return ROOM_LOST if self._duels.rests(pod.pod.uid) else None
-
-    def _victims_leave(self, row: int, pod: Pod) -> bool:
-        """Whether a less important pod on a row terminates because a scheduler evicted it."""
-        return any(
+    def _lasting_obstacle(self, row: int | None, pod: Pod) -> str | None:
+        """Why no further pod is evicted: a less important pod on the row where room was made
+        terminates because a scheduler evicted it; or others took the room.
+        """
+        if row is not None and any(
             info.pod.priority < pod.priority and eviction.is_preempted(info.pod)
             for info in self._cluster.pods_on(row).values()
-        )
+        ):
+            return VICTIMS_LEAVING
+        return ROOM_LOST if self._duels.rests(pod.uid) else None
 
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
@@ -339,12 +342,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         nominated = trial.nominator.node_of(pod.uid) or pod.status.nominated_node_name
         row = self._cluster.nodes.row_of.get(nominated) if nominated else None
         status = rejection.status_at(row) if row is not None else None
-        if row is None or status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            # its nominated node, if any, is of no use any more
-            return ROOM_LOST if self._duels.rests(pod.uid) else None
-        if self._victims_leave(row, pod):
-            return VICTIMS_LEAVING
-        return ROOM_LOST if self._duels.rests(pod.uid) else None
+        if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            row = None  # its nominated node, if any, is of no use any more
+        return self._lasting_obstacle(row, pod)
 
     def _nothing(
         self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
@@ -354,7 +354,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if not self._offers_empty:
             errors += [f'expected at least one victim pod on node "{name}"' for name in nodes]
         if errors:
-            return _prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
+            return prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
         reasons = self._search.reasons(pod, findings, trial)
         if nodes:
             none = searched.NO_VICTIMS.text
@@ -374,9 +374,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         try:
             accepted = yield from extenders.preempt(pod, candidates)
         except PointError as error:
-            return _prefixed(failure(str(error)))
+            return prefixed(failure(str(error)))
         if not accepted:
-            return _prefixed(unschedulable(NO_CANDIDATE))
+            return prefixed(unschedulable(NO_CANDIDATE))
         tied = victims.best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(seed, len(tied))], site)
 
@@ -428,13 +428,7 @@ def _cannot_help(rejection: Rejection, reasons: dict[str, int]) -> PostFilterRes
     unhelpful = count - len(rejection.candidates)
     if unhelpful:
         reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + unhelpful}
-    return _prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
-
-
-def _prefixed(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
-    """Prefix a message of this plugin with its name."""
-    prefixed = Status(status.code, (f"preemption: {status.message}",))
-    return PostFilterResult(prefixed, nomination)
+    return prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
 
 
 def _pod_gone(_pod: Pod, _old: Pod | None, _new: Pod | None) -> Hint:

@@ -77,17 +77,12 @@ class NodeRequirements:
         self.required = compile_node_selector(required)
         #: whether there are preferred terms, and those that can ever count
         self.prefers = preferred is not None
-        self.preferred = _useful(map(_weighed, preferred or ()))
-
-    @property
-    def is_none(self) -> bool:
-        """Whether the pod has no node requirements."""
-        return self.labels is None and not self.restricts and not self.prefers
+        self.preferred = _useful(preferred or ())
 
     @property
     def restricts(self) -> bool:
-        """Whether there are required terms."""
-        return self.required is not None
+        """Whether the pod requires anything of its node."""
+        return self.labels is not None or self.required is not None
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLargest):
@@ -100,7 +95,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
             decode(PodNodeAffinity, args.added_affinity) if args and args.added_affinity else None
         )
         self._enforced = compile_node_selector(added.required) if added else None
-        self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
+        self._added_preferred = _useful((added.preferred if added else None) or ())
         self._has_added_preferred = bool(added and added.preferred)
         self._adds = self._enforced is not None or self._has_added_preferred
         self._requirements_of = PerKey(_what_matters, NodeRequirements)
@@ -122,11 +117,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         if is_bare and not self._adds:
             return IDLE
         needs = self._requirements_of(pod.cls)
-        return IDLE if needs.is_none and not self._adds else needs
+        return needs if needs.restricts or needs.prefers or self._adds else IDLE
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         needs = self._requirements_of(pod.cls)
-        if needs.labels is None and not needs.restricts and self._enforced is None:
+        if not needs.restricts and self._enforced is None:
             return PreFilterResult(SKIP)
         if needs.node_names is None:
             return PreFilterResult()
@@ -196,13 +191,10 @@ def _node_names(affinity: PodNodeAffinity) -> frozenset[str] | None:
     return allowed
 
 
-def _weighed(term: PreferredSchedulingTerm) -> tuple[int, NodeTerm]:
-    return term.weight, compile_term(term.preference)
-
-
-def _useful(terms: Iterable[tuple[int, NodeTerm]]) -> Preferred:
+def _useful(terms: Iterable[PreferredSchedulingTerm]) -> Preferred:
     """Terms without weight, without requirements or with an invalid requirement never count."""
-    return tuple((w, term) for w, term in terms if w and not term.is_empty and not term.broken)
+    compiled = [(term.weight, compile_term(term.preference)) for term in terms]
+    return tuple((w, term) for w, term in compiled if w and not term.is_empty and not term.broken)
 
 
 def _matches_any(terms: Terms, node: Node) -> bool:

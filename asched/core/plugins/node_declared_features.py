@@ -15,7 +15,6 @@ import numpy as np
 
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
-from asched.core.cluster.columns import Vocab, with_room
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
@@ -33,6 +32,7 @@ from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.plugins.term_match import ByValue
 
 MISSING: Final = Reason("node(s) didn't match Pod's required features", resolvable=False)
 
@@ -46,18 +46,8 @@ class FeatureNeed:
     """What a pod needs, and which distinct sets of declared features lack it, by id."""
 
     def __init__(self, cls: PodClass) -> None:
-        self.features = required_features(cls.example)
-        self._seen = -1
-        self.lacking: Codes = np.zeros(0, dtype=np.int32)
-
-    def reach(self, feature_sets: Vocab[Features]) -> None:
-        """Judge the sets that have appeared since."""
-        if self._seen == feature_sets.end:
-            return
-        self.lacking = with_room(self.lacking, len(feature_sets))
-        for id_ in feature_sets.births(self._seen):
-            self.lacking[id_] = not self.features <= feature_sets.values[id_]
-        self._seen = feature_sets.end
+        self.features = features = required_features(cls.example)
+        self.lacking: ByValue[Features] = ByValue(lambda have: not features <= have, np.int32)
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
@@ -81,9 +71,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return PreFilterResult() if self._need(pod.cls).features else PreFilterResult(SKIP)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        need = self._need(pod.cls)
-        need.reach(nodes.table.feature_sets)
-        return need.lacking[nodes.feature_set]
+        lacking: Codes = self._need(pod.cls).lacking.of(nodes.table.feature_sets)
+        return lacking[nodes.feature_set]
 
 
 def required_features(pod: Pod) -> Features:

@@ -15,7 +15,7 @@ import numpy as np
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nodes import Aspect
-from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
@@ -38,17 +38,14 @@ class NodeUnschedulable(FilterPlugin):
     depends_on = Aspect.TAINTS | Aspect.LIVE
 
     def __init__(self, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
-        self._compares = gates["TaintTolerationComparisonOperators"]
-        self._tolerates = PerClass(self._tolerates_cordon)
+        compares = gates["TaintTolerationComparisonOperators"]
 
-    def _tolerates_cordon(self, cls: PodClass) -> bool:
-        return self._is_tolerant(cls.example)
+        def is_tolerant(pod: Pod) -> bool:
+            tolerations = pod.spec.tolerations or ()
+            return tolerated(CORDON, tolerations if compares else without_comparisons(tolerations))
 
-    def _is_tolerant(self, pod: Pod) -> bool:
-        tolerations = pod.spec.tolerations or ()
-        return tolerated(
-            CORDON, tolerations if self._compares else without_comparisons(tolerations)
-        )
+        self._is_tolerant = is_tolerant
+        self._tolerates = PerClass(lambda cls: is_tolerant(cls.example))
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)

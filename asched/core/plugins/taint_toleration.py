@@ -8,6 +8,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoler
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,11 +16,9 @@ import numpy as np
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.columns import Vocab, with_room
 from asched.core.cluster.nodes import Aspect
-from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass, PerPod
 from asched.core.framework.points import (
@@ -44,6 +43,7 @@ from asched.core.model.taint import (
     Tolerations,
     without_comparisons,
 )
+from asched.core.plugins.term_match import ByValue
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
@@ -54,24 +54,11 @@ class Judgement:
     """Verdict of one set of tolerations on every distinct set of taints, by id."""
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
-        self.tolerations = Tolerations(tolerations)
         soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        self.soft = Tolerations(soft)
-        self._seen = -1
-        self.blocked: Codes = np.zeros(0, dtype=np.int32)
-        self.disliked: I64 = np.zeros(0, dtype=np.int64)
-
-    def reach(self, taint_sets: Vocab[Taints]) -> None:
-        """Judge the sets that have appeared since."""
-        if self._seen == taint_sets.end:
-            return
-        self.blocked = with_room(self.blocked, len(taint_sets))
-        self.disliked = with_room(self.disliked, len(taint_sets))
-        for id_ in taint_sets.births(self._seen):
-            taints = taint_sets.values[id_]
-            self.blocked[id_] = _is_blocked(taints, self.tolerations)
-            self.disliked[id_] = _disliked_count(taints, self.soft)
-        self._seen = taint_sets.end
+        is_blocked = partial(_is_blocked, tolerations=Tolerations(tolerations))
+        disliked_count = partial(_disliked_count, soft=Tolerations(soft))
+        self.blocked: ByValue[Taints] = ByValue(is_blocked, np.int32)
+        self.disliked: ByValue[Taints] = ByValue(disliked_count, np.int64)
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
@@ -84,19 +71,14 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
     reverses = True
 
     def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
-        self._compares = gates["TaintTolerationComparisonOperators"]
-        self._judgement = PerClass(self._judgement_of)
-        self._of_pod = PerPod(cluster, weakly(self._compiled))
+        compares = gates["TaintTolerationComparisonOperators"]
 
-    def _judgement_of(self, cls: PodClass) -> Judgement:
-        return Judgement(self._tolerations_of(cls.example))
+        def tolerations_of(pod: Pod) -> tuple[Toleration, ...]:
+            tolerations = pod.spec.tolerations or ()
+            return tolerations if compares else without_comparisons(tolerations)
 
-    def _compiled(self, pod: Pod) -> Tolerations:
-        return Tolerations(self._tolerations_of(pod))
-
-    def _tolerations_of(self, pod: Pod) -> tuple[Toleration, ...]:
-        tolerations = pod.spec.tolerations or ()
-        return tolerations if self._compares else without_comparisons(tolerations)
+        self._judgement = PerClass(lambda cls: Judgement(tolerations_of(cls.example)))
+        self._of_pod = PerPod(cluster, lambda pod: Tolerations(tolerations_of(pod)))
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)
@@ -107,17 +89,15 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
         return pod.cls.example.spec.tolerations or ()
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        judgement = self._judgement(pod.cls)
-        judgement.reach(nodes.table.taint_sets)
-        return judgement.blocked[nodes.taint_set]
+        blocked: Codes = self._judgement(pod.cls).blocked.of(nodes.table.taint_sets)
+        return blocked[nodes.taint_set]
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         return PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        judgement = self._judgement(pod.cls)
-        judgement.reach(nodes.table.taint_sets)
-        return judgement.disliked[nodes.taint_set]
+        disliked: I64 = self._judgement(pod.cls).disliked.of(nodes.table.taint_sets)
+        return disliked[nodes.taint_set]
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         tolerations = self._of_pod(pod)

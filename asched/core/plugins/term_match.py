@@ -6,17 +6,20 @@ verdicts by id. `metadata.name`, the only field there is, is compared by row ins
 Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.cluster.columns import Vocab, with_room
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
 from asched.core.model.pod import Pod
 from asched.core.model.selector import NodeTerm, Requirement, Selector, integer
 
 Mask = npt.NDArray[np.bool_]
+T = TypeVar("T", bound=Hashable)
 
 
 def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:
@@ -84,6 +87,24 @@ def _match_name(nodes: NodeView, field: Requirement) -> Mask:
         if position is not None:
             named[position] = True
     return named if field.operator == "In" else ~named
+
+
+class ByValue(Generic[T]):
+    """What `judge` says of each value of a vocabulary, by id."""
+
+    def __init__(self, judge: Callable[[T], int], dtype: type[np.generic]) -> None:
+        self._judge = judge
+        self._seen = -1
+        self._found: npt.NDArray[Any] = np.zeros(0, dtype=dtype)
+
+    def of(self, vocab: Vocab[T]) -> npt.NDArray[Any]:
+        """The results; values that have appeared since the last call are judged."""
+        if self._seen != vocab.end:
+            self._found = with_room(self._found, len(vocab))
+            for id_ in vocab.births(self._seen):
+                self._found[id_] = self._judge(vocab.values[id_])
+            self._seen = vocab.end
+        return self._found
 
 
 #: Namespace (None: any), label, value.

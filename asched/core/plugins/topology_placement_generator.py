@@ -10,7 +10,6 @@ Bounds    BYTES_MAX of placements are cached, the most recently used.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/topologyaware
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import chain
 from typing import Final
@@ -23,6 +22,7 @@ from asched.core.cluster.gang import object_of
 from asched.core.framework.placements import Placement, PlacementGeneratePlugin
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
+from asched.core.model.lru import Lru
 from asched.core.model.workload import PodGroup
 
 #: Of the rows of all placements, a byte each: 50 racks of 5,000 nodes are 250 kB.
@@ -35,8 +35,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._read_at = -1  # the version of all labels
-        self._known: OrderedDict[str, tuple[Placement, ...]] = OrderedDict()
-        self._bytes = 0
+        self._known: Lru[str, tuple[Placement, ...]] = Lru(BYTES_MAX)
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -59,11 +58,9 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         """One for each value, by name."""
         nodes = self._cluster.nodes
         if self._read_at != nodes.labels_moved:
-            self._read_at, self._bytes = nodes.labels_moved, 0
-            self._known.clear()
+            self._read_at, self._known = nodes.labels_moved, Lru(BYTES_MAX)
         known = self._known.get(key) if parent.rows is None else None
         if known is not None:
-            self._known.move_to_end(key)
             return known
         column = nodes.label_column(key)
         ids = np.where(parent.mask(nodes), column.ids[: nodes.height], 0)
@@ -72,10 +69,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
             mask.flags.writeable = False
         found = tuple([Placement(value, rows[value]) for value in sorted(rows)])
         if parent.rows is None:
-            self._known[key] = found
-            self._bytes += len(found) * len(ids)
-            while self._bytes > BYTES_MAX:
-                self._bytes -= len(self._known.popitem(last=False)[1]) * len(ids)
+            self._known.put(key, found, len(found) * len(ids))
         return found
 
     def _domain_of_placed(self, group: str, key: str) -> str | Status | None:

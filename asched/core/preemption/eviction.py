@@ -44,7 +44,7 @@ from asched.core.framework.effects import (
     Together,
     ref_of,
 )
-from asched.core.framework.points import Expecting, Late
+from asched.core.framework.points import Expecting, Late, Nomination, PostFilterResult
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
@@ -57,6 +57,8 @@ from asched.core.model.workload import CompositePodGroup, PodGroup
 SWEEP_MIN: Final = 256
 #: Where a group makes room, for messages.
 CLUSTER: Final = "cluster"
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 _OF_GROUP: Final = "podgroup/"
 
 
@@ -86,6 +88,11 @@ class Preemptor(NamedTuple):
         held, name = (own, *((pod.key, pod.uid) for pod in pods)), kind.name.lower()
         related = kind.reference(metadata)
         return cls(name, metadata.uid, CLUSTER, None, group.priority, held, related)
+
+
+def prefixed(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
+    """The result of a plugin that evicts no pod; its message begins with "preemption"."""
+    return PostFilterResult(Status(status.code, (f"preemption: {status.message}",)), nomination)
 
 
 class UnderWay:

@@ -17,7 +17,7 @@ Cost      one pass over the nominated pods in each attempt of such a namespace; 
 Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Generator, Hashable, Sequence
 from typing import ClassVar, Final
 
@@ -45,6 +45,7 @@ from asched.core.framework.results.draw import draw
 from asched.core.framework.status import SUCCESS, Reason, Status, unschedulable
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE, Kind
+from asched.core.model.lru import Lru
 from asched.core.plugins.capacity.quotas import (
     Amounts,
     Quotas,
@@ -54,7 +55,14 @@ from asched.core.plugins.capacity.quotas import (
     total,
 )
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.eviction import Eviction, Preemptor, UnderWay
+from asched.core.preemption.eviction import (
+    NEVER,
+    VICTIMS_LEAVING,
+    Eviction,
+    Preemptor,
+    UnderWay,
+    prefixed,
+)
 from asched.core.preemption.pods_by_priority import in_line
 from asched.core.preemption.victims import NO_VICTIMS, best_of, reprieve
 
@@ -182,8 +190,6 @@ POD_STEPS: Final = 5
 #: Attempts that paused during the search for victims and are kept; the oldest is dropped and
 #: starts again.
 TRIED_MAX: Final = 64
-NEVER: Final = "not eligible due to preemptionPolicy=Never."
-LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
 class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
@@ -199,7 +205,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         self._nominator = cluster.singleton(Nominator.of)
         self._budgets = cluster.singleton(Budgets)
         self._under_way = cluster.singleton(UnderWay)
-        self._tried: OrderedDict[str, _Tried] = OrderedDict()
+        self._tried: Lru[str, _Tried] = Lru(TRIED_MAX)
 
     def registrations(self) -> Sequence[Registration]:
         return (
@@ -261,19 +267,19 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None or now.spec.preemption_policy == "Never":
-            return _prefixed(unschedulable(NEVER))
+            return prefixed(unschedulable(NEVER))
         in_namespace, in_all = self.wanted(pod)
         victims = Victims(self._cluster, self._quotas, self._budgets, pod, in_namespace, in_all)
         victims.guarantees_min = self.args.guarantees_min
         nominated = trial.nominator.node_of(pod.pod.uid) or now.status.nominated_node_name
         if victims.are_leaving(nominated):
-            return _prefixed(unschedulable(LEAVING), Nomination())
+            return prefixed(unschedulable(VICTIMS_LEAVING), Nomination())
         found = self._found(pod, rejection, trial, victims)
         chosen = _still(found, victims, trial)
         if chosen is None:
             count = rejection.node_count
             reasons = dict(found.reasons) or {NO_VICTIMS.status.message: count}
-            return _prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+            return prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
         preemptor = Preemptor.of_pod(now, chosen.node)
         eviction = Eviction(self.name, preemptor, chosen.victims, trial, self._under_way)
         return PostFilterResult(
@@ -291,10 +297,8 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         are kept.
         """
         self._budgets.catch_up()
-        tried = self._tried.setdefault(pod.pod.uid, _Tried())
-        self._tried.move_to_end(pod.pod.uid)
-        if len(self._tried) > TRIED_MAX:
-            self._tried.popitem(last=False)
+        tried = self._tried.get(pod.pod.uid) or _Tried()
+        self._tried.put(pod.pod.uid, tried)
         for row in rejection.candidates.tolist():
             if row in tried.rows:
                 continue
@@ -306,7 +310,8 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
                 tried.candidates[row] = found
             else:
                 tried.reasons.update(found.reasons)
-        return self._tried.pop(pod.pod.uid)
+        self._tried.pop(pod.pod.uid)
+        return tried
 
 
 class _Tried(msgspec.Struct):
@@ -336,7 +341,3 @@ def _still(tried: _Tried, victims: Victims, trial: Trial) -> Candidate | None:
 def _add(amounts: dict[str, int], more: Amounts) -> None:
     for name, amount in more.items():
         amounts[name] = amounts.get(name, 0) + amount
-
-
-def _prefixed(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
-    return PostFilterResult(Status(status.code, (f"preemption: {status.message}",)), nomination)

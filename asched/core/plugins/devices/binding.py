@@ -15,7 +15,6 @@ Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; whi
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
-from collections import OrderedDict
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -44,6 +43,7 @@ from asched.core.model.claim import (
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.plugins.devices import claims
@@ -68,28 +68,22 @@ class DevicePlaces:
         self._cluster = cluster
         self._binding_timeout_s = binding_timeout_s
         self._generation = -1
-        self._outside: OrderedDict[NodeSelector, Mask] = OrderedDict()
+        self._outside: Lru[NodeSelector, Mask] = Lru(SELECTORS_MIN)
 
     def outside(self, claim: ResourceClaim) -> Mask:
         """bool[N] over all rows: where an allocated claim cannot be used."""
-        allocation = claim.status.allocation
-        height = self._cluster.nodes.height
-        if allocation is None:
-            return np.zeros(height, dtype=np.bool_)
-        if self._is_lost(claim):
-            return np.ones(height, dtype=np.bool_)
-        if allocation.node_selector is None:
-            return np.zeros(height, dtype=np.bool_)
-        nodes = self._cluster.nodes
+        allocation, nodes = claim.status.allocation, self._cluster.nodes
+        is_lost = allocation is not None and self._is_lost(claim, allocation)
+        if is_lost or allocation is None or allocation.node_selector is None:
+            return np.full(nodes.height, is_lost, dtype=np.bool_)
         if self._generation != nodes.generation:
             self._generation = nodes.generation
-            self._outside.clear()
+            self._outside = Lru(max(SELECTORS_MIN, BYTES_MAX // (nodes.height + 1)))
         selector = allocation.node_selector
         found = self._outside.get(selector)
         if found is None:
-            found = self._outside[selector] = self._rows_outside(selector)
-            if len(self._outside) > max(SELECTORS_MIN, BYTES_MAX // (height + 1)):
-                self._outside.popitem(last=False)
+            found = self._rows_outside(selector)
+            self._outside.put(selector, found)
         return found
 
     def _rows_outside(self, selector: NodeSelector) -> Mask:
@@ -105,19 +99,13 @@ class DevicePlaces:
             outside[row] = not any(term.matches(node.name, node.labels) for term in terms)
         return outside
 
-    def _is_lost(self, claim: ResourceClaim) -> bool:
+    def _is_lost(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
+        """Whether the binding of its devices failed, or takes longer than the binding timeout."""
         try:
-            return not is_ready(claim) and self._is_late(claim)
+            if is_ready(claim) or allocation.allocation_timestamp is None:
+                return False
         except BindingFailed:
             return True
-
-    def _is_late(self, claim: ResourceClaim) -> bool:
-        """Whether the binding timeout has passed since the allocation of a claim that is
-        not ready.
-        """
-        allocation = claim.status.allocation
-        if allocation is None or allocation.allocation_timestamp is None:
-            return False
         since = datetime.fromisoformat(allocation.allocation_timestamp)
         return since.timestamp() + self._binding_timeout_s < self._cluster.wall_clock_s
 
@@ -314,7 +302,8 @@ class ClaimBinding:
                 # A controller that deletes the claim must see the finalizer.
                 self._cluster.assume_object(RESOURCE_CLAIM, claim)
                 step = "add allocation and reservation" if allocation else "add reservation"
-                outcome = yield from self._try(pod, claim, wanted)
+                status = self._status(pod, claim, wanted)
+                outcome = _stored((yield claims.patch(claim, status, subresource="status")))
                 if isinstance(outcome, ResourceClaim):
                     return self._settle(outcome)
                 if wanted is not None and isinstance(outcome, Unknown):
@@ -341,19 +330,7 @@ class ClaimBinding:
         finalizers = claim.metadata.finalizers or ()
         if allocation is None or FINALIZER in finalizers:
             return claim
-        answer = yield claims.patch(claim, {"finalizers": [*finalizers, FINALIZER]})
-        if isinstance(answer, Done) and answer.obj is not None:
-            return decode(ResourceClaim, answer.obj)
-        return _no(answer)
-
-    def _try(
-        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
-    ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
-        status = self._status(pod, claim, allocation)
-        answer = yield claims.patch(claim, status, subresource="status")
-        if isinstance(answer, Done) and answer.obj is not None:
-            return decode(ResourceClaim, answer.obj)
-        return _no(answer)
+        return _stored((yield claims.patch(claim, {"finalizers": [*finalizers, FINALIZER]})))
 
     def _status(
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
@@ -553,6 +530,13 @@ def _is_final(outcome: Refused | Unknown, *, in_doubt: bool) -> bool:
     if not isinstance(outcome, Refused) or outcome.code == CONFLICT:
         return False
     return not in_doubt or outcome.code == claims.NOT_FOUND
+
+
+def _stored(answer: Answer) -> ResourceClaim | Refused | Unknown:
+    """The claim that a patch returned, or the answer as a refusal."""
+    if isinstance(answer, Done) and answer.obj is not None:
+        return decode(ResourceClaim, answer.obj)
+    return _no(answer)
 
 
 def _no(answer: Answer) -> Refused | Unknown:

@@ -11,6 +11,7 @@ What cannot be undone now is found again, and undone or used, by the next attemp
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources (Unreserve)
 """
 
+from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
@@ -166,23 +167,17 @@ def unreserve(cluster: Cluster, ledger: DeviceLedger, pod: Pod) -> Late | None:
     if seen is not None and seen.uid == pod.uid and seen.spec.node_name:
         return None
     ledger.catch_up_with_claims()
-    found = (_known(cluster, pod, reference) for reference in pod.spec.resource_claims or ())
-    reserved = [claim for claim in found if claim is not None and _is_held(claim, pod)]
+    reserved = []
+    for reference in pod.spec.resource_claims or ():
+        with suppress(ClaimError):
+            claim = claim_of(pod, reference, cluster)
+            is_allocated = claim is not None and claim.status.allocation is not None
+            if claim is not None and is_allocated and claim.is_reserved_for(pod.uid):
+                reserved.append(claim)
     extended = ledger.extended_claim_of(pod.uid)
     if not reserved and extended is None:
         return None
     return _undo(cluster, pod, reserved, extended)
-
-
-def _known(cluster: Cluster, pod: Pod, reference: PodResourceClaim) -> ResourceClaim | None:
-    try:
-        return claim_of(pod, reference, cluster)
-    except ClaimError:
-        return None
-
-
-def _is_held(claim: ResourceClaim, pod: Pod) -> bool:
-    return claim.status.allocation is not None and claim.is_reserved_for(pod.uid)
 
 
 def _undo(

@@ -10,7 +10,6 @@ Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -53,6 +52,7 @@ from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
+from asched.core.model.lru import Lru
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import INT64_MAX, milli, whole
@@ -238,7 +238,7 @@ class PlacementPoints:
         self._amounts_of = amounts_of
         self._divisions = cluster.singleton(Divisions)
         self._sums = KeptSums()
-        self._points: OrderedDict[Scored, _Points] = OrderedDict()
+        self._points: Lru[Scored, _Points] = Lru(POINTS_MAX)
 
     def of(self, assignments: Assignments) -> int:
         """The share of all nodes of a placement that would be in use, by the configured resources.
@@ -279,14 +279,11 @@ class PlacementPoints:
             moved = kept.turned.rows(known.seen, 1)
         if known is None or moved is None:
             known = _Points(kept, kept.full_version, 0, _of_all(sums, wanted))
-            self._points[wanted] = known
-            if len(self._points) > POINTS_MAX:
-                self._points.popitem(last=False)
+            self._points.put(wanted, known)
         for part in moved or ():
             both = sums[:, part].tolist()
             known.points[part] = _share(both[: len(names)], both[len(names) :], wanted)
         known.seen = kept.turned.end
-        self._points.move_to_end(wanted)
         return known.points
 
     def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:
