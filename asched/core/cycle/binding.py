@@ -135,15 +135,8 @@ class Binding(msgspec.Struct):
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """Return the PreBind plugins that have work to do."""
-        context, started_s = self.context, self.context.counter_s()
-        working, status = self._ask_pre_flight()
-        code = status.code if working or not status.is_success else Code.SKIP
-        context.point_ran(self.attempt, "PreBindPreFlight", code.text, started_s)
-        return working, status
-
-    def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         context, attempt = self.context, self.attempt
-        working = []
+        working, outcome, begun_s = list[PreBindPlugin](), SUCCESS, context.counter_s()
         try:
             for plugin in attempt.pre_binds:
                 started_s = context.counter_s()
@@ -151,18 +144,21 @@ class Binding(msgspec.Struct):
                 context.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
                 if status.is_success:
                     working.append(plugin)
-                elif status.code is Code.ERROR:
-                    return [], failure(
-                        f'running PreBindPreFlight "{plugin.name}": {status.message}'
-                    )
                 elif status.code is not Code.SKIP:
-                    return [], failure(
-                        f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is'
-                        " unsupported. It is supposed to return Success, Skip, or Error status"
-                    )
+                    problem = f'running PreBindPreFlight "{plugin.name}": {status.message}'
+                    if status.code is not Code.ERROR:
+                        problem = (
+                            f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which'
+                            " is unsupported. It is supposed to return Success, Skip, or Error"
+                            " status"
+                        )
+                    outcome = failure(problem)
+                    break
         except MISTAKES as raised:
             raise_plugin_error(plugin.name, "preBind", raised)
-        return working, SUCCESS
+        code = outcome.code if working or not outcome.is_success else Code.SKIP
+        context.point_ran(attempt, "PreBindPreFlight", code.text, begun_s)
+        return working, outcome
 
     def _write_nomination(self) -> Iterator[Effect]:
         """Write the pod's nomination before steps that may take long, so that other schedulers and

@@ -74,7 +74,7 @@ class DryRuns:
                 if units is None or not units.lacks_places(runner, queued, version):
                     return None
                 return DryRunVerdict(queued.rejected_by, is_of_class=True)
-            return self._dry_run(context, runner, context.cluster.classes.info_of(queued.pod))
+            return self._dry_run(runner, context.cluster.classes.info_of(queued.pod))
         except MISTAKES:  # the attempt will raise and report it
             return None
         finally:
@@ -93,14 +93,12 @@ class DryRuns:
         if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
             return True
         try:
-            needs = self._needs_of_class(
-                context, runner, queued, queued.rejected_by | queued.also_blamed
-            )
+            needs = self._needs_of_class(runner, queued, queued.rejected_by | queued.also_blamed)
             if not needs.is_of_row or _has_room(context, needs.takes, pod.priority, row):
                 return True
             if not needs.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
                 return False
-            return self._may_evict(context, runner, pod, needs)
+            return self._may_evict(runner, pod, needs)
         except MISTAKES:  # the attempt will raise and report it
             return True
 
@@ -111,12 +109,9 @@ class DryRuns:
         return _RoomLeft(self._context, left, self._needs_of_class)
 
     def _needs_of_class(
-        self,
-        context: SchedulerContext,
-        runner: Runner,
-        queued: QueuedPod,
-        rejectors: frozenset[str],
+        self, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
     ) -> "_ClassNeeds":
+        context = self._context
         cluster, runners = context.cluster, context.runners
         moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
         if moved != self._needs_of or runners is not self._runners:
@@ -136,9 +131,8 @@ class DryRuns:
         queued.needs = version, needs
         return needs
 
-    def _may_evict(
-        self, context: SchedulerContext, runner: Runner, pod: Pod, needs: "_ClassNeeds"
-    ) -> bool:
+    def _may_evict(self, runner: Runner, pod: Pod, needs: "_ClassNeeds") -> bool:
+        context = self._context
         version = context.version, context.cluster.counts
         if version != self._evicting_of:
             self._evicting_of = version
@@ -152,33 +146,26 @@ class DryRuns:
             self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in post_filters)
         return self._evicting[key]
 
-    def _dry_run(
-        self, context: SchedulerContext, runner: Runner, pod: PodInfo
-    ) -> DryRunVerdict | None:
+    def _dry_run(self, runner: Runner, pod: PodInfo) -> DryRunVerdict | None:
         active_plugins = runner.cache.state_of(pod).active_plugins
         if runner.nominated_node(pod) or runner.consults(pod) or not active_plugins.keeps_all:
             return None
         is_of_class = runner.treats_equals_alike(active_plugins)
         if is_of_class:
+            # Pods of different classes may share the result, such as pods with a claim each.
             judged = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
-            rejectors = self._known(runner, pod, (active_plugins.idle, judged))
+            key = runner.profile.scheduler_name, active_plugins.idle, judged, pod.pod.priority
+            if key not in self._found:
+                self._found[key] = _rejectors(runner, pod)
+            rejectors = self._found[key]
         else:
             rejectors = _rejectors(runner, pod)
-        if rejectors is None or _may_make_room(context, runner, pod):
+        if rejectors is None or _may_make_room(self._context, runner, pod):
             return None
-        extensions, priority = context.extensions, pod.pod.priority
+        extensions, priority = self._context.extensions, pod.pod.priority
         if extensions.yields_to(priority) and extensions.yields_places(pod, _why(runner, pod)):
             return None
         return DryRunVerdict(rejectors, is_of_class)
-
-    def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
-        """Run the filters once for all pods with the same verdict keys, which may be of different
-        classes, as pods with a claim each.
-        """
-        key = runner.profile.scheduler_name, judged, pod.pod.priority
-        if key not in self._found:
-            self._found[key] = _rejectors(runner, pod)
-        return self._found[key]
 
 
 def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
@@ -220,9 +207,7 @@ class _RoomLeft:
         self,
         context: SchedulerContext,
         left: str,
-        needs_of_class: Callable[
-            [SchedulerContext, Runner, QueuedPod, frozenset[str]], "_ClassNeeds"
-        ],
+        needs_of_class: Callable[[Runner, QueuedPod, frozenset[str]], "_ClassNeeds"],
     ) -> None:
         nodes = context.cluster.nodes
         row = nodes.row_of.get(left)
@@ -244,7 +229,7 @@ class _RoomLeft:
         try:
             # A gated pod waits until its last victim is gone, even if it fits now.
             rejectors = queued.rejected_by - {queued.gated_by} | queued.also_blamed
-            needs = self._needs_of_class(context, runner, queued, rejectors)
+            needs = self._needs_of_class(runner, queued, rejectors)
             if not needs.is_of_row or not needs.amounts_rejected:
                 return True
             for at, amount in needs.takes:

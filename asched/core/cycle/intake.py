@@ -240,8 +240,10 @@ class Intake:
                 classes.long_bytes = 0
             if sliced.budget.left <= 0:
                 break
-        if self._context.cluster.unreadable:
-            self._report_unreadable()
+        unreadable = self._context.cluster.unreadable
+        for about, error in unreadable:
+            self._context.contain(error, "intake", about)
+        unreadable.clear()
         return has_work
 
     def _share(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
@@ -265,12 +267,6 @@ class Intake:
             yield fact, [change for change in steps if change is not None]
             if not share:
                 return
-
-    def _report_unreadable(self) -> None:
-        unreadable = self._context.cluster.unreadable
-        for about, error in unreadable:
-            self._context.contain(error, "intake", about)
-        unreadable.clear()
 
     def _slice(self) -> None:
         """Go on with sliced work. An exception ends one piece and no other."""

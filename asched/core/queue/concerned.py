@@ -248,15 +248,13 @@ class Due:
                     break
                 self.moved(equals)
         for equals in self._moved:
-            self._place(equals, equals.first(now_s), now_s)
+            assert equals.due is not None
+            first = equals.first(now_s)
+            if first is None:
+                equals.due = None
+            elif equals.due.worth is Worth.AFTER_BACKOFF and is_backing_off(first, now_s):
+                heap = self._patient if first.gang else self._backing_off
+                heap.push(equals, (first.backoff_until_s, self._order(first)))
+            else:
+                self._ready.push(equals, self._order(first))
         self._moved.clear()
-
-    def _place(self, equals: "EquivalenceClass", first: QueuedPod | None, now_s: float) -> None:
-        assert equals.due is not None
-        if first is None:
-            equals.due = None
-        elif equals.due.worth is Worth.AFTER_BACKOFF and is_backing_off(first, now_s):
-            heap = self._patient if first.gang else self._backing_off
-            heap.push(equals, (first.backoff_until_s, self._order(first)))
-        else:
-            self._ready.push(equals, self._order(first))

@@ -141,17 +141,12 @@ def _pod_steps(
         if old is not None and (is_ours or old.status.nominated_node_name):
             placed.append(Withdraw(old))
         return placed
-    if not is_ours:
-        return _foreign_nomination(old, new)
+    if not is_ours:  # upstream ignores nominations by other schedulers
+        named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
+        return [ForeignNomination(old, new)] if named else []
     if old is None:
         return [Enqueue(new, announces_arrivals)]
     return _still_waiting(old, new, is_assumed)
-
-
-def _foreign_nomination(old: Pod | None, new: Pod) -> list[Step]:
-    """The step for a nomination by another scheduler, which upstream ignores."""
-    named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
-    return [ForeignNomination(old, new)] if named else []
 
 
 def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:

@@ -107,9 +107,10 @@ class DryRunFilter:
             first = equals.first(now_s) if equals is not None else None
             if equals is None or first is None:
                 return
-            if is_early and not self._places.is_before_backoff(first):
+            places = self._places
+            if is_early and not places.is_first(first, places.backoff):
                 return
-            if not self._places.is_before_active(first):
+            if not places.is_first(first, places.active):
                 return
             if self._wake(equals, first, now_s, is_early=is_early):
                 return

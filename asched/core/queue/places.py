@@ -5,7 +5,8 @@ is decided here.
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.pod import Pod
@@ -56,13 +57,10 @@ class SubQueues:
         self.unschedulable.renew()
         old = self.active, self.backoff, self.errors
         self.active, self.backoff, self.errors = new = PodHeap(), PodHeap(), PodHeap()
-        for lanes in zip(old, new, strict=True):
-            yield from self._poured(*lanes)
-
-    def _poured(self, old: PodHeap, new: PodHeap) -> Iterator[QueuedPod]:
-        while (queued := old.pop()) is not None:
-            new.push(queued, self._order(queued, new))
-            yield queued
+        for before, lane in zip(old, new, strict=True):
+            while (queued := before.pop()) is not None:
+                lane.push(queued, self._order(queued, lane))
+                yield queued
 
     def all(self) -> list[QueuedPod]:
         """All pods, unordered."""
@@ -74,14 +72,9 @@ class SubQueues:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
-    def is_before_active(self, queued: QueuedPod) -> bool:
-        """Whether a pod would be popped before all active pods."""
-        head = self.active.head()
-        return head is None or self._by_turn(queued) < self._by_turn(head)
-
-    def is_before_backoff(self, queued: QueuedPod) -> bool:
-        """Whether a pod that backs off would be popped before all pods of the backoff lane."""
-        head, lane = self.backoff.head(), self.backoff
+    def is_first(self, queued: QueuedPod, lane: PodHeap) -> bool:
+        """Whether a pod would be popped before all pods of this lane."""
+        head = lane.head()
         return head is None or self._order(queued, lane) < self._order(head, lane)
 
     def take(self, lane: PodHeap) -> QueuedPod | None:
@@ -156,10 +149,8 @@ class SubQueues:
         yield "active", self.active.in_order_by_steps()
         yield "backoff", self.backoff.in_order_by_steps()
         yield "errors", self.errors.in_order_by_steps()
-        unschedulable = sorted_by_steps(self.all(), _key, _is_unschedulable)
-        yield "unschedulable", unschedulable
-        gated = sorted_by_steps(self.all(), _key, _is_gated)
-        yield "gated", gated
+        yield "unschedulable", sorted_by_steps(self.all(), _key, _is_unschedulable)
+        yield "gated", sorted_by_steps(self.all(), _key, attrgetter("is_gated"))
 
     def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
         """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
@@ -177,13 +168,8 @@ class SubQueues:
             raise_plugin_error(self._sorted_by, "queueSort", raised)
 
 
-def _key(queued: QueuedPod) -> str:
-    return queued.key
+_key: Final = attrgetter("key")
 
 
 def _is_unschedulable(queued: QueuedPod) -> bool:
-    return queued.group is not None and not queued.is_gated
-
-
-def _is_gated(queued: QueuedPod) -> bool:
-    return queued.is_gated
+    return queued.group is not None and not queued.gated_by

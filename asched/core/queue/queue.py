@@ -255,7 +255,10 @@ class SchedulingQueue:
         queued.backoff_until_s = self.backoff_rule.until_s(queued)
         queued.was_flushed = False
         self._count_rejectors(queued, 1)
-        worth = self._worth_of_missed(queued, uid)
+        missed, worth = self.in_flight.changes_since(uid), Worth.AFTER_BACKOFF
+        if queued.rejectors and missed is not None and not self.gangs.brings_back(queued):
+            worth = self._waking.of_missed(queued, missed)
+            self._waking.take_notes()
         self.in_flight.done(uid)
         self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
 
@@ -375,14 +378,6 @@ class SchedulingQueue:
         queued.arrival = next(self._arrivals)
         if not self._to_active(queued, label, now_s) and self._gated_pods_hold_room:
             self.nominator.add(pod)
-
-    def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
-        missed = self.in_flight.changes_since(uid)
-        if not queued.rejectors or missed is None or self.gangs.brings_back(queued):
-            return Worth.AFTER_BACKOFF
-        worth = self._waking.of_missed(queued, missed)
-        self._waking.take_notes()
-        return worth
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
         """Put a pod where `worth` sends it; False if that is unschedulable."""
