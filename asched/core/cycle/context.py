@@ -14,7 +14,7 @@ from asched.core.cycle.history import (
     DecisionRecorder,
     DecisionStep,
     Histories,
-    NodeChoice,
+    RecordedChoice,
     StoredLine,
 )
 from asched.core.cycle.observer import Observer
@@ -162,7 +162,7 @@ class SchedulerContext(msgspec.Struct):
     def tell_bound(self, attempt: "Attempt", node: str) -> None:
         """Record the binding in the history of the attempt's pod."""
         line = attempt.line
-        if isinstance(line, NodeChoice) and line.key:
+        if isinstance(line, RecordedChoice) and line.key:
             line.bound_s = self.now_s
         else:
             self.tell(attempt, DecisionStep.BOUND, node)

@@ -84,15 +84,6 @@ class StepRecord(StoredLine, gc=False):
     details: Any = None
 
 
-class NodeChoice(StoredLine, gc=False):
-    """A chosen node, and when the pod was bound there, if that came next. The line is its own
-    `details` when it is read.
-    """
-
-    node: str
-    bound_s: float | None
-
-
 _GONE: Final = StoredLine("", 0.0, 0, 0)
 
 
@@ -215,7 +206,7 @@ def _lines(kept: StoredLine) -> tuple[Line, ...]:
     """The lines that a stored line is read as, the newest first."""
     if isinstance(kept, StepRecord):
         return (Line(kept.at_s, kept.attempt, kept.step, kept.details),)
-    assert isinstance(kept, NodeChoice)
+    assert isinstance(kept, RecordedChoice)
     line = Line(kept.at_s, kept.attempt, DecisionStep.NODE, kept)
     if kept.bound_s is None:
         return (line,)
@@ -237,29 +228,28 @@ _CHOSEN_BYTES: Final = 3 * _OBJECT_BYTES
 _PACK_LEVEL: Final = 1
 
 
-class Best(NamedTuple):
-    """The best nodes of a class at one attempt: each with its score, and its `points` as a
-    `RecordedChoice` has them.
+#: The best nodes of a class at one attempt: its number, the scorers, and (node, score, points) of
+#: each, points as a `RecordedChoice` has them.
+BestNodes = tuple[int, Scorers, tuple[tuple[str, int, tuple[int, ...]], ...]]
+
+
+class RecordedChoice(StoredLine, gc=False):
+    """A chosen node, and when the pod was bound there, if that came next. The line is its own
+    `details` when it is read.
+
+    `points`: raw and weighted points, one pair for each of `scorers`; empty if only one node was
+    feasible.
     """
 
-    attempt: int
-    scorers: Scorers
-    nodes: tuple[tuple[str, int, tuple[int, ...]], ...]
-
-
-class RecordedChoice(NodeChoice, gc=False):
-    """`points`: raw and weighted points, one pair for each of `scorers`; empty if only one node
-    was feasible.
-    """
-
+    node: str
+    bound_s: float | None
     score: int | None
     feasible: int
     evaluated: int
     woken_by: str
     scorers: Scorers
     points: tuple[int, ...]
-    #: the parts of a `Best`
-    best: tuple[int, Scorers, tuple[tuple[str, int, tuple[int, ...]], ...]] | None
+    best: BestNodes | None
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -273,11 +263,10 @@ class RecordedChoice(NodeChoice, gc=False):
         if self.scorers:
             report["scores"] = scores_as_json(self.scorers, self.points)
         if self.best is not None:
-            best = Best(*self.best)
-            report["bestAsOf"] = best.attempt
+            report["bestAsOf"], scorers, nodes = self.best
             report["best"] = [
-                {"node": node, "score": score, "scores": scores_as_json(best.scorers, points)}
-                for node, score, points in best.nodes
+                {"node": node, "score": score, "scores": scores_as_json(scorers, points)}
+                for node, score, points in nodes
             ]
         return report
 
@@ -298,8 +287,8 @@ def scores_as_json(
     ]
 
 
-def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:
-    """The parts of a `Best`; None if the ranking covers only part of the nodes."""
+def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> BestNodes | None:
+    """None if the ranking covers only part of the nodes."""
     if not ranking.is_whole:
         return None
     best = []
@@ -398,7 +387,7 @@ class DecisionRecorder:
         score = decision.score
         scorers: Scorers = ()
         points: tuple[int, ...] = ()
-        best: tuple[Any, ...] | None = None
+        best: BestNodes | None = None
         size = _CHOSEN_BYTES
         if score is not None:
             ranking, row = decision.state.ranking, decision.row

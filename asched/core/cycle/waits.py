@@ -38,8 +38,6 @@ class OpenWaits:
         self._without_topics: dict[int, None] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._objects_seen = 0  # how far their log was read
-        #: how many conditions were evaluated so far
-        self.asked = 0
 
     def add(self, effect: Question, now_s: float) -> None:
         """Add a wait."""
@@ -102,11 +100,9 @@ class OpenWaits:
         self.due = {}
         for effect_id in due:
             effect = self.open.get(effect_id)
-            if effect is not None:
-                self.asked += 1
-                if effect.ready():
-                    self.drop(effect_id)
-                    yield effect, Done(effect_id)
+            if effect is not None and effect.ready():
+                self.drop(effect_id)
+                yield effect, Done(effect_id)
         while self._deadlines and self._deadlines[0][0] <= now_s:
             _, effect_id = heappop(self._deadlines)
             effect = self.drop(effect_id)

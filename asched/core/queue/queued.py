@@ -96,10 +96,10 @@ class QueuedPod:
         "woken_by",
     )
 
-    def __init__(self, pod: Pod, now_s: float, class_key: Hashable | None = None) -> None:
+    def __init__(self, pod: Pod, now_s: float) -> None:
         self.pod = pod
         self.key = pod.key
-        self.class_key = class_key
+        self.class_key: Hashable | None = None
         self.gang = ""
         self.timestamp_s = now_s
         self.arrival = 0
@@ -156,10 +156,9 @@ POD_POPPED: Final = "PodPopped"
 
 
 class InFlightPods:
-    def __init__(self, changes_max: int = CHANGES_MAX) -> None:
+    def __init__(self) -> None:
         self._markers: OrderedDict[str, tuple[int, QueuedPod]] = OrderedDict()
         self._changes: deque[tuple[int, Change]] = deque()
-        self._changes_max = changes_max
         self._positions = count(1)
         self._lost_position = 0
         #: every attempt in flight has missed a dropped change, or there is none
@@ -196,7 +195,7 @@ class InFlightPods:
         if self._is_idle:
             return
         self._changes.append((next(self._positions), change))
-        if len(self._changes) > self._changes_max:
+        if len(self._changes) > CHANGES_MAX:
             self._lost_position = self._changes.popleft()[0]
             self._update_is_idle()
 
