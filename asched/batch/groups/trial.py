@@ -318,8 +318,11 @@ def without(
     pods: Sequence[PodInfo],
     steps: Steps,
     beside: Beside = nothing,
+    back_steps: Callable[[], float] = lambda: MOVE_STEPS,
 ) -> Steps:
-    """Run steps without these pods, as far as they are still placed."""
+    """Run steps without these pods, as far as they are still placed. `back_steps`: the budget steps
+    to undo one change.
+    """
     budget = cluster.budget
     answer: Answer | None = None
     while True:
@@ -333,10 +336,10 @@ def without(
                 if moving <= SLICE_STEPS:  # removing and putting back fit into the slice
                     budget.open()
                     leg = yield from _advance(budget, steps, answer, 0)
-                    budget.note(sum(_back(suppose)))
+                    budget.note(sum(_back(suppose, back_steps())))
                 else:  # run at least as many steps before a pause as the moves cost
                     leg = yield from _advance(budget, steps, answer, moving)
-                    yield from _in_slices(budget, _back(suppose))
+                    yield from _in_slices(budget, _back(suppose, back_steps()))
         finally:
             cluster.is_supposed = False
         yield from leg.passing
@@ -357,10 +360,11 @@ def _gone(
     yield from beside(suppose)
 
 
-def _back(suppose: Supposition) -> Iterator[float]:
+def _back(suppose: Supposition, steps: float) -> Iterator[float]:
+    at_once = max(int(AT_ONCE * MOVE_STEPS / steps), 1)
     while len(suppose):
-        count = min(len(suppose), AT_ONCE)
-        yield MOVE_STEPS * count
+        count = min(len(suppose), at_once)
+        yield steps * count
         for _ in range(count):
             suppose.back()
 

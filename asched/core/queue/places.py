@@ -6,7 +6,7 @@ is decided here.
 
 from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.pod import Pod
@@ -168,7 +168,8 @@ class SubQueues:
             raise_plugin_error(self._sorted_by, "queueSort", raised)
 
 
-_key: Final = attrgetter("key")
+def _key(queued: QueuedPod) -> str:
+    return queued.key
 
 
 def _is_unschedulable(queued: QueuedPod) -> bool:
