@@ -1,7 +1,10 @@
-"""Arguments that several commands share: types, and output forms (`-o text|wide|json|yaml`)."""
+"""What several commands share: types of arguments, output forms (`-o text|wide|json|yaml`), and
+messages.
+"""
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -80,3 +83,15 @@ def written(value: Any, output: str) -> str:
     if output == "json":
         return json.dumps(value, indent=2) + "\n"
     return str(yaml.safe_dump(value, sort_keys=False))
+
+
+def counted(number: int, noun: str) -> str:
+    """For instance "1 node", "2 nodes"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def fail(command: str, error: object, status: int) -> int:
+    """Report the lines of an error on standard error; returns the exit status."""
+    for line in str(error).splitlines():
+        sys.stderr.write(f"asched {command}: {line}\n")
+    return status

@@ -18,6 +18,7 @@ from asched.core.config.versions import (
     for_server,
 )
 from asched.host.configuration.file import UnreadableFileError, read_text
+from asched.host.configuration.source import item
 from asched.kube.errors import ClientError
 from asched.kube.session import ConnectionOptions, fetch_version
 
@@ -58,6 +59,5 @@ def _kubeconfig(given: Mapping[str, Any]) -> str:
         document = yaml.safe_load(read_text(given["config"]))
     except (UnreadableFileError, yaml.YAMLError, ValueError, RecursionError):
         return ""
-    client = document.get("clientConnection") if isinstance(document, Mapping) else None
-    found = client.get("kubeconfig") if isinstance(client, Mapping) else None
+    found = item(item(document, "clientConnection"), "kubeconfig")
     return found if isinstance(found, str) else ""

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import yaml
 
-from asched.cli.arguments import add_plugin_flags
+from asched.cli.arguments import add_plugin_flags, counted, fail
 from asched.cli.cluster_version import emulated_version
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.gates import GateError
@@ -202,11 +202,9 @@ def run(args: argparse.Namespace) -> int:
         name, text = _text(args.file)
         found = parts(text)
     except (GateError, UnknownVersionError, PluginLoadError, UnreadableFileError) as error:
-        _report([f"asched config: {error}"])
-        return EXIT_USAGE
+        return fail("config", error, EXIT_USAGE)
     except NoConfigurationError as error:
-        _report([f"asched config: {args.file} {error}"])
-        return EXIT_USAGE
+        return fail("config", f"{args.file} {error}", EXIT_USAGE)
     _report([f"warning: {line}" for line in gates.warnings])
     faults: list[str] = []
     for number, part in enumerate(found):
@@ -230,7 +228,7 @@ def run(args: argparse.Namespace) -> int:
         form = getattr(args, "output", "yaml")
         _show(args.config_command, name, part, loaded, is_first=number == 0, form=form)
     if faults:
-        _report([*faults, _count(len(faults))])
+        _report([*faults, counted(len(faults), "error")])
         return EXIT_USAGE
     return EXIT_OK
 
@@ -266,15 +264,10 @@ def _report(lines: Sequence[str]) -> None:
         print(line, file=sys.stderr)
 
 
-def _count(errors: int) -> str:
-    return f"{errors} error{'' if errors == 1 else 's'}"
-
-
 def _summary(loaded: LoadedConfig) -> str:
     configuration: SchedulerConfiguration = loaded.configuration
     served = ", ".join(profile.scheduler_name for profile in configuration.profiles)
-    extenders = len(configuration.extenders)
-    return f"valid; serves {served}; {extenders} extender{'' if extenders == 1 else 's'}"
+    return f"valid; serves {served}; {counted(len(configuration.extenders), 'extender')}"
 
 
 def _migrate(name: str, loaded: LoadedConfig) -> None:

@@ -14,16 +14,15 @@ cannot be reached, 2 wrong flags or configuration.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from msgspec.structs import asdict
 
 from asched.cli import cluster_version, flags
-from asched.cli.arguments import add_output_flag, plain, written
+from asched.cli.arguments import add_output_flag, counted, fail, plain, written
 from asched.cli.commands import installed_version
-from asched.cli.flags import HelpRequested, UsageError, VersionRequested
+from asched.cli.flags import EXIT_OK, EXIT_USAGE, HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import run_on_loop
@@ -31,9 +30,7 @@ from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
 from asched.ops.doctor.notes import Finding, Identity, State
 
-EXIT_OK: Final = 0
 EXIT_PROBLEM: Final = 1
-EXIT_USAGE: Final = 2
 
 
 def main(argv: Sequence[str]) -> int:
@@ -49,12 +46,9 @@ def main(argv: Sequence[str]) -> int:
         print(f"asched {installed_version()}")
         return EXIT_OK
     except ConnectError as error:
-        print(f"asched doctor: {error}", file=sys.stderr)
-        return EXIT_PROBLEM
+        return fail("doctor", error, EXIT_PROBLEM)
     except (UsageError, UnreadableFileError, ConfigError, PluginLoadError) as error:
-        for line in str(error).splitlines():
-            print(f"asched doctor: {line}", file=sys.stderr)
-        return EXIT_USAGE
+        return fail("doctor", error, EXIT_USAGE)
     from asched.ops.doctor.checks import Examination, examine  # half a second: kubernetes-asyncio
 
     examination = Examination(
@@ -131,11 +125,7 @@ def as_text(findings: Sequence[Finding]) -> str:
         if finding.cure:
             lines.append(f"{'':<8} {'':<{width}}  -> {finding.cure}")
     counts = {state: sum(f.state is state for f in findings) for state in State}
-    summary = [_counted(counts[s], s) for s in (State.PROBLEM, State.WARNING, State.SKIPPED)]
-    return "\n".join([*lines, "", ", ".join(filter(None, summary)) or "no problem found"])
-
-
-def _counted(number: int, state: State) -> str:
-    """For instance "2 problems"; empty for none."""
-    plural = "" if number == 1 or state is State.SKIPPED else "s"
-    return f"{number} {state}{plural}" if number else ""
+    summary = [counted(counts[s], s) for s in (State.PROBLEM, State.WARNING) if counts[s]]
+    if counts[State.SKIPPED]:
+        summary.append(f"{counts[State.SKIPPED]} {State.SKIPPED}")
+    return "\n".join([*lines, "", ", ".join(summary) or "no problem found"])

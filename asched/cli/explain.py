@@ -4,8 +4,6 @@ first of its pods without a node is rejected.
 
 Exit status: 0 explained; 1 no answer, no permission, or the scheduler does not know the pod; 2
 wrong usage.
-
-`asched explain podgroup/NAME`: the lines printed for a gang.
 """
 
 import argparse
@@ -15,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from asched.cli.arguments import add_output_flag, plain, written
+from asched.cli.arguments import add_output_flag, counted, fail, plain, written
+from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError, quoted
-from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.host.process import run_on_loop
 
 #: Kinds that may precede the name.
@@ -91,13 +90,7 @@ NAMING: Final = ("node", "label", "eviction")
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "explain",
-        help="show why a pod is pending or why it was placed on its node",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=HOW,
-    )
+    parser = add_page_parser(subparsers, "explain", COMMANDS["explain"], __doc__)
     parser.add_argument("pod", metavar="[pod/|podgroup/][NAMESPACE/]NAME")
     parser.add_argument(
         "-n", "--namespace", default="", help="default: the namespace of the context"
@@ -122,11 +115,12 @@ def run(args: argparse.Namespace) -> int:
     namespace, slash, name = (group or _without_kind(args.pod)).rpartition("/")
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
-        return _fail(f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD or podgroup/NAME", 2)
+        message = f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD or podgroup/NAME"
+        return fail("explain", plain(message), 2)
     try:
         page = run_on_loop(_page(args, namespace, name, is_group=bool(group)))
     except PageError as error:
-        return _fail(str(error), 1)
+        return fail("explain", plain(str(error)), 1)
     sys.stdout.write(printed(page, args.output))
     return 0
 
@@ -173,7 +167,7 @@ def explanation(
     where = f" on {page['node']}" if page.get("node") else ""
     yield f"pod {page['pod']}: {page['place']}{where}"
     facts = [
-        _attempts(page["attempts"]) if "attempts" in page else "",
+        counted(page["attempts"], "attempt") if "attempts" in page else "",
         f"rejected by {', '.join(page['rejectedBy'])}" if page.get("rejectedBy") else "",
         f"gated by {page['gatedBy']}" if page.get("gatedBy") else "",
         f"profile {page['schedulerName']}" if "schedulerName" in page else "",
@@ -196,13 +190,13 @@ def explanation(
             asked = f"{entry['asked']} {entry['resource']}"
             yield f"requests {asked}; the largest free amount is {most}"
         for entry in page.get("taints", ())[:TAINTS_LINES]:
-            yield f"taint {entry['taint']} on {_nodes(entry['nodes'])} is not tolerated"
+            yield f"taint {entry['taint']} on {counted(entry['nodes'], 'node')} is not tolerated"
         for entry in page.get("holds", ()):
             whose = "the pod's own " if entry["own"] else ""
-            where = f"{entry['places']} places on {_nodes(entry['nodes'])}"
+            where = f"{entry['places']} places on {counted(entry['nodes'], 'node')}"
             yield f"reserved for {whose}{entry['owner']}: {where}, for {entry['seconds']} s more"
         for entry in page.get("promised", ()):
-            where = _nodes(entry["nodes"])
+            where = counted(entry["nodes"], "node")
             yield f"promised to {entry['owner']} from {entry['at']}: room on {where}"
     if page.get("start"):
         yield from start_lines(page["start"])
@@ -213,14 +207,6 @@ def explanation(
         yield "history"
         for line in page["story"][-history_lines:]:
             yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
-
-
-def _attempts(number: int) -> str:
-    return "1 attempt" if number == 1 else f"{number} attempts"
-
-
-def _nodes(number: int) -> str:
-    return "1 node" if number == 1 else f"{number} nodes"
 
 
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -279,7 +265,7 @@ def _changes(page: Mapping[str, Any]) -> Iterator[str]:
     yield f"any one of these changes makes the pod {gang}fit"
     width = max(len(entry["kind"]) for entry in page["changes"])
     for entry in page["changes"]:
-        where = f"on {entry['node'] if entry['nodes'] == 1 else _nodes(entry['nodes'])}"
+        where = f"on {entry['node'] if entry['nodes'] == 1 else counted(entry['nodes'], 'node')}"
         about = [] if entry["kind"] in NAMING else [where]
         if "takes" in entry:
             about.append(f"enough for {entry['takes']} of {entry['of']} waiting pods")
@@ -335,7 +321,7 @@ def _points(scores: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _details(line: Mapping[str, Any]) -> str:
     if "reasons" in line:
         count = sum(entry["nodes"] for entry in line["reasons"])
-        return f": {_nodes(count)} rejected the pod"
+        return f": {counted(count, 'node')} rejected the pod"
     if "victims" in line:
         leaving = ", ".join(f"{entry['pod']} ({entry['priority']})" for entry in line["victims"])
         return f" on {line['node']}" + (f", evicting: {leaving}" if leaving else "")
@@ -352,8 +338,3 @@ def _time(at_s: float) -> str:
     at = datetime.fromtimestamp(at_s, UTC)
     day = "" if at.date() == datetime.now(UTC).date() else f"{at:%Y-%m-%d} "
     return day + at.strftime("%H:%M:%S.%f")[:-3] + "Z"
-
-
-def _fail(message: str, status: int) -> int:
-    sys.stderr.write(plain(f"asched explain: {message}\n"))
-    return status

@@ -5,11 +5,10 @@ flags or configuration.
 """
 
 import argparse
-import sys
 from typing import Any, Final
 
 from asched import names
-from asched.cli.arguments import add_plugin_flags, port, whole
+from asched.cli.arguments import add_plugin_flags, fail, port, whole
 from asched.core.config.v1 import API_VERSION, KIND
 from asched.host.advising import AdvisingPlan, run_advising
 from asched.host.assemble import BUILD_ERRORS
@@ -89,21 +88,19 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if bool(args.tls_cert_file) is not bool(args.tls_private_key_file):
-        return _fail("--tls-cert-file and --tls-private-key-file must be given together", 2)
+        message = "--tls-cert-file and --tls-private-key-file must be given together"
+        return fail("extender", message, 2)
     is_tls = bool(args.tls or args.tls_cert_file)
     if args.client_ca_file and not is_tls:
-        return _fail("--client-ca-file needs HTTPS: add --tls, or --tls-cert-file and its key", 2)
+        message = "--client-ca-file needs HTTPS: add --tls, or --tls-cert-file and its key"
+        return fail("extender", message, 2)
     log.setup(as_json=False, verbosity=args.v, modules={})
     log.speak_for_python()
     try:
         plugins = discover(args.plugin, args.plugin_dir)
         loaded = _load(args.config, plugins)
-    except (PluginLoadError, UnreadableFileError) as error:
-        return _fail(str(error), 2)
-    except ConfigError as error:
-        for line in str(error).splitlines():
-            _fail(line, 2)
-        return 2
+    except (PluginLoadError, UnreadableFileError, ConfigError) as error:
+        return fail("extender", error, 2)
     kubeconfig = args.kubeconfig or loaded.configuration.client_connection.kubeconfig
     plan = AdvisingPlan(
         configuration=loaded.configuration,
@@ -122,11 +119,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         return run_advising(plan)
     except BUILD_ERRORS as error:
-        return _fail(str(error), 2)
+        return fail("extender", error, 2)
     except (ConnectError, CannotStartError, CannotServeError) as error:
-        return _fail(str(error), 1)
-    except KeyboardInterrupt:
-        return 130
+        return fail("extender", error, 1)
 
 
 def _load(path: str | None, plugins: Catalogue) -> LoadedConfig:
@@ -139,8 +134,3 @@ def _load(path: str | None, plugins: Catalogue) -> LoadedConfig:
         profile += f", plugins: {{multiPoint: {{enabled: [{enabled}]}}}}"
     text = f"apiVersion: {API_VERSION}\nkind: {KIND}\nprofiles: [{profile}}}]\n"
     return load_config(text=text, known=plugins.known)
-
-
-def _fail(message: str, status: int) -> int:
-    sys.stderr.write(f"asched extender: {message}\n")
-    return status

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from asched.cli.arguments import PORT_MAX
 from asched.core.config import duration
 from asched.core.config.problem import go_json, message, quoted
 from asched.core.model.timestamp import NS_PER_SECOND
 
-PORT_MAX: Final = 65_535
 LOG_FORMATS: Final = ("text", "json")
 #: Hidden metrics can be shown for the previous minor version.
 HIDDEN_METRICS_VERSION: Final = "1.35"

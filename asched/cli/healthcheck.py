@@ -8,6 +8,7 @@ import asyncio
 import sys
 from typing import Any, Final
 
+from asched.cli.arguments import fail
 from asched.cli.pages import NamedServer, PageError, add_server_flags
 from asched.kube.transport import Reply
 
@@ -28,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         reply = asyncio.run(_asked(args))
     except PageError as error:
-        sys.stderr.write(f"asched healthcheck: {error}\n")
-        return 1
+        return fail("healthcheck", error, 1)
     text = reply.body.decode(errors="replace").strip()
     sys.stdout.write(f"{text or reply.status}\n")
     return 0 if reply.status == 200 else 1

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from asched.cli.arguments import add_output_flag, add_plugin_flags, written
+from asched.cli.arguments import add_output_flag, add_plugin_flags, fail, written
 from asched.core.config.v1 import POINTS
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import (
@@ -119,9 +119,9 @@ def run_list(args: argparse.Namespace) -> int:
         catalogue = discover(args.plugin, args.plugin_dir)
         loaded = load_config(args.config, known=catalogue.known) if args.config else None
     except (PluginLoadError, UnreadableFileError) as error:
-        return _fail([str(error)])
+        return fail("plugins", error, 2)
     except ConfigError as error:
-        return _fail([str(located) for located in error.errors])
+        return fail("plugins", "\n".join(map(str, error.errors)), 2)
     rows, broken = _rows(catalogue, loaded, with_in_tree=args.all)
     if args.output in ("json", "yaml"):
         sys.stdout.write(written([row.as_object() for row in rows], args.output))
@@ -129,9 +129,7 @@ def run_list(args: argparse.Namespace) -> int:
         print("no plugins besides the in-tree ones (--all shows them)")
     else:
         _print_table(_table(rows, is_configured=loaded is not None, is_wide=args.output == "wide"))
-    for line in broken:
-        print(f"asched plugins: {line}", file=sys.stderr)
-    return 1 if broken else 0
+    return fail("plugins", "\n".join(broken), 1) if broken else 0
 
 
 class Row(NamedTuple):
@@ -209,19 +207,21 @@ def _print_table(table: Iterable[Sequence[str]]) -> None:
 def run_new(args: argparse.Namespace) -> int:
     """Write the two files."""
     if not NAME_FORM.fullmatch(args.name):
-        return _fail([f"{args.name!r} is not a name: use letters, digits and hyphens"])
+        message = f"{args.name!r} is not a name: use letters, digits and hyphens"
+        return fail("plugins", message, 2)
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+", args.name)
     module = "_".join(word.lower() for word in words)
     cls = "".join(word[:1].upper() + word[1:] for word in words)
     if cls in IN_TREE_POINTS:
-        return _fail([f"{cls} is an in-tree plugin; choose another name"])
+        return fail("plugins", f"{cls} is an in-tree plugin; choose another name", 2)
     files = {
         args.dir / f"{module}.py": PLUGIN,
         args.dir / f"test_{module}.py": TEST,
     }
     present = [str(path) for path in files if path.exists()]
     if present:
-        return _fail([f"{', '.join(present)} exists already; remove it or choose another name"])
+        message = f"{', '.join(present)} exists already; remove it or choose another name"
+        return fail("plugins", message, 2)
     values = {"MODULE": module, "CLASS": cls}
     try:
         args.dir.mkdir(parents=True, exist_ok=True)
@@ -229,14 +229,8 @@ def run_new(args: argparse.Namespace) -> int:
             text = re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        return _fail([f"cannot write to {args.dir}: {error.strerror}"])
+        return fail("plugins", f"cannot write to {args.dir}: {error.strerror}", 2)
     print(f"wrote {' and '.join(map(str, files))}; try")
     print(f"  pytest {args.dir / f'test_{module}.py'}")
     print(f"  asched demo --plugin {args.dir / f'{module}.py'}")
     return 0
-
-
-def _fail(lines: Sequence[str]) -> int:
-    for line in lines:
-        print(f"asched plugins: {line}", file=sys.stderr)
-    return 2

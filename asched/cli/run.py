@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from asched.cli import cluster_version, flags, run_config
+from asched.cli.arguments import fail
 from asched.cli.commands import installed_version
 from asched.cli.flag_table import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
@@ -51,28 +52,22 @@ def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
     except VersionRequested:
         sys.stdout.write(f"asched {installed_version()}\n")
         return 0
-    except (UsageError, UnreadableFileError) as error:
-        return _fail(str(error), 2)
+    except (UsageError, UnreadableFileError, ConfigError) as error:
+        return _fail(error, 2)
     except ConnectError as error:
-        return _fail(str(error), 1)
+        return _fail(error, 1)
     except PluginLoadError as error:
         if error.__cause__ is not None and log.verbosity():
             said.error("The plugin raised", exc_info=error.__cause__)
-        return _fail(str(error), 2)
-    except ConfigError as error:
-        for line in str(error).splitlines():
-            _fail(line, 2)
-        return 2
+        return _fail(error, 2)
     log.speak_for_python()
     _log_settings(plan)
     try:
         return run_process(plan)
     except BUILD_ERRORS as error:
-        return _fail(str(error), 2)
+        return _fail(error, 2)
     except (ConnectError, CannotStartError, CannotServeError) as error:
-        return _fail(str(error), 1)
-    except KeyboardInterrupt:
-        return 130
+        return _fail(error, 1)
 
 
 def plan_of(options: RunOptions) -> Plan:
@@ -181,10 +176,10 @@ def _warn(message: str) -> None:
         sys.stderr.write(f"asched run: warning: {message}\n")
 
 
-def _fail(message: str, status: int) -> int:
-    """Report one line; a JSON log gets an object."""
-    if log.is_json():
-        said.error("command failed", extra={"err": message})
-    else:
-        sys.stderr.write(f"asched run: {message}\n")
+def _fail(error: object, status: int) -> int:
+    """Report the lines of an error; a JSON log gets objects."""
+    if not log.is_json():
+        return fail("run", error, status)
+    for line in str(error).splitlines():
+        said.error("command failed", extra={"err": line})
     return status

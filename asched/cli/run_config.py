@@ -30,6 +30,7 @@ from asched.host.configuration.file import (
     located,
     read_text,
 )
+from asched.host.configuration.source import item
 from asched.serve.telemetry.instruments import Exposition
 
 #: Election flags by the field they set.
@@ -76,27 +77,14 @@ def load(
     if policy_text is None and options.policy.policy_config_file:
         policy_name = options.policy.policy_config_file
         policy_text = read_text(policy_name)
-    if options.config:
-        loaded = load_config(
-            options.config,
-            gates=options.gates,
-            known=known,
-            policy=policy_text,
-            policy_name=policy_name,
-        )
-    else:
-        own = options.scheduler_name or names.OUR_SCHEDULER_NAME
-        profiles: list[dict[str, Any]] = [
-            {"schedulerName": name} for name in dict.fromkeys(options.shadow or (own,))
-        ]
-        if enabled:
-            listed = [{"name": plugin} for plugin in enabled]
-            for profile in profiles:
-                profile["plugins"] = {"multiPoint": {"enabled": listed}}
-        text = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles})
-        loaded = load_config(
-            text=text, gates=options.gates, known=known, policy=policy_text, policy_name=policy_name
-        )
+    loaded = load_config(
+        options.config or None,
+        text=None if options.config else _document(options, enabled),
+        gates=options.gates,
+        known=known,
+        policy=policy_text,
+        policy_name=policy_name,
+    )
     configuration = _with_flags(loaded, options)
     if options.shadow:
         configuration = _shadowing(configuration, options)
@@ -104,6 +92,15 @@ def load(
     if faults:
         raise ConfigError(located(options.config or COMMAND_LINE, loaded.source, faults))
     return replace(loaded, configuration=configuration)
+
+
+def _document(options: RunOptions, enabled: Sequence[str]) -> str:
+    """The configuration without a file."""
+    served = options.shadow or (options.scheduler_name or names.OUR_SCHEDULER_NAME,)
+    listed = {"multiPoint": {"enabled": [{"name": plugin} for plugin in enabled]}}
+    more = {"plugins": listed} if enabled else {}
+    profiles = [{"schedulerName": name, **more} for name in dict.fromkeys(served)]
+    return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles})
 
 
 def _shadowing(
@@ -190,8 +187,7 @@ def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
     kube-scheduler's default of 50 requests per second is not applied.
     """
     client = loaded.configuration.client_connection
-    document = loaded.source.document
-    written = document.get("clientConnection") if isinstance(document, Mapping) else None
+    written = item(loaded.source.document, "clientConnection")
     flags = {"kube_api_qps", "kube_api_burst"}
     is_asked = "qps" in (written or {}) or (not options.config and flags & options.given.keys())
     return (client.qps, client.burst) if is_asked else (0.0, 0)
@@ -200,7 +196,8 @@ def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
 def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfiguration:
     configuration, given = loaded.configuration, options.given
     election = {field: given[flag] for flag, field in ELECTION_FIELDS.items() if flag in given}
-    if "resource_name" not in election and not _lease_is_named(loaded.source.document):
+    written = item(item(loaded.source.document, "leaderElection"), "resourceName")
+    if "resource_name" not in election and not written:
         served = {profile.scheduler_name for profile in configuration.profiles}
         if names.DEFAULT_SCHEDULER_NAME not in served:
             election["resource_name"] = names.OUR_SCHEDULER_NAME
@@ -215,8 +212,3 @@ def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfigura
         if "contention_profiling" in given:
             changes["enable_contention_profiling"] = given["contention_profiling"]
     return replace(configuration, **changes)
-
-
-def _lease_is_named(document: Any) -> bool:
-    election = document.get("leaderElection") if isinstance(document, Mapping) else None
-    return isinstance(election, Mapping) and bool(election.get("resourceName"))

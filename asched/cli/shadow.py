@@ -11,10 +11,10 @@ import argparse
 import sys
 from typing import Any, Final
 
-from asched.cli.arguments import add_output_flag, written
+from asched.cli.arguments import add_output_flag, fail, written
 from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.host.process import run_on_loop
 from asched.insight.shadow.finding import text
 
@@ -30,12 +30,7 @@ def add_parser(subparsers: Any) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("run", help="run a shadow (flags: asched shadow run --help)")
-    report = actions.add_parser(
-        "report",
-        help="print the report of a running shadow",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=HOW,
-    )
+    report = add_page_parser(actions, "report", "print the report of a running shadow")
     add_output_flag(report, "all stored examples")
     add_source_flags(report)
     report.set_defaults(run=run)
@@ -46,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         report = run_on_loop(_report(args))
     except PageError as error:
-        sys.stderr.write(f"asched shadow report: {error}\n")
-        return 1
+        return fail("shadow report", error, 1)
     if args.output in ("text", "wide"):
         sys.stdout.write(text(report, is_wide=args.output == "wide"))
     else:

@@ -35,6 +35,17 @@ class ClusterSource(Protocol):
     async def close(self) -> None: ...
 
 
+def add_page_parser(subparsers: Any, name: str, text: str, about: str | None = None) -> Any:
+    """The parser of a command that reads pages; `text` is its summary."""
+    return subparsers.add_parser(
+        name,
+        help=text,
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=HOW,
+    )
+
+
 def add_source_flags(parser: argparse.ArgumentParser) -> None:
     add_cluster_flags(parser)
     add_server_flags(parser)

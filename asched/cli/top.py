@@ -9,16 +9,16 @@ Exit status: 0, also after Ctrl-C; 1 no answer, no permission, or the port is in
 
 import argparse
 import asyncio
-import sys
 import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from asched.cli.arguments import add_output_flag, plain, port, written
+from asched.cli.arguments import add_output_flag, fail, plain, port, written
+from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.host.ending import stop_on_signals
 from asched.host.process import run_on_loop
 
@@ -167,13 +167,7 @@ VIEW: Final = "/debug/asched/view"
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "top",
-        help="show queues, rates, reasons of waiting pods, and nodes",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=HOW,
-    )
+    parser = add_page_parser(subparsers, "top", COMMANDS["top"], __doc__)
     add_output_flag(parser, "every reason and the fullest 100 nodes")
     parser.add_argument("--web", action="store_true", help="show the view in a browser")
     parser.add_argument(
@@ -189,13 +183,11 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print once, or serve until interrupted."""
     if not args.web and (args.open or args.port is not None):
-        sys.stderr.write("asched top: --port and --open need --web\n")
-        return 2
+        return fail("top", "--port and --open need --web", 2)
     try:
         return run_on_loop(_serve(args) if args.web else _print(args))
     except PageError as error:
-        sys.stderr.write(f"asched top: {error}\n")
-        return 1
+        return fail("top", error, 1)
     except KeyboardInterrupt:
         return 0
 

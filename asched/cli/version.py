@@ -16,7 +16,7 @@ from asched.cli.arguments import add_output_flag, plain, written
 from asched.cli.commands import COMMANDS, installed_version
 from asched.cli.pages import PageError
 from asched.cli.reach import REQUEST_S
-from asched.cli.sources import HOW, add_source_flags, opened, read_page
+from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.cli.top import VIEW
 from asched.host.process import run_on_loop
 from asched.kube.errors import ClientError
@@ -24,13 +24,7 @@ from asched.kube.session import ConnectionOptions, fetch_version
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "version",
-        help=COMMANDS["version"],
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=HOW,
-    )
+    parser = add_page_parser(subparsers, "version", COMMANDS["version"], __doc__)
     add_output_flag(parser)
     add_source_flags(parser)
     parser.set_defaults(run=run)
