@@ -82,6 +82,10 @@ class Deciding:
             return self.takes(changed, self.needed) >= self.needed
         return bool(self.rows(changed[0]).any())
 
+    def smallest(self, low: int, high: int, change: Callable[[Pod, int], Pod]) -> int | None:
+        """The smallest number of low..high by which a change of the pods lets the pod fit."""
+        return smallest(low, high, lambda number: self.fits(lambda pod: change(pod, number)))
+
     def status_on(self, row: int) -> Status | None:
         """Why the pod does not fit on a row; None if it does."""
         return self._fitting(self.pod).status_on(row)

@@ -66,7 +66,7 @@ def requests(deciding: Deciding) -> Iterator[Way]:
             continue
         index, amount = chosen
         asking = partial(_asking_less, resource=resource, index=index)
-        by = smallest(1, amount, lambda by: deciding.fits(partial(asking, by=by)))
+        by = deciding.smallest(1, amount, asking)
         if by is None:
             continue
         container = (deciding.pod.spec.containers or ())[index].name
@@ -118,8 +118,7 @@ def skews(deciding: Deciding) -> Iterator[Way]:
             return with_spec(pod, topology_spread_constraints=tuple(listed))
 
         tightest = constraint.max_skew + 1
-        high = max(loosest, tightest)
-        found = smallest(tightest, high, lambda to: deciding.fits(partial(loosened, to=to)))
+        found = deciding.smallest(tightest, max(loosest, tightest), loosened)
         if found is not None:
             text = f"allow maxSkew {found} on {constraint.topology_key} (now {constraint.max_skew})"
             details = {"constraint": index, "from": constraint.max_skew, "to": found}
