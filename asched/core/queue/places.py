@@ -149,8 +149,10 @@ class SubQueues:
         yield "active", self.active.in_order_by_steps()
         yield "backoff", self.backoff.in_order_by_steps()
         yield "errors", self.errors.in_order_by_steps()
-        yield "unschedulable", sorted_by_steps(self.all(), _key, _is_unschedulable)
-        yield "gated", sorted_by_steps(self.all(), _key, attrgetter("is_gated"))
+        unschedulable = sorted_by_steps(self.all(), _key, _is_unschedulable)
+        yield "unschedulable", unschedulable
+        gated = sorted_by_steps(self.all(), _key, attrgetter("is_gated"))
+        yield "gated", gated
 
     def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
         """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
