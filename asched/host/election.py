@@ -59,7 +59,7 @@ from asched.kube.errors import (
     TransportError,
 )
 from asched.kube.session import ConnectionOptions, Session, connect, read_as, read_json
-from asched.kube.tasks import in_thread, tell_loop
+from asched.kube.tasks import ended, in_thread, tell_loop
 from asched.kube.transport import Exchange, Observer, observe_nothing
 from asched.kube.writes import quoted
 from asched.ops.doctor.permissions import GRANT
@@ -464,9 +464,7 @@ class LeaderCandidate:
         try:
             await asyncio.wait((giving, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            giving.cancel()
-            stopped.cancel()
-            await asyncio.gather(giving, stopped, return_exceptions=True)
+            await ended((giving, stopped))
 
     def _began(self) -> None:
         self.is_leading.set()

@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from asched.kube.tasks import ended
+
 R = TypeVar("R")
 
 log = logging.getLogger("asched.host")
@@ -51,9 +53,7 @@ class Ending:
                 raise AskedToEndError
             return task.result()
         finally:
-            for waiting in (task, asked):
-                waiting.cancel()
-            await asyncio.gather(task, asked, return_exceptions=True)
+            await ended((task, asked))
 
     def _ask(self) -> None:
         self._asked.set()

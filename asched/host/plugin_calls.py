@@ -1,13 +1,12 @@
 """Coroutines of users' plugins: run them, and answer with their results."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 
 from asched.core.cluster.facts import Answer, Raised, Returned, TimedOut
 from asched.core.framework.effects import CallPlugin, CancelCall
 from asched.core.framework.status import MISTAKES
-from asched.kube.tasks import Tasks
+from asched.kube.tasks import Tasks, begin_thread
 
 
 class PluginCalls:
@@ -50,12 +49,4 @@ async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
 
 def answer_now(effect: CallPlugin, timeout_s: float) -> Answer:
     """As `answer_of`, blocking: in its own thread, since the caller may be in a running loop."""
-    found: list[Answer] = []
-
-    async def call() -> None:
-        found.append(await answer_of(effect, timeout_s))
-
-    thread = threading.Thread(target=lambda: asyncio.run(call()))
-    thread.start()
-    thread.join()
-    return found[0]
+    return begin_thread("plugin", lambda: asyncio.run(answer_of(effect, timeout_s))).result()

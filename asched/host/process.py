@@ -108,11 +108,11 @@ def listeners_of(
         context.cluster,
         args=partial(context.args_by_profile, CapacitySchedulingArgs),
         may_act=may_act,
-        wrote=metrics.own.quota_statuses.add,
+        written=metrics.own.quota_statuses.add,
     )
     groups = GroupStatus(
         session,
-        coscheduled=lambda: context.gangs.coscheduled,
+        args=lambda: context.gangs.coscheduled,
         may_act=may_act,
         spawn=spawn,
         written=metrics.own.group_statuses.add,
@@ -356,7 +356,8 @@ async def _run(
         scheduler.machine.context,
         plan.configuration,
         scheduler.may_act,
-        auditor,
+        auditor.findings,
+        auditor.findings_now,
     )
     serving = None
     if plan.serving.is_on:

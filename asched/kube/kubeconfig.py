@@ -35,6 +35,7 @@ from asched.core.model.decode import MalformedError, parse
 from asched.kube.errors import ConnectError
 from asched.kube.files import file_content
 from asched.kube.proxies import checked
+from asched.kube.tasks import ended
 
 EXEC_S_MAX: Final = 60.0
 #: Time to read the rest of an ended plugin's pipes.
@@ -142,9 +143,7 @@ async def run_plugin(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
             out, complaint = await asyncio.gather(*reading)
             await process.wait()
     except BaseException as error:
-        for reader in reading:
-            reader.cancel()
-        await asyncio.gather(*reading, return_exceptions=True)
+        await ended(reading)
         await _end(process)
         if isinstance(error, TimeoutError):
             raise ConnectError(

@@ -12,33 +12,44 @@ from lists, while a process without one of its tasks would work on outdated stat
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 R = TypeVar("R")
 
 THREADS_MAX: Final = 8
+AT_ONCE: Final = contextlib.nullcontext()
 
 
-def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
-    """Run this in a daemon thread: the end of the process does not wait for it.
+def begin_thread(
+    name: str, work: Callable[[], R], turn: contextlib.AbstractContextManager[object] = AT_ONCE
+) -> "Future[R]":
+    """Run this in a daemon thread, within `turn`: the end of the process does not wait for it.
 
     Every exception, SystemExit too, is set on the future.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[R] = loop.create_future()
+    done: Future[R] = Future()
 
     def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - set on the future
-            tell_loop(loop, _end, done, error, None)
-        else:
-            tell_loop(loop, _end, done, None, result)
+        with turn:
+            if not done.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - set on the future
+                done.set_exception(error)
+            else:
+                done.set_result(result)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return done
+
+
+def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
+    """As `begin_thread`, with a future of the running loop."""
+    return asyncio.wrap_future(begin_thread(name, work))
 
 
 class Unawaited(ThreadPoolExecutor):
@@ -51,21 +62,7 @@ class Unawaited(ThreadPoolExecutor):
         self._turns = threading.BoundedSemaphore(THREADS_MAX)
 
     def submit(self, call: Callable[..., R], /, *arguments: Any, **named: Any) -> "Future[R]":
-        done: Future[R] = Future()
-
-        def run() -> None:
-            with self._turns:
-                if not done.set_running_or_notify_cancel():
-                    return
-                try:
-                    result = call(*arguments, **named)
-                except BaseException as error:  # noqa: BLE001 - set on the future
-                    done.set_exception(error)
-                else:
-                    done.set_result(result)
-
-        threading.Thread(target=run, name="executor", daemon=True).start()
-        return done
+        return begin_thread("executor", partial(call, *arguments, **named), self._turns)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for nothing."""
@@ -79,13 +76,12 @@ def tell_loop(
         loop.call_soon_threadsafe(call, *arguments)
 
 
-def _end(done: "asyncio.Future[Any]", error: BaseException | None, result: Any) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(result)
-    else:
-        done.set_exception(error)
+async def ended(futures: Iterable["asyncio.Future[Any]"]) -> None:
+    """Cancel these, and wait for their ends, whatever they are."""
+    cancelled = list(futures)
+    for future in cancelled:
+        future.cancel()
+    await asyncio.gather(*cancelled, return_exceptions=True)
 
 
 class Tasks:
@@ -116,14 +112,8 @@ class Tasks:
 
     async def cancel(self, *names: str) -> None:
         """End the tasks of these names, and wait for them."""
-        named = [task for task in self._tasks if task.get_name() in names]
-        for task in named:
-            task.cancel()
-        await asyncio.gather(*named, return_exceptions=True)
+        await ended(task for task in self._tasks if task.get_name() in names)
 
     async def cancel_all(self) -> None:
         """Cancel all tasks and wait for them."""
-        pending = list(self._tasks)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        await ended(self._tasks)

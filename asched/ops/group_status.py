@@ -42,39 +42,30 @@ from asched.kube.pace import ReflectorOptions
 from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
 from asched.kube.watch import Reflector
-from asched.ops import status_patch
+from asched.ops.status_patch import LOOK_S, RETRY_S, StatusController
 
-#: A guess: as long as the queue's first backoff.
-RETRY_S: Final = 1.0
 #: Statuses written and not yet received by the watch; dropping one costs a second request.
 AHEAD_MAX: Final = 4_096
-#: How often a standby, or a controller that is off, checks whether that has changed.
-LOOK_S: Final = 1.0
 
 
-class GroupStatus:
-    """`coscheduled`: the current args of Coscheduling by profile. Spawn `run`; observes facts about
-    PodGroups.
-    """
+class GroupStatus(StatusController):
+    """Spawn `run`; observes facts about PodGroups."""
 
     def __init__(
         self,
         session: Session,
         *,
-        coscheduled: Callable[[], Mapping[str, CoschedulingArgs]],
+        args: Callable[[], Mapping[str, CoschedulingArgs]],
         may_act: Callable[[], bool],
         spawn: Callable[[str, Coroutine[Any, Any, None]], object],
         written: Callable[[str], None],
         options: ReflectorOptions | None = None,
     ) -> None:
-        """`written` is called with the phase of each written status, or "error"; `options` are
-        those of the process's streams.
+        """`written` is called with the phase of each written status; `options` are those of the
+        process's streams.
         """
-        self._session = session
-        self._coscheduled = coscheduled
-        self._may_act = may_act
+        super().__init__(session, COSCHEDULING_GROUP, args, may_act, written)
         self._spawn = spawn
-        self._written = written
         self._options = replace(options or ReflectorOptions(), label_selector=COSCHEDULING_LABEL)
         self._groups: dict[str, CoschedulingGroup] = {}
         self._members: dict[str, dict[str, MemberPhase]] = {}  # group's key -> uid -> member
@@ -82,12 +73,6 @@ class GroupStatus:
         self._listed: set[str] = set()  # uids in the received parts of a list
         #: written statuses that the watch may not have delivered: group's uid -> status, version
         self._ahead: dict[str, tuple[CoschedulingStatus, str]] = {}
-        self._due: dict[str, None] = {}
-        self._woken = asyncio.Event()
-
-    @property
-    def is_on(self) -> bool:
-        return any(args.status_controller for args in self._coscheduled().values())
 
     # --- input -----------------------------------------------------------------------------------
 
@@ -114,12 +99,10 @@ class GroupStatus:
     def hear_pods(self, fact: Fact) -> None:
         """Process labelled pods of any phase."""
         match fact:
-            case Seen():
-                assert isinstance(fact.obj, Pod)
-                self._take(fact.obj)
-            case Gone():
-                assert isinstance(fact.obj, Pod)
-                self._drop(fact.obj.uid)
+            case Seen(obj=Pod() as pod):
+                self._take(pod)
+            case Gone(obj=Pod() as pod):
+                self._drop(pod.uid)
             case Listed():
                 if not fact.part:
                     self._listed.clear()
@@ -155,22 +138,13 @@ class GroupStatus:
             del self._members[key]
         self._mark(key)
 
-    def _mark(self, key: str) -> None:
-        self._due[key] = None
-        self._woken.set()
-
     # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write statuses until cancelled."""
         while not self.is_on:  # noqa: ASYNC110 - a reload has no event
             await asyncio.sleep(LOOK_S)
-        reflector = Reflector(
-            POD,
-            self._session.general,
-            self.hear_pods,
-            options=self._options,
-        )
+        reflector = Reflector(POD, self._session.general, self.hear_pods, options=self._options)
         self._spawn("watch labelled pods", reflector.run())
         await reflector.synced.wait()
         while True:
@@ -181,13 +155,11 @@ class GroupStatus:
     async def _write_all(self) -> None:
         refused: dict[str, None] = {}
         while self._due:
-            if not (self.is_on and self._may_act()):
-                await asyncio.sleep(LOOK_S)
+            if not await self._may_write():
                 continue
             key = next(iter(self._due))
             del self._due[key]
-            write = self._write(key)
-            if not await status_patch.is_done(write, f"PodGroup {key}", self._written):
+            if not await self.is_done(self._write(key), key):
                 refused[key] = None
         if refused:
             await asyncio.sleep(RETRY_S)
@@ -201,10 +173,7 @@ class GroupStatus:
         status = next_status(group, tuple(self._members.get(key, {}).values()))
         if status == group.status:
             return
-        fields = _fields(group.status, status)
-        version = await status_patch.patch_status(
-            self._session, COSCHEDULING_GROUP, group.metadata, fields
-        )
+        version = await self._patch(group.metadata, _fields(group.status, status))
         if len(self._ahead) >= AHEAD_MAX:
             self._ahead.clear()
         self._ahead[group.metadata.uid] = status, version

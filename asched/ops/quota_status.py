@@ -13,6 +13,7 @@ Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controlle
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -26,24 +27,19 @@ from asched.core.model.quantity import QuantityError
 from asched.core.model.requests import accounted_requests, nano, to_units, written
 from asched.core.model.workload import ElasticQuota
 from asched.kube.session import Session
-from asched.ops import status_patch
+from asched.ops.status_patch import RETRY_S, StatusController
 
 #: A guess: users and dashboards read less often, and pods change more often.
 PERIOD_S: Final = 1.0
-RETRY_S: Final = 1.0
 #: All pods are counted again at this interval: a list does not name deleted pods, and the machine
 #: may process it late.
 SWEEP_S: Final = 60.0
-#: How often a standby, or a controller that is off, checks whether that has changed.
-LOOK_S: Final = 1.0
 
 Amounts = dict[str, int]
 
 
-class QuotaStatus:
-    """`args`: the current args of CapacityScheduling by profile. Spawn `run`; observes facts about
-    ElasticQuotas and pods.
-    """
+class QuotaStatus(StatusController):
+    """Spawn `run`; observes facts about ElasticQuotas and pods."""
 
     def __init__(
         self,
@@ -52,24 +48,15 @@ class QuotaStatus:
         *,
         args: Callable[[], Mapping[str, CapacitySchedulingArgs]],
         may_act: Callable[[], bool],
-        wrote: Callable[[str], None],
+        written: Callable[[str], None],
     ) -> None:
-        """`wrote` is called with "success" or "error" for each write."""
-        self._session = session
+        """`written` is called with "success" for each successful write."""
+        super().__init__(session, ELASTIC_QUOTA, args, may_act, written)
         self._cluster = cluster
-        self._args = args
-        self._may_act = may_act
-        self._wrote = wrote
         #: namespaces with quotas, with the requests of their running pods by uid
         self._running: dict[str, dict[str, Amounts]] = {}
         #: namespaces whose pods have not been counted
         self._new: dict[str, None] = {}
-        self._due: dict[str, None] = {}
-        self._woken = asyncio.Event()
-
-    @property
-    def is_on(self) -> bool:
-        return any(args.status_controller for args in self._args().values())
 
     # --- input -----------------------------------------------------------------------------------
 
@@ -94,12 +81,10 @@ class QuotaStatus:
             if not self._running:
                 return
             match fact:
-                case Seen():
-                    assert isinstance(fact.obj, Pod)
-                    self._take(fact.obj)
-                case Gone():
-                    assert isinstance(fact.obj, Pod)
-                    self._drop(fact.obj)
+                case Seen(obj=Pod() as pod):
+                    self._take(pod)
+                case Gone(obj=Pod() as pod):
+                    self._drop(pod)
                 case Listed():  # missing pods are dropped once the machine has processed it
                     for obj in fact.objects:
                         assert isinstance(obj, Pod)
@@ -130,10 +115,6 @@ class QuotaStatus:
         if pods is not None and pods.pop(pod.uid, None) is not None:
             self._mark(pod.metadata.namespace)
 
-    def _mark(self, namespace: str) -> None:
-        self._due[namespace] = None
-        self._woken.set()
-
     # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -148,8 +129,7 @@ class QuotaStatus:
                 self._new.update(dict.fromkeys(self._running))
                 self._due.update(self._new)
             await asyncio.sleep(PERIOD_S)  # the machine has processed the facts by then
-            if not (self.is_on and self._may_act()):
-                await asyncio.sleep(LOOK_S)
+            if not await self._may_write():
                 continue
             self._woken.clear()
             self._count_new()
@@ -179,16 +159,17 @@ class QuotaStatus:
                 del pods[uid]
             if not of_namespace:
                 self._running.pop(namespace, None)
-            asked = _sum(pods.values())
+            asked = Counter[str]()
+            for of_pod in pods.values():
+                asked.update(of_pod)
             for quota in of_namespace:
-                what, write = f"ElasticQuota {quota.metadata.key}", self._write(quota, asked)
-                if not await status_patch.is_done(write, what, self._wrote):
+                if not await self.is_done(self._write(quota, asked), quota.metadata.key):
                     is_done = False
                     self._mark(namespace)
             await asyncio.sleep(0)
         return is_done
 
-    async def _write(self, quota: ElasticQuota, asked: Amounts) -> None:
+    async def _write(self, quota: ElasticQuota, asked: Mapping[str, int]) -> None:
         named = (*(quota.spec.min or {}), *(quota.spec.max or {}))
         used = {**dict.fromkeys(named, 0), **asked}
         before = quota.status.used or {}
@@ -196,18 +177,8 @@ class QuotaStatus:
             return
         fields: dict[str, str | None] = {name: written(name, used[name]) for name in used}
         fields.update({name: None for name in before if name not in used})
-        await status_patch.patch_status(
-            self._session, ELASTIC_QUOTA, quota.metadata, {"used": fields}
-        )
-        self._wrote("success")
-
-
-def _sum(pods: Iterable[Amounts]) -> Amounts:
-    found: Amounts = {}
-    for asked in pods:
-        for name, amount in asked.items():
-            found[name] = found.get(name, 0) + amount
-    return found
+        await self._patch(quota.metadata, {"used": fields})
+        self._written("success")
 
 
 def _asked(pod: Pod) -> Amounts:

@@ -31,6 +31,7 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.model.lru import Lru
+from asched.kube.tasks import ended
 from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
 from asched.serve.request import BadRequestError, ClientStream, HttpRequest, read_request
@@ -204,9 +205,7 @@ class ConnectionServer:
             connection.stream.end()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)
-            for task in unfinished:
-                task.cancel()
-            await asyncio.gather(*unfinished, return_exceptions=True)
+            await ended(unfinished)
 
     # --- connections -----------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ renders in a thread is copied first.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,31 +38,25 @@ NODES_AT_ONCE: Final = 64
 STEPS_AT_ONCE: Final = 100
 
 
-class Audit(Protocol):
-    """Compares cached objects with the API server."""
-
-    def findings(self) -> Mapping[str, Any]:
-        """The findings so far, and when each part was last audited."""
-
-    async def findings_now(self) -> Mapping[str, Any]:
-        """The findings after an audit of everything, which starts now."""
-
-
 class Inspection:
-    """`is_leader`: whether this process schedules; always true without leader election."""
+    """`is_leader`: whether this process schedules; always true without leader election.
+    `audit_report`: the findings of audits so far; `audit_now`: the same after an audit of
+    everything, which starts now.
+    """
 
     def __init__(
         self,
         context: SchedulerContext,
         configuration: SchedulerConfiguration,
         is_leader: Callable[[], bool],
-        audit: Audit,
+        audit_report: Callable[[], Mapping[str, Any]],
+        audit_now: Callable[[], Awaitable[Mapping[str, Any]]],
     ) -> None:
         """A reload replaces `current`."""
         self._context = context
         self.current = configuration
         self.is_leader = is_leader
-        self.audit_report, self.audit_now = audit.findings, audit.findings_now
+        self.audit_report, self.audit_now = audit_report, audit_now
 
     def configuration(self) -> Mapping[str, Any]:
         return text.without_keys(self.current)

@@ -13,6 +13,7 @@ from asched.cli import flags
 from asched.cli.reach import LEASE
 from asched.cli.reach import READER as READER_ACCOUNT
 from asched.core.config.defaults import default_configuration
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import resolve
 from asched.core.config.v1 import LeaderElection
 from asched.core.model import kinds
@@ -52,11 +53,15 @@ def default_plugins() -> tuple[str, ...]:
     return resolve(profile, IN_TREE_POINTS, 0).plugin_names
 
 
+def with_gates(*names: str) -> dict[str, bool]:
+    return {**DEFAULT_GATES, **dict.fromkeys(names, True)}
+
+
 def test_the_manifests_grant_what_the_default_profile_needs_and_nothing_else() -> None:
     granted = list(rights_in(RBAC))
     assert len(granted) == len(set(granted)), "a right is granted twice"
     # DeviceTaintRules are followed by default with an API server of 1.37.
-    needs = needed(default_plugins(), ELECTION, heeds_taint_rules=True)
+    needs = needed(default_plugins(), ELECTION, gates=with_gates("DRADeviceTaintRules"))
     wanted = {need.right for need in needs}
     # The client CA's role is the cluster's own; the manifests only bind it.
     wanted = {right for right in wanted if right.resource != "configmaps"}
@@ -115,14 +120,17 @@ def test_every_write_in_the_code_is_in_the_table() -> None:
     assert Right("patch", "", "persistentvolumeclaims") in found
     assert Right("patch", "scheduling.k8s.io", "podgroups/status") in found
     assert found <= {
-        need.right for need in needed(WRITES, ELECTION, tries_groups=True, keeps_nodes=True)
+        need.right
+        for need in needed(WRITES, ELECTION, gates=with_gates("GenericWorkload"), keeps_nodes=True)
     }
 
 
 def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else() -> None:
     manifests = documents(DEPLOY / "components/pod-groups/rbac.yaml")
     without = {need.right for need in needed(default_plugins(), ELECTION)}
-    needs = needed(default_plugins(), ELECTION, tries_groups=True, forms_trees=True)
+    needs = needed(
+        default_plugins(), ELECTION, gates=with_gates("GenericWorkload", "CompositePodGroup")
+    )
     wanted = {need.right for need in needs}
     granted = list(rights_in(manifests))
     assert len(granted) == len(set(granted))
@@ -175,7 +183,9 @@ def test_who_looks_on_may_list_and_watch_and_nothing_else() -> None:
     role, binding = documents(DEPLOY / "overlays/shadow/role.yaml")
     granted = list(rights_in([role]))
     assert len(granted) == len(set(granted)), "a right is granted twice"
-    needs = needed(default_plugins(), ELECTION, is_serving=False, heeds_taint_rules=True)
+    needs = needed(
+        default_plugins(), ELECTION, is_serving=False, gates=with_gates("DRADeviceTaintRules")
+    )
     every = {need.right for need in needs}
     assert set(granted) == {right for right in every if right.verb in ("list", "watch")}
     assert binding["roleRef"]["name"] == role["metadata"]["name"]

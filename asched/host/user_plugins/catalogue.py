@@ -19,7 +19,6 @@ import inspect
 import linecache
 import re
 import sys
-import threading
 import types
 import typing
 from collections import defaultdict, deque
@@ -29,7 +28,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain, repeat
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -43,19 +42,18 @@ from asched.core.framework.profile import Factory, points_of
 from asched.core.framework.status import MISTAKES
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.host.configuration.file import ConfigError, LoadedConfig, located
+from asched.kube import tasks
 from asched.kube.files import file_content
-from asched.kube.tasks import in_thread
+from asched.kube.tasks import begin_thread, in_thread
 from asched.kube.typed import ApiAccess
 from asched.ops.doctor import permissions
 from asched.ops.doctor.permissions import Right
-
-T = TypeVar("T")
 
 GROUP: Final = "asched.plugins"
 #: Ten times what the largest libraries take on a busy machine; a module that takes longer hangs.
 IMPORT_S: Final = 30.0
 #: Files whose lines do not help to find an error in a user's file.
-OURS: Final = (__file__, importlib.__file__)
+OURS: Final = (__file__, importlib.__file__, tasks.__file__)
 #: Modules of files have this prefix, followed by the file and a digest of its content.
 MODULE_PREFIX: Final = "asched_user_plugins_"
 
@@ -363,42 +361,17 @@ def _module_of_file(path: Path) -> ModuleType:
     return module
 
 
-class NotInTimeError(Exception):
-    """The code was still running; its thread continues and its result is ignored."""
-
-
-def within(seconds: float, work: Callable[[], T]) -> T:
-    """The result or exception of `work`, SystemExit too: in a thread it ends only that. Raises
-    NotInTimeError.
-    """
-    ends: list[tuple[list[T], BaseException | None]] = []
-
-    def run() -> None:
-        try:
-            ends.append(([work()], None))
-        except BaseException as error:  # noqa: BLE001 - raised below
-            ends.append(([], error))
-
-    thread = threading.Thread(target=run, name="plugin import", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ends:
-        raise NotInTimeError
-    returned, error = ends[0]
-    if error is not None:
-        raise error
-    return returned[0]
-
-
 def _guarded(load: Callable[[], Any], what: str) -> Any:
     """Import in a thread: the module may call sys.exit, which ends only the thread, or hang."""
+    loading = begin_thread("plugin import", load)
     try:
-        return within(IMPORT_S, load)
-    except NotInTimeError:
+        error = loading.exception(IMPORT_S)
+    except TimeoutError:
         text = f"{what} was not imported within {IMPORT_S:g} s: importing a module must not block"
         raise PluginLoadError(text) from None
-    except BaseException as error:
+    if error is not None:
         raise PluginLoadError(_not_imported(what, error)) from error
+    return loading.result()
 
 
 def _not_imported(what: str, error: BaseException) -> str:

@@ -57,14 +57,8 @@ class Examination(msgspec.Struct, frozen=True):
     #: The account whose rights are checked; None: that of the credentials.
     other: Identity | None = None
     is_serving: bool = True
-    #: Whether pod groups are watched (GenericWorkload).
-    tries_groups: bool = False
-    #: Whether CompositePodGroups are, too.
-    forms_trees: bool = False
     #: Whether the statuses of PodGroups and ElasticQuotas are written (--status-controllers).
     writes_statuses: bool = False
-    #: Whether rules that put taints on devices are watched (DRADeviceTaintRules).
-    heeds_taint_rules: bool = False
     #: Whose rules the start would decide by.
     kubernetes: VersionChoice = VersionChoice(BASE)
     known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
@@ -152,10 +146,8 @@ async def _check_access(
         plugins,
         election,
         is_serving=examination.is_serving,
-        tries_groups=examination.tries_groups,
-        forms_trees=examination.forms_trees,
+        gates=configuration.gates,
         writes_statuses=examination.writes_statuses,
-        heeds_taint_rules=examination.heeds_taint_rules,
         keeps_nodes=any(
             isinstance(entry.args, CheckAndHoldArgs) and entry.args.keep_nodes
             for profile in configuration.profiles
@@ -213,12 +205,17 @@ def _check_version(reply: Reply, kubernetes: VersionChoice) -> list[Finding]:
     return [Finding("versions", State.OK, text)]
 
 
+#: The kinds that are watched if a feature gate is on.
+GATED_KINDS: Final = {
+    "GenericWorkload": POD_GROUP,
+    "CompositePodGroup": COMPOSITE_POD_GROUP,
+    "DRADeviceTaintRules": DEVICE_TAINT_RULE,
+}
+
+
 def _kinds(examination: Examination) -> tuple[Kind, ...]:
-    upstream: tuple[Kind, ...] = (POD_GROUP,) if examination.tries_groups else ()
-    if examination.forms_trees:
-        upstream = (*upstream, COMPOSITE_POD_GROUP)
-    if examination.heeds_taint_rules:
-        upstream = (*upstream, DEVICE_TAINT_RULE)
+    gates = examination.configuration.gates
+    upstream = [kind for gate, kind in GATED_KINDS.items() if gates.get(gate)]
     profiles = examination.configuration.profiles
     enabled = {name for profile in profiles for name in needed_plugins(profile)}
     of_plugins = (kind for name, kinds in WATCHES.items() if name in enabled for kind in kinds)

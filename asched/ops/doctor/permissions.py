@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from asched import names
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import did_you_mean
 from asched.core.config.v1 import LeaderElection
 from asched.core.model.kinds import (
@@ -207,20 +208,15 @@ def needed(
     election: LeaderElection,
     *,
     is_serving: bool = True,
-    tries_groups: bool = False,
-    forms_trees: bool = False,
+    gates: Mapping[str, bool] = DEFAULT_GATES,
     writes_statuses: bool = False,
-    heeds_taint_rules: bool = False,
     keeps_nodes: bool = False,
     own: Mapping[str, Iterable[Right]] | None = None,
 ) -> list[NeededRight]:
     """Every right for these plugins, each once, in the order of first use.
 
-    `tries_groups`: whether pod groups are watched without a plugin (GenericWorkload);
-    `forms_trees`: whether CompositePodGroups are, too;
-    `writes_statuses`: whether --status-controllers is given; `heeds_taint_rules`: whether
-    DRADeviceTaintRules is on; `keeps_nodes`: whether CheckAndHold has keepNodes. `own` are the
-    rights that users' plugins declare.
+    `writes_statuses`: whether --status-controllers is given; `keeps_nodes`: whether CheckAndHold
+    has keepNodes. `own` are the rights that users' plugins declare.
     """
     enabled, declared = set(plugins), own or {}
     found: dict[Right, str] = {}
@@ -231,15 +227,15 @@ def needed(
 
     for kind in KINDS:
         add(READERS[kind], *_watch(kind))
-    if tries_groups or names.GANG_SCHEDULING in enabled:
-        for kind in (POD_GROUP, COMPOSITE_POD_GROUP) if forms_trees else (POD_GROUP,):
+    if gates.get("GenericWorkload") or names.GANG_SCHEDULING in enabled:
+        for kind in (POD_GROUP, COMPOSITE_POD_GROUP)[: 1 + gates.get("CompositePodGroup", False)]:
             add(POD_GROUPS, *_watch(kind), _patch_status(kind))
     for plugin in filter(enabled.__contains__, WATCHES):
         for kind in WATCHES[plugin]:
             add(plugin, *_watch(kind))
     for plugin in filter(enabled.__contains__, CONTROLLED if writes_statuses else ()):
         add(STATUS_CONTROLLERS, _patch_status(CONTROLLED[plugin]))
-    if heeds_taint_rules and names.DYNAMIC_RESOURCES in enabled:
+    if gates.get("DRADeviceTaintRules") and names.DYNAMIC_RESOURCES in enabled:
         add(TAINT_RULES, *_watch(DEVICE_TAINT_RULE))
     if keeps_nodes:
         add(HELD_NODES, Right("patch", "", "nodes"))

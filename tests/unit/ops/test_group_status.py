@@ -36,7 +36,7 @@ class World:
         self.tasks: list[asyncio.Task[Any]] = []
         self.controller = GroupStatus(
             session,
-            coscheduled=lambda: {"asched": self.args},
+            args=lambda: {"asched": self.args},
             may_act=lambda: self.may_act,
             spawn=lambda name, work: self.tasks.append(asyncio.create_task(work, name=name)),
             written=lambda phase: self.written.update((phase,)),

@@ -17,7 +17,7 @@ from asched.core.model.kinds import ELASTIC_QUOTA, POD
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
-from asched.ops import quota_status
+from asched.ops import quota_status, status_patch
 from asched.ops.quota_status import QuotaStatus
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
@@ -43,7 +43,7 @@ class World:
             self.cluster,
             args=self._current_args,
             may_act=lambda: self.may_act,
-            wrote=lambda result: self.wrote.update((result,)),
+            written=lambda result: self.wrote.update((result,)),
         )
 
     def _current_args(self) -> dict[str, CapacitySchedulingArgs]:
@@ -103,8 +103,9 @@ class World:
 
 @asynccontextmanager
 async def a_world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    for name in ("PERIOD_S", "RETRY_S", "LOOK_S"):
+    for name in ("PERIOD_S", "RETRY_S"):
         monkeypatch.setattr(quota_status, name, 0.01)
+    monkeypatch.setattr(status_patch, "LOOK_S", 0.01)
     server = ApiServer(kubelet=False, options=Options(alpha=POD_GROUPS))
     await server.start()
     session = await connect(ConnectionOptions(master=server.url))

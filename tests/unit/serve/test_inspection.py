@@ -14,18 +14,18 @@ from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
 from tests.playbook import GANGS, Play, a_member, room_for, seen_group
 
-NO_AUDIT: Any = SimpleNamespace(findings=None, findings_now=None)
+NO_AUDIT: Any = None
 
 
 def inspection_of(play: Play) -> Inspection:
-    return Inspection(play.machine.context, configuration({}), lambda: True, NO_AUDIT)
+    return Inspection(play.machine.context, configuration({}), lambda: True, NO_AUDIT, NO_AUDIT)
 
 
 def test_the_configuration_is_shown_without_private_keys() -> None:
     tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
     made = configuration({"extenders": [{"urlPrefix": "https://e/", "tlsConfig": tls}]})
     context: Any = SimpleNamespace(cluster=None)
-    shown = Inspection(context, made, lambda: True, NO_AUDIT).configuration()
+    shown = Inspection(context, made, lambda: True, NO_AUDIT, NO_AUDIT).configuration()
     assert shown["extenders"][0]["tlsConfig"]["certData"] == "Y2VydA=="
     assert b"c2VjcmV0" not in orjson.dumps(shown)
 

@@ -124,13 +124,15 @@ async def a_world(tmp_path, text):
         extenders=consultants.client,
     )
     scheduler = Scheduler(session, machine, make_dispatcher=make, originals=consultants.originals)
+    auditor = Auditor(scheduler, period_s=0)
     reloader = Reloader(
         scheduler,
         Inspection(
             machine.context,
             configuration,
             lambda: True,
-            Auditor(scheduler, period_s=0),
+            auditor.findings,
+            auditor.findings_now,
         ),
         consultants,
         metrics.own,

@@ -45,11 +45,13 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
     recorder = Recorder(machine, head_of(machine, configuration), tmp_path / "r", 1 << 24)
     session = await connect(ConnectionOptions(master=server.url))
     scheduler = Scheduler(session, machine, recorder=recorder)
+    auditor = Auditor(scheduler, period_s=0)
     inspection = Inspection(
         machine.context,
         configuration,
         lambda: True,
-        Auditor(scheduler, period_s=0),
+        auditor.findings,
+        auditor.findings_now,
     )
     running = asyncio.ensure_future(scheduler.run())
 
