@@ -243,7 +243,7 @@ class AnswerBook:
         """Search the rows that are left; nodes that are equal for the search are searched once.
         Raises OutOfTurn.
         """
-        pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
+        pools_for = self._ledger.inventory.pools_for
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
         served: frozenset[str] | None = frozenset()
         if not has_extended:
@@ -263,7 +263,7 @@ class AnswerBook:
                     found = answers.seen.get(alike)
                     if found is None:
                         found = self._judge(answers, demand, served, row)
-                        if is_shared(pools):
+                        if not any(pool.chooses_nodes for pool in pools):
                             answers.seen[alike] = found
                     answers.take(row, found)
             del answers.left[row]

@@ -235,10 +235,6 @@ class Inventory:
             view.pools = self._interned.setdefault(tuple(map(id, pools)), pools)
         view.generation = self.generation
 
-    def is_shared(self, pools: tuple[Pool, ...]) -> bool:
-        """Whether all nodes that see exactly these pools can use the same devices of them."""
-        return not any(pool.chooses_nodes for pool in pools)
-
     def _pool(
         self, pool_id: PoolId, name: str, labels: Labels, known: dict[int, bool]
     ) -> Pool | None:

@@ -198,9 +198,12 @@ class FindingTally:
                 for outcome in Agreement
                 if (count := self.decisions[profile, verdict.value, outcome.value])
             }
+            judged = sum(count for outcome, count in counts.items() if outcome not in UNJUDGED)
+            agreed = sum(counts.get(outcome, 0) for outcome in AGREES)
             report[verdict.value] = {
                 "outcomes": {outcome.value: count for outcome, count in counts.items()},
-                "agreement": agreement(counts),
+                # the share of judged decisions that agree
+                "agreement": round(agreed / judged, 6) if judged else None,
             }
         report["plugins"] = [
             {"plugin": plugin, "outcome": outcome, "count": count}
@@ -208,11 +211,3 @@ class FindingTally:
             if name == profile
         ]
         return report
-
-
-def agreement(counts: Mapping[Agreement, int]) -> float | None:
-    """The share of judged decisions that agree, from 0 to 1; None if none was judged."""
-    judged = sum(count for outcome, count in counts.items() if outcome not in UNJUDGED)
-    if not judged:
-        return None
-    return round(sum(counts.get(outcome, 0) for outcome in AGREES) / judged, 6)
