@@ -50,7 +50,6 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.failure import skip
 from asched.core.cycle.intake import room_is_free
-from asched.core.cycle.post_filter import Background
 from asched.core.cycle.unit import (
     CLEARED,
     Failure,
@@ -259,8 +258,16 @@ def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Ans
     is_placed, blamed, pause_s, reason = outcome.result is Result.SCHEDULED, NO_NAMES, 0.0, ""
     evictions = None
     if not is_placed:
-        evictions = yield from _let_go(context, group, outcome)
-        blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
+        yield from make_room_for_group(context, group, outcome)
+        yield from let_go(context, group, outcome)
+        yield from release(context, group)
+        room = outcome.room
+        if room is not None and room.background is not None:
+            evictions = Evictions(context, group.pod, room.background, room.victims)
+        blamed = _blamed(context, group, outcome)
+        rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
+        if rule is not None and group.is_coscheduled:
+            pause_s = float(rule.pod_group_backoff_s)
         reasons = {tried.failure.reason for tried in outcome.tried if tried.failure is not None}
         if names.REASON_NEW_NODES_DO_NOT_HELP in reasons:  # one pod keeps out the whole group
             reason = names.REASON_NEW_NODES_DO_NOT_HELP
@@ -308,19 +315,6 @@ def _try(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answe
         refuse_if_short(context, group, outcome)
     outcome.minimum = minimum
     return outcome
-
-
-def _let_go(
-    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
-) -> Generator[Effect, Answer, Background | None]:
-    """Try to make room for a group that was not scheduled, and give back all its places."""
-    yield from make_room_for_group(context, group, outcome)
-    yield from let_go(context, group, outcome)
-    yield from release(context, group)
-    room = outcome.room
-    if room is None or room.background is None:
-        return None
-    return Evictions(context, group.pod, room.background, room.victims)
 
 
 def _put_back(
@@ -383,14 +377,6 @@ def _minimum_text(context: SchedulerContext, group: GroupAttempt, outcome: Group
             numbers = f"{placed} scheduled, {remaining} remaining"
             return f"minCount ({gang.min_count}) cannot be satisfied: {numbers}"
     return ""
-
-
-def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
-    """The shortest pause of a group that did not fit, in seconds."""
-    if not group.is_coscheduled:
-        return 0.0
-    rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
-    return float(rule.pod_group_backoff_s) if rule is not None else 0.0
 
 
 def _failure(context: SchedulerContext, outcome: GroupOutcome, tried: Tried) -> Failure:

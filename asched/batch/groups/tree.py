@@ -109,7 +109,10 @@ class _TreeTrial:
             return self._fail(node, f"{node.count} of {node.minimum} {what} exist")
         tried, mark = self._outcome.tried, len(self._outcome.tried)
         known = repeated.get(node.key) if repeated is not None else None
-        placements = (known,) if known is not None else self._placements(node, parent)
+        placements: Sequence[Placement] | Status = (parent if known is None else known,)
+        if known is None and self._context.gangs.tries_placements and node.group.topology_key:
+            generators = self._group.runner.profile.placement_generators
+            placements = call_plugins(self._context, generate, generators, node.key, parent)
         if isinstance(placements, Status):
             return self._fail(node, placements.message, is_error=not placements.is_rejection)
         fitting: list[tuple[Assignments, Choices]] = []
@@ -189,12 +192,6 @@ class _TreeTrial:
         for each in tried:
             if each.failure is None:
                 each.failure, each.decision = unschedulable_with(each), None
-
-    def _placements(self, node: TreeNode, parent: Placement) -> Sequence[Placement] | Status:
-        if not (self._context.gangs.tries_placements and node.group.topology_key):
-            return (parent,)
-        generators = self._group.runner.profile.placement_generators
-        return call_plugins(self._context, generate, generators, node.key, parent)
 
 
 def _cannot(minimum: int, scheduled: int, remaining: int) -> str:

@@ -43,6 +43,8 @@ class Coscheduling(GangRule, QueueSortPlugin):
     name = names.COSCHEDULING
     listed_at = frozenset({"preFilter", "postFilter", "reserve", "postBind"})
     is_coscheduled = True
+    unknown_group = 'waiting for the PodGroup "{}" of scheduling.x-k8s.io to appear'
+    not_found = 'podgroup.scheduling.x-k8s.io "{}" not found'
     too_few_pods = unresolvable("waiting for minMember pods of the PodGroup to appear")
     too_few_places = Status(
         Code.WAIT, ("waiting for minMember pods of the PodGroup to be scheduled",)
@@ -69,12 +71,6 @@ class Coscheduling(GangRule, QueueSortPlugin):
 
     def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float]:
         return (-pod.priority, timestamp_s)
-
-    def unknown_group(self, name: str) -> str:
-        return f'waiting for the PodGroup "{name}" of scheduling.x-k8s.io to appear'
-
-    def not_found(self, name: str) -> str:
-        return f'podgroup.scheduling.x-k8s.io "{name}" not found'
 
     def ready(self, pods: GroupPods) -> int:
         return pods.ready

@@ -46,20 +46,15 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
     awaits_pods = True
     #: Whether this plugin serves groups named by the label, or those of `schedulingGroup`.
     is_coscheduled: ClassVar[bool]
+    #: Messages for a pod whose PodGroup of the name {} does not exist, at PreEnqueue and at Permit.
+    unknown_group: ClassVar[str]
+    not_found: ClassVar[str]
     too_few_pods: ClassVar[Status]
     too_few_places: ClassVar[Status]
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._waiting = cluster.singleton(WaitingPods.of)
-
-    @abstractmethod
-    def unknown_group(self, name: str) -> str:
-        """Message for a pod whose PodGroup does not exist."""
-
-    @abstractmethod
-    def not_found(self, name: str) -> str:
-        """The same once the pod has a place: the error of the lookup."""
 
     @abstractmethod
     def ready(self, pods: GroupPods) -> int:
@@ -84,7 +79,7 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         gangs = self._cluster.pod_groups.gangs
         if key not in gangs:
-            return unresolvable(self.unknown_group(key.rpartition("/")[2]))
+            return unresolvable(self.unknown_group.format(key.rpartition("/")[2]))
         if self._is_complete(key, gangs[key]):
             return SUCCESS
         tree = self._cluster.pod_groups.tree_of(key)
@@ -100,8 +95,8 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         if not key:
             return SUCCESS, 0.0
         if key not in groups.gangs:
-            name = key.rpartition("/")[2]
-            text = f"failed to get podGroup {key.removeprefix(COSCHEDULED)}: {self.not_found(name)}"
+            why = self.not_found.format(key.rpartition("/")[2])
+            text = f"failed to get podGroup {key.removeprefix(COSCHEDULED)}: {why}"
             return failure(text), 0.0
         gang = groups.gangs[key]
         if gang is None:
@@ -175,6 +170,8 @@ PERMIT_TIMEOUT_S: Final = 5 * 60.0
 class GangScheduling(GangRule):
     name = names.GANG_SCHEDULING
     is_coscheduled = False
+    unknown_group = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
+    not_found = 'podgroup.scheduling.k8s.io "{}" not found'
     too_few_pods = unresolvable(
         "waiting for minCount pods from a gang to appear in scheduling queue"
     )
@@ -199,12 +196,6 @@ class GangScheduling(GangRule):
             for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
             for action in (Action.UPDATE, Action.DELETE)
         )
-
-    def unknown_group(self, name: str) -> str:
-        return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
-
-    def not_found(self, name: str) -> str:
-        return f'podgroup.scheduling.k8s.io "{name}" not found'
 
     def ready(self, pods: GroupPods) -> int:
         return len(pods.placed) + len(pods.unplaced)

@@ -101,8 +101,7 @@ class PodsByPriority:
             if entries is not None:
                 rows = {row for row, aspects in entries if aspects & ASPECTS}
             behind.update(dict.fromkeys(rows))
-            self._cut_rows()
-            self._reserve_rows()
+            self._follow_rows()
             self._cursor = nodes.log.end
         while behind:
             self._line_up_some(in_one_go=in_one_go)
@@ -189,30 +188,22 @@ class PodsByPriority:
         self._offsets[rows] = offsets
         self._end = end
 
-    def _cut_rows(self) -> None:
-        """Shrink with the node table."""
-        nodes = self._cluster.nodes
+    def _follow_rows(self) -> None:
+        """Shrink and grow with the node table."""
+        nodes, capacity = self._cluster.nodes, self._cluster.nodes.columns.capacity
         for row in range(nodes.height, len(self._pods)):
             self._behind.pop(row, None)
             self._line_up(row, [])
             self._given -= int(self._rooms[row])
             self._rooms[row] = 0
         del self._pods[nodes.height :]
-        if nodes.columns.capacity < len(self._sizes):
+        if capacity != len(self._sizes):
             for name in ("_sizes", "_rooms", "_offsets"):
-                setattr(self, name, getattr(self, name)[: nodes.columns.capacity].copy())
+                old = getattr(self, name)[:capacity]
+                setattr(self, name, np.pad(old, (0, capacity - len(old))))
         if len(self.bulks) > SPARE_MAX * (self._given + SLOTS_STEP):
             self._close_up()
-
-    def _reserve_rows(self) -> None:
-        nodes = self._cluster.nodes
-        while len(self._pods) < nodes.height:
-            self._pods.append([])
-        more = nodes.columns.capacity - len(self._sizes)
-        if more > 0:
-            self._sizes = np.pad(self._sizes, (0, more))
-            self._rooms = np.pad(self._rooms, (0, more))
-            self._offsets = np.pad(self._offsets, (0, more))
+        self._pods += [[] for _ in range(nodes.height - len(self._pods))]
 
     def _write_bulks(self) -> None:
         """Write the new bulks; all of them if resources have moved on axis R."""

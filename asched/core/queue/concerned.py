@@ -32,7 +32,6 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from asched.core.cluster.changes import Change
 from asched.core.framework.points import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
@@ -45,23 +44,9 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 64
 
 Keys = Collection[Hashable] | None
+#: The keys that one change offers by a function of a registration, computed once for all groups.
+Offers = Callable[[Callable[..., Keys]], Keys]
 _number: Final = attrgetter("number")
-
-
-class Offers:
-    """The keys that one change offers, computed once for all groups."""
-
-    __slots__ = ("_change", "_offered")
-
-    def __init__(self, change: Change) -> None:
-        self._change = change
-        self._offered: dict[Callable[..., Keys], Keys] = {}
-
-    def of(self, concerns: Concerns) -> Keys:
-        known = self._offered
-        if concerns.offered not in known:
-            known[concerns.offered] = _keys(concerns.offered, self._change.old, self._change.new)
-        return known[concerns.offered]
 
 
 class ConcernIndexes:
@@ -100,7 +85,7 @@ class ConcernIndexes:
         """
         found: dict[EquivalenceClass, None] = {}
         for concern in concerns:
-            offered = offers.of(concern)
+            offered = offers(concern.offered)
             if offered is None:
                 return tuple(classes.values())
             index = self._indexes.get(concern.sought)
@@ -129,7 +114,7 @@ class _Index:
     def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
         # A gang has pods of many classes, so the keys of one pod do not hold for the other pods.
         is_mixed = example.gang and not self._is_of_gang
-        sought = None if is_mixed else _keys(self._sought, example.pod)
+        sought = None if is_mixed else derived_keys(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self.anyway[equals] = None
             return
@@ -155,7 +140,7 @@ class _Index:
 _NONE: "Final[dict[EquivalenceClass, None]]" = {}
 
 
-def _keys(derive: Callable[..., Keys], *objects: object) -> Keys:
+def derived_keys(derive: Callable[..., Keys], *objects: object) -> Keys:
     """Derive keys. None if that raises or returns no keys: then the hint is called, which reports
     an error of its own.
     """

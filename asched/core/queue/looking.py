@@ -82,7 +82,13 @@ class DryRunFilter:
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
         if self._look is not None:
-            if left and equals.due is None and not self._may_help(equals, left):
+            if (
+                left
+                and equals.due is None
+                and (example := next(iter(equals.in_turn.values()), None)) is not None
+                and not self._look.may_help(example, left)  # the example stands for the class
+            ):
+                self.spared += 1
                 return
             self._resting.due.add(equals, reason)
             for queued in excepted:
@@ -115,15 +121,6 @@ class DryRunFilter:
             if self._wake(equals, first, now_s, is_early=is_early):
                 return
         self.is_unfinished = True
-
-    def _may_help(self, equals: EquivalenceClass, left: str) -> bool:
-        """Whether a class may fit since a pod left the node; one pod stands for the class."""
-        assert self._look is not None
-        example = next(iter(equals.in_turn.values()), None)
-        if example is None or self._look.may_help(example, left):
-            return True
-        self.spared += 1
-        return False
 
     def _wake(
         self, equals: EquivalenceClass, first: QueuedPod, now_s: float, *, is_early: bool

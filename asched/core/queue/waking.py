@@ -42,6 +42,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from functools import cache
 from itertools import chain, filterfalse
 from typing import Final
 
@@ -50,7 +51,7 @@ from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers
+from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers, derived_keys
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
 from asched.core.queue.looking import DryRunFilter
@@ -79,11 +80,7 @@ RoomLeft = Callable[[str], Callable[[QueuedPod], bool]]
 
 def unknown_room(_left: str) -> Callable[[QueuedPod], bool]:
     """The test without dry runs: any pod may fit."""
-    return may_always_fit
-
-
-def may_always_fit(_queued: QueuedPod) -> bool:
-    return True
+    return lambda _queued: True
 
 
 class ClassDryRuns:
@@ -324,7 +321,8 @@ class Waking:
         """Yield, class by class, the pods that the change is worth an attempt for, or the class for
         equal pods. The sequence of a class may be empty.
         """
-        trigger, offers = change.trigger, Offers(change)
+        trigger = change.trigger
+        offers: Offers = cache(lambda derive: derived_keys(derive, change.old, change.new))
         note = self._sliced.budget.note
         round_: Round | None = None
         departed, left = _departed(change), _left(change)

@@ -192,7 +192,11 @@ class HardSide(Side):
             self.domains(index)  # may raise OutOfTurn
         old, self._judged, self._least = self._judged, [], []
         for index in range(self.reach):
-            self._judge(index)
+            counts, least = self._counts(index)
+            codes = (counts > self._allowed(index, least)).astype(np.int32) * CODE_SKEWED
+            codes[0] = CODE_NO_LABEL
+            self._judged.append(codes)
+            self._least.append(least)
         self._judged_at = layout
         if self._publish_domains():
             return
@@ -246,14 +250,6 @@ class HardSide(Side):
             return True
         by_domain.column = None
         return False
-
-    def _judge(self, index: int) -> None:
-        """int32[D]: the code of each domain."""
-        counts, least = self._counts(index)
-        codes = (counts > self._allowed(index, least)).astype(np.int32) * CODE_SKEWED
-        codes[0] = CODE_NO_LABEL
-        self._judged.append(codes)
-        self._least.append(least)
 
     def _counts(self, index: int) -> tuple[I64, int]:
         """int64[D] pods by domain, and the number they are compared with."""
