@@ -32,6 +32,7 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from asched.core.cluster.changes import Change
 from asched.core.framework.points import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
@@ -44,9 +45,21 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 64
 
 Keys = Collection[Hashable] | None
-#: The keys that one change offers by a function of a registration, computed once for all groups.
-Offers = Callable[[Callable[..., Keys]], Keys]
 _number: Final = attrgetter("number")
+
+
+class Offers(dict[Callable[..., Keys], Keys]):
+    """The keys that one change offers by a function of a registration, derived once for all
+    groups.
+    """
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self._change = change
+
+    def __missing__(self, derive: Callable[..., Keys]) -> Keys:
+        found = self[derive] = _keys(derive, self._change.old, self._change.new)
+        return found
 
 
 class ConcernIndexes:
@@ -85,7 +98,7 @@ class ConcernIndexes:
         """
         found: dict[EquivalenceClass, None] = {}
         for concern in concerns:
-            offered = offers(concern.offered)
+            offered = offers[concern.offered]
             if offered is None:
                 return tuple(classes.values())
             index = self._indexes.get(concern.sought)
@@ -114,7 +127,7 @@ class _Index:
     def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
         # A gang has pods of many classes, so the keys of one pod do not hold for the other pods.
         is_mixed = example.gang and not self._is_of_gang
-        sought = None if is_mixed else derived_keys(self._sought, example.pod)
+        sought = None if is_mixed else _keys(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self.anyway[equals] = None
             return
@@ -140,7 +153,7 @@ class _Index:
 _NONE: "Final[dict[EquivalenceClass, None]]" = {}
 
 
-def derived_keys(derive: Callable[..., Keys], *objects: object) -> Keys:
+def _keys(derive: Callable[..., Keys], *objects: object) -> Keys:
     """Derive keys. None if that raises or returns no keys: then the hint is called, which reports
     an error of its own.
     """

@@ -42,7 +42,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import cache
 from itertools import chain, filterfalse
 from typing import Final
 
@@ -51,7 +50,7 @@ from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers, derived_keys
+from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
 from asched.core.queue.looking import DryRunFilter
@@ -321,8 +320,7 @@ class Waking:
         """Yield, class by class, the pods that the change is worth an attempt for, or the class for
         equal pods. The sequence of a class may be empty.
         """
-        trigger = change.trigger
-        offers: Offers = cache(lambda derive: derived_keys(derive, change.old, change.new))
+        trigger, offers = change.trigger, Offers(change)
         note = self._sliced.budget.note
         round_: Round | None = None
         departed, left = _departed(change), _left(change)
