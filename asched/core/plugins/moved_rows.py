@@ -5,6 +5,7 @@ one domain for each topology key, and only rows of domains whose verdict changed
 """
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Final, TypeVar
 
 import numpy as np
@@ -37,7 +38,7 @@ class CountsSeen:
             return NO_ROWS
         before, ends = self._ends, [tally.log.end for tally in tallies]
         is_same = tallies is self._tallies or (
-            len(tallies) == len(self._tallies) and all(map(_is, tallies, self._tallies))
+            len(tallies) == len(self._tallies) and all(map(is_, tallies, self._tallies))
         )
         self._tallies, self._versions, self._ends = tallies, versions, ends
         if not is_same:
@@ -50,10 +51,6 @@ class CountsSeen:
                     return None
                 found.update(rows)
         return found
-
-
-def _is(first: object, second: object) -> bool:
-    return first is second
 
 
 class MovedRows:

@@ -18,6 +18,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (DryRunPr
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -425,9 +426,16 @@ class Prospects(ABC):
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
         """The victims on an open row."""
 
-    @abstractmethod
-    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
+    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterator[tuple[Status, int]]:
         """(reason, number of rows) of rows on which evicting does not help."""
+        has_none = self.outcome[rows] == NO_POD_BELOW
+        if has_none.any():
+            yield NO_VICTIMS.status, int(np.count_nonzero(has_none))
+        yield from self._rejected(pod, rows[~has_none], trial)
+
+    @abstractmethod
+    def _rejected(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
+        """The same for rows with pods of lower priority."""
 
     @abstractmethod
     def _forget(self) -> None:
@@ -498,11 +506,8 @@ class PlainProspects(Prospects):
         victims = tuple(pods[slot] for slot in self._victims.get(row, ()))
         return Candidate(_name(trial, row), row, victims, violations)
 
-    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
-        has_none = self.outcome[rows] == NO_POD_BELOW
-        if has_none.any():
-            yield NO_VICTIMS.status, int(np.count_nonzero(has_none))
-        for status, members in self.rejecting(pod, rows[~has_none], cached(trial).state.active):
+    def _rejected(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
+        for status, members in self.rejecting(pod, rows, cached(trial).state.active):
             yield status, len(members)
 
     def rejecting(
@@ -601,16 +606,9 @@ class TrialProspects(Prospects):
         run = self._runs[row]
         return Candidate(_name(trial, row), row, run.victims, run.violations)
 
-    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
-        has_none = self.outcome[rows] == NO_POD_BELOW
-        counts: dict[Status, int] = {}
-        if has_none.any():
-            counts[NO_VICTIMS.status] = int(np.count_nonzero(has_none))
-        for row in rows[~has_none].tolist():
-            status = self._runs[row].status
-            if status is not None:
-                counts[status] = counts.get(status, 0) + 1
-        yield from counts.items()
+    def _rejected(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
+        statuses = [self._runs[row].status for row in rows.tolist()]
+        return Counter(status for status in statuses if status is not None).items()
 
     def _forget(self) -> None:
         self._runs = {}

@@ -92,7 +92,11 @@ class Gates:
         }
         #: by profile: plugins that report for which pods room is being made
         self._expectant = {
-            name: [plugin for plugin in plugins if _overrides_expecting(plugin)]
+            name: [
+                plugin
+                for plugin in plugins
+                if getattr(plugin.expecting, "__func__", None) is not PreEnqueuePlugin.expecting
+            ]
             for name, plugins in self._plugins.items()
         }
         self._observer = observer
@@ -136,22 +140,17 @@ class Gates:
 
     def expecting(self, departed: Pod) -> dict[str, Expecting]:
         """The pods that room is being made for, and their nodes, by profile."""
-        return {
-            profile: self._expecting(plugins, departed)
-            for profile, plugins in self._expectant.items()
-        }
-
-    def _expecting(self, plugins: Sequence[PreEnqueuePlugin], departed: Pod) -> Expecting:
-        answers = [
-            self._answer(
-                plugin, "expecting", partial(plugin.expecting, departed), Expecting, NONE_EXPECTED
-            )
-            for plugin in plugins
-        ]
-        expecting = [answer for answer in answers if answer]
-        if len(expecting) <= 1:
-            return expecting[0] if expecting else NONE_EXPECTED
-        return Expecting(ChainMap(*(answer.node_of for answer in expecting)))
+        found = {}
+        for profile, plugins in self._expectant.items():
+            answers = [
+                self._answer(p, "expecting", partial(p.expecting, departed), Expecting, None)
+                for p in plugins
+            ]
+            expecting = [answer for answer in answers if answer]
+            found[profile] = expecting[0] if expecting else NONE_EXPECTED
+            if len(expecting) > 1:
+                found[profile] = Expecting(ChainMap(*(each.node_of for each in expecting)))
+        return found
 
     def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
         """The plugins whose events may help a pod that this gate rejects."""
@@ -179,10 +178,6 @@ class Gates:
             self._observer.plugin_raised(plugin.name, point, error)
             return otherwise
         return answer
-
-
-def _overrides_expecting(plugin: PreEnqueuePlugin) -> bool:
-    return getattr(plugin.expecting, "__func__", None) is not PreEnqueuePlugin.expecting
 
 
 class GuardedKey:

@@ -49,6 +49,7 @@ from asched.core.model.lru import Lru
 from asched.core.plugins.capacity.quotas import (
     Amounts,
     Quotas,
+    add,
     exceeds,
     exceeds_max,
     is_borrowing,
@@ -254,10 +255,10 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
                 asked = self._cluster.classes.class_of(other).accounted
                 if other_namespace == namespace:
                     if other.priority >= pod.pod.priority:
-                        _add(in_namespace, asked)
-                        _add(in_all, asked)
+                        add(in_namespace, asked)
+                        add(in_all, asked)
                 elif not is_borrowing(quota, usage.of(other_namespace)):
-                    _add(in_all, asked)
+                    add(in_all, asked)
         return in_namespace, in_all
 
     # --- making room -----------------------------------------------------------------------------
@@ -336,8 +337,3 @@ def _still(tried: _Tried, victims: Victims, trial: Trial) -> Candidate | None:
         if isinstance(now, Candidate):
             tried.candidates[chosen.row] = now
     return None
-
-
-def _add(amounts: dict[str, int], more: Amounts) -> None:
-    for name, amount in more.items():
-        amounts[name] = amounts.get(name, 0) + amount

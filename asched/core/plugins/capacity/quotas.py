@@ -52,11 +52,15 @@ def is_borrowing(quota: Quota, used: Amounts) -> bool:
     return exceeds({}, used, quota.min)
 
 
+def add(amounts: dict[str, int], more: Amounts) -> None:
+    for name, amount in more.items():
+        amounts[name] = amounts.get(name, 0) + amount
+
+
 def total(parts: Iterable[Amounts]) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in parts:
-        for name, amount in part.items():
-            found[name] = found.get(name, 0) + amount
+        add(found, part)
     return found
 
 

@@ -243,6 +243,7 @@ UNWRITABLE: Final = (
 
 
 class DynamicResources(
+    ClaimHints,
     PreEnqueuePlugin,
     PreFilterPlugin,
     FilterPlugin,
@@ -267,7 +268,6 @@ class DynamicResources(
     ) -> None:
         args = args or DynamicResourcesArgs()
         self._knows_alternatives = gates["DRAPrioritizedList"]
-        self._cluster = cluster
         self._ledger = cluster.singleton(DeviceLedger)
         self._ledger.follow(gates)
         self._steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
@@ -276,7 +276,7 @@ class DynamicResources(
         self._places = DevicePlaces(cluster, binding_s)
         self._binding = ClaimBinding(cluster, self._ledger, binding_s)
         heeds_rules = gates["DRADeviceTaintRules"]
-        self._hints = ClaimHints(cluster, heeds_rules=heeds_rules)
+        super().__init__(cluster, heeds_rules=heeds_rules)
         if heeds_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         #: pod uid -> of its last attempt
@@ -286,12 +286,6 @@ class DynamicResources(
     @cached_property
     def _book(self) -> "answers.AnswerBook":
         return answers.AnswerBook(self._ledger, self._cluster.nodes, self._steps_max)
-
-    def registrations(self) -> Sequence[Registration]:
-        return self._hints.registrations()
-
-    def extra_events(self) -> Sequence[Registration]:
-        return self._hints.extra_events()
 
     def pre_enqueue(self, pod: Pod) -> Status:
         if not pod.spec.resource_claims:
@@ -326,15 +320,15 @@ class DynamicResources(
             return PreFilterResult(unresolvable(str(error)))
         claims = tuple(as_handed_on(pod.pod, claim, self._ledger) for claim in found)
         extended = self._extended_claim(pod)
-        if not claims and extended is None:
+        everything = claims if extended is None else (*claims, extended)
+        if not everything:
             return PreFilterResult(SKIP)
-        for claim in claims if extended is None else (*claims, extended):
+        for claim in everything:
             status = self._check(pod.pod, claim, is_extended=claim is extended)
             if status is not None:
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
         asked = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
-        everything = claims if extended is None else (*claims, extended)
         prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)

@@ -17,7 +17,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/helper/sprea
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from asched import names
 from asched.core.cluster.cluster import Cluster
@@ -25,7 +25,7 @@ from asched.core.cluster.counters import CounterKey, PodPredicate
 from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET, Kind
-from asched.core.model.pod import Pod
+from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.model.selector import (
     Labels,
     Selector,
@@ -48,23 +48,6 @@ SYSTEM_DEFAULTS: Final = (
         max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
     ),
 )
-
-
-class ConstraintFields(Protocol):
-    """Common fields of a pod's own constraint and a default one."""
-
-    @property
-    def max_skew(self) -> int: ...
-    @property
-    def topology_key(self) -> str: ...
-    @property
-    def when_unsatisfiable(self) -> str: ...
-    @property
-    def min_domains(self) -> int | None: ...
-    @property
-    def node_affinity_policy(self) -> str | None: ...
-    @property
-    def node_taints_policy(self) -> str | None: ...
 
 
 class SpreadConstraint(NamedTuple):
@@ -128,7 +111,9 @@ def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultSpreadConstraint, .
 
 
 def _compiled(
-    written: ConstraintFields, selector: Selector | None, gates: Mapping[str, bool]
+    written: TopologySpreadConstraint | DefaultSpreadConstraint,
+    selector: Selector | None,
+    gates: Mapping[str, bool],
 ) -> SpreadConstraint:
     return SpreadConstraint(
         written.max_skew,
