@@ -204,7 +204,6 @@ def _unknown(word: str) -> int:
 
 
 def installed_version() -> str:
-    """The version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version  # 20 ms, a third of `--help`
 
     try:

@@ -41,7 +41,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script for a shell."""
     try:
         shtab = importlib.import_module("shtab")
     except ImportError:
@@ -57,7 +56,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def script(shtab: ModuleType, shell: str) -> str:
-    """The completion script of a shell."""
     parser = full_parser()
     parser.prog = "asched"
     for command in commands_of(parser).values():
@@ -69,7 +67,6 @@ def script(shtab: ModuleType, shell: str) -> str:
 
 
 def full_parser() -> argparse.ArgumentParser:
-    """The parser with all flags of all commands."""
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command, summary in COMMANDS.items():

@@ -150,7 +150,6 @@ STDIN_NAME: Final = "<stdin>"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `config` and its subcommands."""
     parser = subparsers.add_parser(
         "config", help="check, view, migrate or export a configuration file"
     )
@@ -194,7 +193,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the subcommand on every configuration in the file."""
     try:
         minor = emulated_version((args.emulated_version,)).minor
         gates = parse_gates(args.feature_gates, minor)

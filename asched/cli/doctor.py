@@ -72,7 +72,6 @@ class _FlagParser(argparse.ArgumentParser):
 
 
 def own_parser() -> argparse.ArgumentParser:
-    """The flags of doctor itself."""
     parser = _FlagParser(add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("--as", dest="user", default="", metavar="USER", help="check the rights of this account")

@@ -63,7 +63,6 @@ def group_lines(page: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[s
 
 
 def start_lines(start: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """The promised start."""
     nodes = ", ".join(start["nodes"][:GROUP_PODS_NAMED_MAX])
     more = ", ..." if start["count"] > GROUP_PODS_NAMED_MAX else ""
     yield f"{indent}starts by {start['at']} ({start['certainty']}) on {nodes}{more}"
@@ -110,7 +109,6 @@ def _without_kind(asked: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch the explanation and print it."""
     group = group_name(args.pod)
     namespace, slash, name = (group or _without_kind(args.pod)).rpartition("/")
     namespace = namespace if slash else args.namespace
@@ -128,7 +126,6 @@ def run(args: argparse.Namespace) -> int:
 async def _page(
     args: argparse.Namespace, namespace: str, name: str, *, is_group: bool
 ) -> dict[str, Any]:
-    """The explanation. Raises PageError."""
     async with opened(args) as source:
         namespace = namespace or source.namespace
         path = (GROUP_PATH if is_group else PATH).format(quoted(namespace), quoted(name))
@@ -163,7 +160,6 @@ def _of_pod(page: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
 def explanation(
     page: Mapping[str, Any], history_lines: int = HISTORY_LINES, *, is_wide: bool = False
 ) -> Iterator[str]:
-    """The lines to print."""
     where = f" on {page['node']}" if page.get("node") else ""
     yield f"pod {page['pod']}: {page['place']}{where}"
     facts = [

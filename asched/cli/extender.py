@@ -86,7 +86,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until interrupted."""
     if bool(args.tls_cert_file) is not bool(args.tls_private_key_file):
         message = "--tls-cert-file and --tls-private-key-file must be given together"
         return fail("extender", message, 2)

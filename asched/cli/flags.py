@@ -4,8 +4,6 @@ Rules   `--name=value`, `--name value`, `--bool`, `-v2`; an underscore is a hyph
         wins, lists add up; a flag that is not supported is refused by one line that says why;
         words without a flag are refused. Exit codes: 0 success, 1 failure, 2 wrong usage.
 Source  runs recorded from kube-scheduler 1.36.2 with each of its flags
-
-Settings of a process outside of its configuration, grouped as kube-scheduler's flags are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,40 +20,6 @@ from asched.core.config.gates import parse as parse_gates
 from asched.core.config.problem import did_you_mean, quoted
 from asched.core.config.versions import BASE, UnknownVersionError, VersionChoice
 from asched.serve.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
-
-
-class LogOptions(msgspec.Struct, frozen=True):
-    """Log format, verbosity and streams; `vmodule` is (pattern, verbosity)."""
-
-    logging_format: str
-    v: int
-    vmodule: tuple[tuple[str, int], ...]
-    log_json_split_stream: bool
-    log_text_split_stream: bool
-
-    @property
-    def splits(self) -> bool:
-        """Whether errors and other messages go to different streams in the chosen format."""
-        as_json = self.logging_format == "json"
-        return self.log_json_split_stream if as_json else self.log_text_split_stream
-
-
-class MetricsOptions(msgspec.Struct, frozen=True):
-    """Which metrics and labels are exposed."""
-
-    allow_metric_labels: Mapping[str, str]
-    allow_metric_labels_manifest: str
-    disabled_metrics: tuple[str, ...]
-
-
-class PolicyOptions(msgspec.Struct, frozen=True):
-    """The source of a legacy Policy."""
-
-    policy_config_file: str
-    policy_configmap: str
-    policy_configmap_namespace: str
-    use_legacy_policy_config: bool
-
 
 EXIT_OK: Final = 0
 EXIT_USAGE: Final = 2
@@ -103,23 +67,36 @@ class RunOptions(msgspec.Struct, frozen=True):
     serving: ServingOptions
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
-    logs: LogOptions
-    metrics: MetricsOptions
-    policy: PolicyOptions
+    logging_format: str
+    v: int
+    #: (pattern, verbosity)
+    vmodule: tuple[tuple[str, int], ...]
+    log_json_split_stream: bool
+    log_text_split_stream: bool
+    allow_metric_labels: Mapping[str, str]
+    allow_metric_labels_manifest: str
+    disabled_metrics: tuple[str, ...]
+    policy_config_file: str
+    policy_configmap: str
+    policy_configmap_namespace: str
+    use_legacy_policy_config: bool
     gates: Mapping[str, bool]
     #: Whose rules and gates these are.
     kubernetes: VersionChoice = VersionChoice(BASE)
     given: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
+    @property
+    def splits_log(self) -> bool:
+        """Whether errors and other messages go to different streams in the chosen format."""
+        as_json = self.logging_format == "json"
+        return self.log_json_split_stream if as_json else self.log_text_split_stream
+
 
 _GROUPS: Final = {
     "serving": ServingOptions,
     "authentication": AuthenticationOptions,
     "authorization": AuthorizationOptions,
-    "logs": LogOptions,
-    "metrics": MetricsOptions,
-    "policy": PolicyOptions,
 }
 
 

@@ -7,6 +7,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from asched.core.config import duration
@@ -53,12 +54,7 @@ def _integer(text: str, bits: int) -> int:
     return value
 
 
-def int64(text: str) -> int:
-    return _integer(text, 64)
-
-
-def int32(text: str) -> int:
-    return _integer(text, 32)
+int32, int64 = partial(_integer, bits=32), partial(_integer, bits=64)
 
 
 def level(text: str) -> int:

@@ -25,7 +25,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send one request."""
     try:
         reply = asyncio.run(_asked(args))
     except PageError as error:

@@ -92,7 +92,6 @@ NAME_FORM: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `plugins` and its two subcommands."""
     parser = subparsers.add_parser("plugins", help="list plugins, or create a new plugin")
     commands = parser.add_subparsers(dest="plugins_command", required=True, metavar="COMMAND")
     text = "list the plugins a configuration may name: their source and extension points"
@@ -114,7 +113,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print the table."""
     try:
         catalogue = discover(args.plugin, args.plugin_dir)
         loaded = load_config(args.config, known=catalogue.known) if args.config else None
@@ -142,7 +140,6 @@ class Row(NamedTuple):
     enabled: dict[str, list[str]]
 
     def as_object(self) -> dict[str, Any]:
-        """The row for JSON and YAML."""
         return {
             "name": self.name,
             "origin": self.origin,
@@ -205,7 +202,6 @@ def _print_table(table: Iterable[Sequence[str]]) -> None:
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Write the two files."""
     if not NAME_FORM.fullmatch(args.name):
         message = f"{args.name!r} is not a name: use letters, digits and hyphens"
         return fail("plugins", message, 2)

@@ -73,10 +73,10 @@ def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
 def plan_of(options: RunOptions) -> Plan:
     """Read flags and files into what the process needs."""
     log.setup(
-        as_json=options.logs.logging_format == "json",
-        verbosity=options.logs.v,
-        modules=dict(options.logs.vmodule),
-        splits=options.logs.splits,
+        as_json=options.logging_format == "json",
+        verbosity=options.v,
+        modules=dict(options.vmodule),
+        splits=options.splits_log,
     )
     exposition = run_config.exposition(options)
     policy_text = _policy_text(options)
@@ -120,7 +120,7 @@ def plan_of(options: RunOptions) -> Plan:
         ),
         reload=lambda: read()[0],
         files=lambda: (
-            *filter(None, (options.config, options.policy.policy_config_file)),
+            *filter(None, (options.config, options.policy_config_file)),
             *plugin_files(options.plugin, options.plugin_dir),
         ),
         gates=options.gates,
@@ -140,13 +140,11 @@ def _policy_text(options: RunOptions) -> str | None:
     """The Policy of a ConfigMap, if the flags name one. Raises ConnectError."""
     if not run_config.needs_policy_configmap(options):
         return None
-    policy = options.policy
+    namespace, name = options.policy_configmap_namespace, options.policy_configmap
     connection = ConnectionOptions(
         kubeconfig=options.given.get("kubeconfig", ""), master=options.master
     )
-    return asyncio.run(
-        source.fetch_policy(connection, policy.policy_configmap_namespace, policy.policy_configmap)
-    )
+    return asyncio.run(source.fetch_policy(connection, namespace, name))
 
 
 def _write(path: str, text: str) -> None:

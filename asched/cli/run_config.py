@@ -56,9 +56,8 @@ KUBE_SCHEDULERS_LEASE: Final = ("kube-system", "kube-scheduler")
 
 def needs_policy_configmap(options: RunOptions) -> bool:
     """Whether the Policy must be read from the cluster before `load` is called."""
-    policy = options.policy
-    file_wins = policy.use_legacy_policy_config and policy.policy_config_file
-    return bool(policy.policy_configmap) and not file_wins
+    file_wins = options.use_legacy_policy_config and options.policy_config_file
+    return bool(options.policy_configmap) and not file_wins
 
 
 def load(
@@ -73,9 +72,9 @@ def load(
 
     `policy_text` is the Policy of a ConfigMap, if `needs_policy_configmap` requires it.
     """
-    policy_name = f"configmap {options.policy.policy_configmap}"
-    if policy_text is None and options.policy.policy_config_file:
-        policy_name = options.policy.policy_config_file
+    policy_name = f"configmap {options.policy_configmap}"
+    if policy_text is None and options.policy_config_file:
+        policy_name = options.policy_config_file
         policy_text = read_text(policy_name)
     loaded = load_config(
         options.config or None,
@@ -126,11 +125,11 @@ def exposition(options: RunOptions) -> Exposition:
 
     Raises UnreadableFileError or UsageError for a manifest that cannot be used.
     """
-    path = options.metrics.allow_metric_labels_manifest
-    allowed = dict(options.metrics.allow_metric_labels)
+    path = options.allow_metric_labels_manifest
+    allowed = dict(options.allow_metric_labels)
     if path and not allowed:
         allowed = _manifest(path)
-    return Exposition.of(options.metrics.disabled_metrics, allowed)
+    return Exposition.of(options.disabled_metrics, allowed)
 
 
 def _manifest(path: str) -> dict[str, str]:

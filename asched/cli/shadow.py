@@ -37,7 +37,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the report and print it."""
     try:
         report = run_on_loop(_report(args))
     except PageError as error:

@@ -32,7 +32,6 @@ CORDONED: Final = 1
 
 
 def screen(view: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[str]:
-    """The lines."""
     for line in _lines(view, is_wide=is_wide):
         yield plain(line).replace("\n", "?")
 

@@ -31,7 +31,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the versions."""
     return run_on_loop(_print(args))
 
 

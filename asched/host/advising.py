@@ -124,8 +124,6 @@ def _is_local(plan: AdvisingPlan) -> bool:
 
 
 class _Following:
-    """Answers from the watched cluster."""
-
     def __init__(self, plan: AdvisingPlan, session: Session) -> None:
         self._plan = plan
         parts = Parts.fresh()
@@ -165,8 +163,6 @@ class _Following:
 
 
 class _Alone:
-    """Answers from the nodes of each request."""
-
     def __init__(self, plan: AdvisingPlan) -> None:
         self._plan = plan
         self._stop = asyncio.Event()

@@ -35,7 +35,6 @@ class Debugger:
         self._is_busy = False
 
     def on_signal(self) -> None:
-        """Begin a comparison unless one is running."""
         if not self._is_busy:
             self._is_busy = True
             self._scheduler.tasks.spawn("debugger", self._run())
@@ -75,7 +74,6 @@ class Debugger:
         log.info("recount finished", extra=extra)
 
     async def dump(self) -> None:
-        """Log the columns and the queue."""
         async for name, some in self._inspection.cache_dump():
             for node in some if name == "nodes" else ():
                 log.info("Dump of cached NodeInfo", extra=_extra(node))

@@ -253,7 +253,7 @@ class Campaign:
         return ""
 
     def predecessor(self) -> LeaderDied | None:
-        """The death of the previous leader, if it did not release the lease."""
+        """Before the first attempt: whether the previous leader died, and perhaps of which pod."""
         election = self.election
         if not election.dead_leaders:
             return None
@@ -429,22 +429,18 @@ class LeaderCandidate:
         self.may_act = self.campaign.may_act
         self.health_problem = self.campaign.health_problem
         self.hold_back = self.campaign.hold_back
+        self.predecessor = self.campaign.predecessor
         self._session = session
         self._stand = stand
 
     def beat(self) -> None:
         """Called by the scheduling loop, which renews the lease itself here."""
 
-    def predecessor(self) -> LeaderDied | None:
-        """Before the first attempt: whether the previous leader died, and perhaps of which pod."""
-        return self.campaign.predecessor()
-
     def qualify(self) -> None:
         """The cluster has been read: leading is allowed."""
         self.campaign.qualify()
 
     async def run(self) -> None:
-        """Campaign and lead; returns when leadership is lost."""
         try:
             await self.campaign.run(self._stand.client(self._session))
         finally:
@@ -539,7 +535,7 @@ class LeaseThread(LeaderCandidate):
             tell_loop(self._there, self.campaign.qualify)
 
     async def run(self) -> None:
-        """Campaign and lead; returns when leadership is lost. A cancellation waits for requests."""
+        """As there; a cancellation waits for requests."""
         over = in_thread("lease", lambda: asyncio.run(self._campaign()))
         try:
             await asyncio.shield(over)

@@ -339,7 +339,6 @@ class Scheduler:
             self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:
-        """Stand by until leading or stopped."""
         if self._leadership is None:
             return
         self._leadership.qualify()

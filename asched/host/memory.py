@@ -48,7 +48,6 @@ class Collector:
         self._due_s = self._now_s() + EVERY_S
 
     def turned(self) -> None:
-        """A turn has ended."""
         if self._now_s() >= self._due_s:
             self._look()
             self._due_s = self._now_s() + EVERY_S

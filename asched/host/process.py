@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
 
 class _OfPods:
-    """Facts about pods go to two listeners."""
-
     def __init__(self, clashes: Clashes, quotas: QuotaStatus) -> None:
         self._clashes = clashes
         self._quotas = quotas
@@ -129,15 +127,11 @@ LAG_EVERY_S: Final = 1.0
 
 
 class RecordPlan(msgspec.Struct, frozen=True):
-    """Where to record."""
-
     path: Path
     bytes_max: int
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """All settings of a process."""
-
     configuration: SchedulerConfiguration
     connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
@@ -203,7 +197,7 @@ async def schedule(plan: Plan) -> int:
     ending = Ending()
     while not ending.is_asked:
         try:
-            status = await _run_once(plan, ending)
+            status = await _Run(plan, ending).status()
         except StartOverError as error:
             log.error("Starting over, everything is listed again: %s", error)  # noqa: TRY400
             continue
@@ -213,65 +207,180 @@ async def schedule(plan: Plan) -> int:
     return 0
 
 
-async def _run_once(plan: Plan, ending: Ending) -> int:
-    """Connect, build, run and drain one scheduler."""
-    metrics, parts = Metrics(plan.exposition), Parts.fresh()
-    asked = metrics.own.extender_asked
-    consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
-    try:
-        return await _schedule(plan, ending, parts, consultants, metrics)
-    except LostLeadershipError:
-        return 1
-    except AskedToEndError:
+class _Run:
+    """One scheduler of a process, from its connection to its end."""
+
+    def __init__(self, plan: Plan, ending: Ending) -> None:
+        self._plan = plan
+        self._ending = ending
+        self._metrics, self._parts = Metrics(plan.exposition), Parts.fresh()
+        asked = self._metrics.own.extender_asked
+        extenders = plan.configuration.extenders
+        self._consultants = Consultants(extenders, self._parts.cluster, asked)
+
+    async def status(self) -> int:
+        """Connect, build, run and drain; returns the exit code."""
+        try:
+            await self._schedule()
+        except LostLeadershipError:
+            return 1
+        except AskedToEndError:
+            pass
+        finally:
+            await self._consultants.close()
         return 0
-    finally:
-        await consultants.close()
 
+    async def _schedule(self) -> None:
+        plan, metrics, parts = self._plan, self._metrics, self._parts
+        gates = _gates(plan.gates, plan.kubernetes.minor)
+        metrics.tell_build(plan.version, gates, plan.kubernetes.minor)
+        metrics.follow(plan.configuration.gates)
+        if gates["SchedulerAsyncAPICalls"][1]:
+            metrics.show_async_calls()
+        chain = self._consultants.chain(plan.configuration.extenders)
+        machine = build_machine(
+            plan.configuration,
+            parts,
+            await measured_runners(plan.wanted, chain, parts, metrics),
+            counter_s=counter_s,
+            observer=metrics.scheduler,
+            max_in_unschedulable_s=plan.max_in_unschedulable_s,
+        )
+        machine.context.advises = plan.advises
+        if machine.context.gangs.are_tried:
+            metrics.scheduler.know_groups()
+        # A serving process waits for its API server and reports that on /readyz, as upstream.
+        handshake, observe = not plan.serving.is_on, metrics.client.requested
+        session = await self._ending.unless_asked(
+            connect(plan.connection, observe=observe, handshake=handshake)
+        )
+        api = parts.cluster.singleton(ApiAccess)
+        api.open(session.credentials)
+        campaign = campaign_for(plan, session, metrics)
+        recorder = _recorder(plan, machine)
+        shadow = None if plan.shadow is None else shadowing.Shadowing(plan.shadow, machine)
+        scheduler = self._scheduler(session, machine, campaign, recorder)
+        try:
+            if shadow is not None:
+                shadow.show(metrics.families.pulled)
+                scheduler.tasks.spawn("shadow", shadow.run(scheduler.clock.now_s))
+            await self._serve_and_run(scheduler, campaign)
+        finally:
+            await scheduler.tasks.cancel_all()
+            await api.close()
+            await session.close()
+            if shadow is not None:
+                shadow.end(scheduler.clock.now_s())
+            if recorder is not None:
+                recorder.close()
 
-async def _schedule(
-    plan: Plan, ending: Ending, parts: Parts, consultants: Consultants, metrics: Metrics
-) -> int:
-    gates = _gates(plan.gates, plan.kubernetes.minor)
-    metrics.tell_build(plan.version, gates, plan.kubernetes.minor)
-    metrics.follow(plan.configuration.gates)
-    if gates["SchedulerAsyncAPICalls"][1]:
-        metrics.show_async_calls()
-    chain = consultants.chain(plan.configuration.extenders)
-    machine = build_machine(
-        plan.configuration,
-        parts,
-        await measured_runners(plan.wanted, chain, parts, metrics),
-        counter_s=counter_s,
-        observer=metrics.scheduler,
-        max_in_unschedulable_s=plan.max_in_unschedulable_s,
-    )
-    machine.context.advises = plan.advises
-    if machine.context.gangs.are_tried:
-        metrics.scheduler.know_groups()
-    # A serving process waits for its API server and reports that on /readyz, as upstream.
-    session = await ending.unless_asked(
-        connect(plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on)
-    )
-    api = parts.cluster.singleton(ApiAccess)
-    api.open(session.credentials)
-    campaign = campaign_for(plan, session, metrics)
-    recorder = _recorder(plan, machine)
-    shadow = None if plan.shadow is None else shadowing.Shadowing(plan.shadow, machine)
-    scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
-    try:
-        if shadow is not None:
-            shadow.show(metrics.families.pulled)
-            scheduler.tasks.spawn("shadow", shadow.run(scheduler.clock.now_s))
-        await _run(plan, ending, scheduler, metrics, campaign, consultants)
-    finally:
-        await scheduler.tasks.cancel_all()
-        await api.close()
-        await session.close()
-        if shadow is not None:
-            shadow.end(scheduler.clock.now_s())
-        if recorder is not None:
-            recorder.close()
-    return 0
+    def _scheduler(
+        self,
+        session: Session,
+        machine: Machine,
+        campaign: LeaseThread | None,
+        recorder: "Recorder | None",
+    ) -> Scheduler:
+        plan, metrics, consultants = self._plan, self._metrics, self._consultants
+        metrics.client.know_lanes(LANE_NAMES)
+        concurrency = {**CONCURRENCY, Lane.BINDING: plan.bind_concurrency}
+
+        def may_send() -> bool:
+            return plan.shadow is None and made.may_act()
+
+        def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
+            made.tasks.spawn(name, work)
+
+        made: Scheduler = Scheduler(
+            session,
+            machine,
+            make_dispatcher=partial(
+                MeasuredDispatcher,
+                options=DispatchOptions(concurrency),
+                extenders=consultants.client,
+                metrics=metrics.client,
+                may_send=may_send,
+            ),
+            kinds=machine.context.kinds,
+            originals=consultants.originals,
+            listeners=listeners_of(
+                session,
+                machine,
+                metrics,
+                may_act=may_send,
+                spawn=spawn,
+                writes_statuses=plan.writes_statuses,
+            ),
+            leadership=campaign,
+            delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
+            recorder=recorder,
+        )
+        return made
+
+    async def _serve_and_run(self, scheduler: Scheduler, campaign: LeaseThread | None) -> None:
+        """Handle signals, schedule, and open the pages."""
+        plan, metrics, context = self._plan, self._metrics, scheduler.machine.context
+        own, spawn = metrics.own, scheduler.tasks.spawn
+        auditor = Auditor(
+            scheduler,
+            period_s=plan.audit_period_s,
+            compared=lambda part, objects: own.audit_compared.add(part, by=objects),
+            failed=own.audit_failures.add,
+            differed=own.audit_differences.add,
+        )
+        audits = auditor.findings, auditor.findings_now
+        inspection = Inspection(context, plan.configuration, scheduler.may_act, *audits)
+        serving = None
+        if plan.serving.is_on:
+            # a tenth of a second, before the first decisions
+            from asched.host.serving import Serving
+
+            listening = await listen(
+                plan.serving.options.bind_address,
+                plan.serving.options.secure_port,
+                cure="choose another --secure-port, or 0 to serve nothing",
+                reuse_port=plan.serving.options.permit_port_sharing,
+            )
+            serving = Serving(plan.serving, scheduler, inspection, metrics, campaign, listening)
+        try:
+            self._ending.listen(scheduler.stop)
+            if serving is not None:
+                spawn("port", serving.open(is_profiling=plan.configuration.enable_profiling))
+            spawn("audit", auditor.run())
+            version = ServerVersionWatch(scheduler.session.general, plan.kubernetes, scheduler.stop)
+            scheduler.history.on_checked = version.ask
+            metrics.show_version(plan.kubernetes.minor, lambda: version.server)
+            spawn("server version", version.run())
+            debugger = Debugger(scheduler, inspection, auditor)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, debugger.on_signal)
+            if plan.reload is not None:
+                self._follow_files(plan.reload, scheduler, inspection)
+            spawn("loop lag", _watch_lag(metrics))
+            profiles = ",".join(context.runners)
+            log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
+            await scheduler.run()
+        finally:
+            if serving is not None:
+                await serving.close()
+
+    def _follow_files(
+        self, reload: Callable[[], DesiredSetup], scheduler: Scheduler, inspection: Inspection
+    ) -> None:
+        """Reload on SIGHUP, and when a file has changed."""
+        plan, parts, metrics = self._plan, self._parts, self._metrics
+        reloader = Reloader(
+            scheduler,
+            inspection,
+            self._consultants,
+            metrics.own,
+            current=plan.wanted,
+            load=partial(in_thread, "reload", reload),
+            build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
+            files=plan.files,
+        )
+        spawn, loop = scheduler.tasks.spawn, asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, lambda: spawn("reload", reloader.reload()))
+        spawn("configuration", reloader.follow())
 
 
 def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
@@ -288,106 +397,6 @@ def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
         return None
     log.info("recording", extra={"file": str(plan.record.path)})
     return recorder
-
-
-def _scheduler(
-    plan: Plan,
-    session: Session,
-    machine: Machine,
-    metrics: Metrics,
-    campaign: LeaseThread | None,
-    consultants: Consultants,
-    recorder: "Recorder | None",
-) -> Scheduler:
-    metrics.client.know_lanes(LANE_NAMES)
-    concurrency = {**CONCURRENCY, Lane.BINDING: plan.bind_concurrency}
-
-    def may_send() -> bool:
-        return plan.shadow is None and made.may_act()
-
-    def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
-        made.tasks.spawn(name, work)
-
-    made: Scheduler = Scheduler(
-        session,
-        machine,
-        make_dispatcher=partial(
-            MeasuredDispatcher,
-            options=DispatchOptions(concurrency),
-            extenders=consultants.client,
-            metrics=metrics.client,
-            may_send=may_send,
-        ),
-        kinds=machine.context.kinds,
-        originals=consultants.originals,
-        listeners=listeners_of(
-            session,
-            machine,
-            metrics,
-            may_act=may_send,
-            spawn=spawn,
-            writes_statuses=plan.writes_statuses,
-        ),
-        leadership=campaign,
-        delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
-        recorder=recorder,
-    )
-    return made
-
-
-async def _run(
-    plan: Plan,
-    ending: Ending,
-    scheduler: Scheduler,
-    metrics: Metrics,
-    campaign: LeaseThread | None,
-    consultants: Consultants,
-) -> None:
-    """Handle signals, schedule, and open the pages."""
-    own = metrics.own
-    auditor = Auditor(
-        scheduler,
-        period_s=plan.audit_period_s,
-        compared=lambda part, objects: own.audit_compared.add(part, by=objects),
-        failed=own.audit_failures.add,
-        differed=own.audit_differences.add,
-    )
-    inspection = Inspection(
-        scheduler.machine.context,
-        plan.configuration,
-        scheduler.may_act,
-        auditor.findings,
-        auditor.findings_now,
-    )
-    serving = None
-    if plan.serving.is_on:
-        from asched.host.serving import Serving  # a tenth of a second, before the first decisions
-
-        listening = await listen(
-            plan.serving.options.bind_address,
-            plan.serving.options.secure_port,
-            cure="choose another --secure-port, or 0 to serve nothing",
-            reuse_port=plan.serving.options.permit_port_sharing,
-        )
-        serving = Serving(plan.serving, scheduler, inspection, metrics, campaign, listening)
-    try:
-        ending.listen(scheduler.stop)
-        if serving is not None:
-            is_profiling = plan.configuration.enable_profiling
-            scheduler.tasks.spawn("port", serving.open(is_profiling=is_profiling))
-        scheduler.tasks.spawn("audit", auditor.run())
-        version = ServerVersionWatch(scheduler.session.general, plan.kubernetes, scheduler.stop)
-        scheduler.history.on_checked = version.ask
-        metrics.show_version(plan.kubernetes.minor, lambda: version.server)
-        scheduler.tasks.spawn("server version", version.run())
-        _listen_to_signals(plan, scheduler, inspection, auditor, metrics, consultants)
-        scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
-        profiles = ",".join(scheduler.machine.context.runners)
-        log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
-        await scheduler.run()
-    finally:
-        if serving is not None:
-            await serving.close()
 
 
 async def measured_runners(
@@ -456,32 +465,3 @@ async def _watch_lag(metrics: Metrics) -> None:
         due_s = loop.time() + LAG_EVERY_S
         await asyncio.sleep(LAG_EVERY_S)
         metrics.own.loop_lag.observe(max(loop.time() - due_s, 0.0))
-
-
-def _listen_to_signals(
-    plan: Plan,
-    scheduler: Scheduler,
-    inspection: Inspection,
-    auditor: Auditor,
-    metrics: Metrics,
-    consultants: Consultants,
-) -> None:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection, auditor).on_signal)
-    if plan.reload is None:
-        return
-    context = scheduler.machine.context
-    parts = Parts(context.cluster, context.nominator)
-    reloader = Reloader(
-        scheduler,
-        inspection,
-        consultants,
-        metrics.own,
-        current=plan.wanted,
-        load=partial(in_thread, "reload", plan.reload),
-        build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
-        files=plan.files,
-    )
-    spawn = scheduler.tasks.spawn
-    loop.add_signal_handler(signal.SIGHUP, lambda: spawn("reload", reloader.reload()))
-    spawn("configuration", reloader.follow())

@@ -108,7 +108,6 @@ class Rotating:
         self._context = make()
 
     def context(self) -> ssl.SSLContext:
-        """The context for a new connection."""
         if self._files and monotonic() - self._checked_s >= FILES_CHECK_S:
             self._checked_s = monotonic()
             versions = file_versions(self._files)

@@ -10,7 +10,7 @@ Bounds  MALFORMED_REMEMBERED uids are stored to log each only once.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from asched.core.model.meta import ObjectMeta, Record
 from asched.kube.errors import ApiStatus, ProtocolBroken, read_status
 from asched.kube.originals import Originals
 from asched.kube.parsing import read
+
+T = TypeVar("T")
 
 #: Enough for a cluster in which a whole batch of objects is broken in the same way.
 MALFORMED_REMEMBERED: Final = 10_000
@@ -45,8 +47,6 @@ class WatchLine(NamedTuple):
 
 
 class ListPage(NamedTuple):
-    """One page of a list."""
-
     objects: list[Record]
     version: str
     continue_token: str
@@ -177,10 +177,7 @@ class KindCodec:
         )
 
     def _page_object_by_object(self, body: bytes) -> ListPage:
-        try:
-            page = read(_raw_lists.decode, body)
-        except MalformedError as error:
-            raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
+        page = _required(_raw_lists.decode, body, f"the list of {self.kind.plural}")
         before = self.malformed_count
         return ListPage(
             self._one_by_one(page.items or ()),
@@ -239,12 +236,8 @@ class KindCodec:
                 yield WatchLine(event.type, event.object, meta.resource_version)
 
     def _open_envelope(self, line: bytes, error: MalformedError | None) -> WatchLine:
-        try:
-            envelope = read(_envelopes.decode, line)
-        except MalformedError as broken:
-            raise ProtocolBroken(
-                f"a line of the watch of {self.kind.plural} is malformed: {broken}"
-            ) from broken
+        watch = f"the watch of {self.kind.plural}"
+        envelope = _required(_envelopes.decode, line, f"a line of {watch}")
         content = bytes(envelope.object)
         if envelope.type == ERROR:
             status = read_status(content) or ApiStatus(
@@ -252,12 +245,7 @@ class KindCodec:
             )
             return WatchLine(ERROR, None, "", status=status)
         if envelope.type == BOOKMARK:  # its object lacks mandatory fields of the kind
-            try:
-                bookmark = read(_bookmarks.decode, content).metadata
-            except MalformedError as broken:
-                raise ProtocolBroken(
-                    f"a bookmark of the watch of {self.kind.plural} is malformed: {broken}"
-                ) from broken
+            bookmark = _required(_bookmarks.decode, content, f"a bookmark of {watch}").metadata
             return WatchLine(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
         head = self._report(content, error or MalformedError("unknown"))
         gone = _minimal(self.kind, head) if envelope.type == DELETED else None
@@ -283,6 +271,14 @@ class KindCodec:
         return head
 
 
+def _required(decoder: Callable[[bytes], T], data: bytes, what: str) -> T:
+    """Decode what a server has to send. Raises ProtocolBroken."""
+    try:
+        return read(decoder, data)
+    except MalformedError as error:
+        raise ProtocolBroken(f"{what} is malformed: {error}") from error
+
+
 def _minimal(kind: Kind, head: ObjectMeta) -> Record | None:
     """A record that has only the object's identity."""
     if not head.name:
@@ -303,17 +299,11 @@ def is_initial_end(sight: WatchLine) -> bool:
 
 def head_page(body: bytes, kind: Kind) -> HeadPage:
     """Raises ProtocolBroken."""
-    try:
-        return read(_head_pages.decode, body)
-    except MalformedError as error:
-        raise ProtocolBroken(f"a list of {kind.plural} is malformed: {error}") from error
+    return _required(_head_pages.decode, body, f"a list of {kind.plural}")
 
 
 def peek_continue(body: bytes) -> str:
     """The continue token of a page, without decoding its items; "" on the last page. Raises
     ProtocolBroken.
     """
-    try:
-        return read(_list_heads.decode, body).metadata.continue_token
-    except MalformedError as error:
-        raise ProtocolBroken(f"a list is malformed: {error}") from error
+    return _required(_list_heads.decode, body, "a list").metadata.continue_token

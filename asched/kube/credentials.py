@@ -20,7 +20,6 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-import msgspec
 from msgspec.structs import replace
 
 from asched.kube import kubeconfig
@@ -28,7 +27,7 @@ from asched.kube.certificates import Rotating, rotating
 from asched.kube.errors import ConnectError
 from asched.kube.files import file_text, named_content
 from asched.kube.kubeconfig import HOST_VARIABLE, Login, Printed, read_kubeconfigs, service_account
-from asched.kube.proxies import environment_proxy
+from asched.kube.proxies import PORTS, environment_proxy
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +38,6 @@ EXPIRY_MARGIN: Final = timedelta(minutes=1)
 #: An exec plugin may call a server; it is not run again at once when its token is refused.
 RELOAD_INTERVAL_S: Final = 5.0
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
-IN_CLUSTER_VARIABLE: Final = HOST_VARIABLE
-_SCHEMES: Final = {"http": 80, "https": 443}
-
-
-class CredentialSource(msgspec.Struct, frozen=True):
-    """Which configuration to load; empty strings mean "not given"."""
-
-    kubeconfig: str = ""
-    context: str = ""
-    master: str = ""
 
 
 class Credentials:
@@ -81,13 +70,13 @@ class Credentials:
             hostname = (address.hostname or "").encode("idna").decode()
         except ValueError:
             address, hostname = SplitResult("", "", "", "", ""), ""
-        if address.scheme not in _SCHEMES or not hostname:
+        if address.scheme not in PORTS or not hostname:
             raise ConnectError(
                 f"the server address {login.server!r} is not of the form https://host:port; "
                 "correct `server` in the kubeconfig, or --master"
             )
         try:
-            port = address.port or _SCHEMES[address.scheme]
+            port = address.port or PORTS[address.scheme]
         except ValueError:
             raise ConnectError(f"the server address {login.server!r} has no usable port") from None
         proxy = login.proxy or environment_proxy(login.server)
@@ -115,7 +104,6 @@ class Credentials:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the context."""
         return self._login.namespace or "default"
 
     @property
@@ -186,30 +174,34 @@ class Credentials:
             await asyncio.wait({self._renewal})
 
 
-async def load_credentials(source: CredentialSource) -> Credentials:
-    """Find and read the configuration. Raises ConnectError with one line for the user."""
-    credentials = Credentials(lambda: _find(source))
+async def load_credentials(
+    kubeconfig: str = "", context: str = "", master: str = ""
+) -> Credentials:
+    """Find and read the configuration; empty strings mean "not given". Raises ConnectError with one
+    line for the user.
+    """
+    credentials = Credentials(lambda: _find(kubeconfig, context, master))
     await credentials.renew()
     return credentials
 
 
-def _find(source: CredentialSource) -> Login:
-    paths = _kubeconfigs(source.kubeconfig)
+def _find(kubeconfig: str, context: str, master: str) -> Login:
+    paths = _kubeconfigs(kubeconfig)
     if paths:
-        login = read_kubeconfigs(paths, source.context)
-        if not login.server and not source.master:
+        login = read_kubeconfigs(paths, context)
+        if not login.server and not master:
             named = ":".join(map(str, paths))
             raise ConnectError(f"kubeconfig {named} has no contexts; name another, or --master")
-    elif os.environ.get(IN_CLUSTER_VARIABLE):
+    elif os.environ.get(HOST_VARIABLE):
         login = service_account()
-    elif source.master:
+    elif master:
         login = Login()
     else:
         raise ConnectError(
             "no configuration has been provided: there is no --kubeconfig, KUBECONFIG is not set, "
             f"{DEFAULT_KUBECONFIG} does not exist, and this is not a pod; name a kubeconfig file"
         )
-    return replace(login, server=source.master) if source.master else login
+    return replace(login, server=master) if master else login
 
 
 def _kubeconfigs(explicit: str) -> list[Path]:

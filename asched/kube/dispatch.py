@@ -129,7 +129,11 @@ class Dispatcher:
                 return
             job.effect = job.event.series.effect
         elif isinstance(effect, Bind):
-            self._overtake_status(effect)
+            # The binding writes PodScheduled itself.
+            overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
+            if overtaken is not None:
+                why = "overtaken by the binding of the pod"
+                self._answer(overtaken.ids, given_up(overtaken, why))
         self._enqueue(state, job)
         self._pump()
 
@@ -202,12 +206,6 @@ class Dispatcher:
             dropped = state.queue.drop_oldest()
             self._answer(dropped.ids, given_up(dropped, "given up under pressure"))
         state.queue.put(job)
-
-    def _overtake_status(self, effect: Bind) -> None:
-        """Drop a waiting status patch of the pod: the binding writes PodScheduled itself."""
-        overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
-        if overtaken is not None:
-            self._answer(overtaken.ids, given_up(overtaken, "overtaken by the binding of the pod"))
 
     def _pump(self) -> None:
         """Start the jobs that may start, in order of priority."""

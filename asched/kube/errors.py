@@ -168,11 +168,11 @@ class ApiStatus(msgspec.Struct, rename="camel"):
         No timeout does. Nor does an error of etcd in the middle of a write, which kube-apiserver
         passes on without a reason (for a binding as 409): the write may be stored later.
         """
-        if self.code == _GATEWAY_TIMEOUT or self.reason in _TIMEOUTS:
+        if self.code == 504 or self.reason in _TIMEOUTS:
             return False
-        if self.code < _SERVER_ERROR:
+        if self.code < 500:
             is_of_store = any(words in self.message for words in _STORE_ERRORS)
-            return self.code != _CONFLICT or not is_of_store or self._is_known
+            return self.code != 409 or not is_of_store or self._is_known
         return bool(self.reason) or self._is_known
 
     @property
@@ -181,9 +181,6 @@ class ApiStatus(msgspec.Struct, rename="camel"):
         return any(words in self.message for words in _NOT_DONE)
 
 
-_SERVER_ERROR: Final = 500
-_GATEWAY_TIMEOUT: Final = 504
-_CONFLICT: Final = 409
 _TIMEOUTS: Final = frozenset(("Timeout", "ServerTimeout"))
 #: Messages of etcd, of its client, and of the connection between the two.
 _STORE_ERRORS: Final = (
@@ -205,7 +202,6 @@ _status_decoder: Final = msgspec.json.Decoder(ApiStatus)
 
 
 def read_status(body: bytes) -> ApiStatus | None:
-    """The metav1.Status in a body, or None."""
     try:
         status = read(_status_decoder.decode, body)
     except MalformedError:
@@ -219,7 +215,7 @@ def says_not_done(code: int, body: bytes) -> bool:
     """
     status = read_status(body)
     if status is None:
-        return code < _SERVER_ERROR
+        return code < 500
     return replace(status, code=code).says_not_done
 
 

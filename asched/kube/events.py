@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.core.model.timestamp import NS_PER_SECOND, micro_time
-from asched.kube.writes import WireRequest, quoted
+from asched.kube.transport import WireRequest
+from asched.kube.writes import quoted
 
 NOTE_BYTES_MAX: Final = 1024
 REFRESH_S: Final = 30 * 60.0

@@ -8,7 +8,7 @@ whole request; redirects are followed as by Go, and the content type of the answ
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from json import JSONDecodeError, JSONDecoder
 from time import monotonic
 from typing import Any, Final
@@ -35,62 +35,7 @@ ANSWER_BYTES_MAX: Final = 16 << 20
 ANSWER_FACTOR: Final = 4
 #: Go's client follows at most this many redirects.
 REDIRECTS_MAX: Final = 10
-_OK: Final = 200
 _CURE: Final = "check the extender's tlsConfig"
-
-
-class ExtenderHttp:
-    """Create it inside the loop, and close it."""
-
-    def __init__(self, user_agent: str) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            headers={"User-Agent": user_agent, "Content-Type": "application/json"},
-            skip_auto_headers=("Accept-Encoding", "Accept"),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-
-    async def ask(
-        self, effect: AskExtender, url: str, body: bytes, tls: Mapping[str, Any]
-    ) -> Answer:
-        """The answer is Unknown if the extender may have processed the request."""
-        is_reading = False
-        timeout_s = effect.extender.http_timeout_s or HTTP_TIMEOUT_S
-        try:
-            async with self._session.post(
-                URL(url, encoded=True),
-                data=body,
-                timeout=aiohttp.ClientTimeout(total=timeout_s),
-                max_redirects=REDIRECTS_MAX,
-                **tls,
-            ) as response:
-                if response.status != _OK:
-                    why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
-                    return Refused(effect.id, response.status, why)
-                is_reading = True
-                content = await _whole(response, ANSWER_BYTES_MAX + ANSWER_FACTOR * len(body))
-        except aiohttp.ClientConnectorError as error:
-            return Refused(effect.id, 0, f'Post "{url}": {connect_problem(error, _CURE)}')
-        except (ValueError, aiohttp.NonHttpUrlClientError):  # includes aiohttp.InvalidURL
-            return Refused(
-                effect.id, 0, f'Post "{url}": not an http or https URL; correct urlPrefix'
-            )
-        except TimeoutError:
-            what = "the answer did not end" if is_reading else "no answer"
-            return Unknown(effect.id, f'Post "{url}": {what} within {timeout_s:g} s')
-        except (aiohttp.ClientError, OSError) as error:
-            what = "the answer is incomplete" if is_reading else "the connection broke"
-            why = str(error) or type(error).__name__
-            return Unknown(effect.id, f'Post "{url}": {what}: {why}')
-        if content is None:
-            return Refused(effect.id, _OK, f"the answer of {url} is too large for its request")
-        try:
-            return Replied(effect.id, first_value(content))
-        except ValueError as error:
-            return Refused(effect.id, _OK, f"the answer of {url} is no JSON: {error}")
-
-    async def close(self) -> None:
-        await self._session.close()
 
 
 def _no_number(name: str) -> Any:
@@ -162,7 +107,7 @@ class Extenders:
         #: (extender, verb) -> last logged failure, empty while it succeeds
         self._complaints: dict[tuple[Extender, str], str] = {}
         self._user_agent = user_agent
-        self._http: ExtenderHttp | None = None
+        self._http: aiohttp.ClientSession | None = None
         self.adopt(extenders)
         self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
 
@@ -178,9 +123,12 @@ class Extenders:
         """
         self._tls = {extender: _tls_of(extender) for extender in extenders}
         if extenders and self._http is None:
-            from asched.kube.extenders import ExtenderHttp  # a tenth of a second
-
-            self._http = ExtenderHttp(self._user_agent)
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                headers={"User-Agent": self._user_agent, "Content-Type": "application/json"},
+                skip_auto_headers=("Accept-Encoding", "Accept"),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
         self._complaints = {
             place: said for place, said in self._complaints.items() if place[0] in self._tls
         }
@@ -229,15 +177,46 @@ class Extenders:
             log.info("extender %s answers %s again", prefix, effect.verb)
 
     async def _ask(self, effect: AskExtender) -> Answer:
-        extender = effect.extender
+        extender, is_reading = effect.extender, False
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
+        timeout_s = extender.http_timeout_s or HTTP_TIMEOUT_S
         assert self._http is not None, "some extender has been adopted"
         try:
             body = self._encoder.encode(effect.body)
             tls = self._tls_arguments(extender)
         except (MissingOriginalError, TypeError, ConnectError) as error:
             return Refused(effect.id, 0, str(error))
-        return await self._http.ask(effect, url, body, tls)
+        try:
+            async with self._http.post(
+                URL(url, encoded=True),
+                data=body,
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+                max_redirects=REDIRECTS_MAX,
+                **tls,
+            ) as response:
+                if response.status != 200:
+                    why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
+                    return Refused(effect.id, response.status, why)
+                is_reading = True
+                content = await _whole(response, ANSWER_BYTES_MAX + ANSWER_FACTOR * len(body))
+        except aiohttp.ClientConnectorError as error:
+            return Refused(effect.id, 0, f'Post "{url}": {connect_problem(error, _CURE)}')
+        except (ValueError, aiohttp.NonHttpUrlClientError):  # includes aiohttp.InvalidURL
+            why = f'Post "{url}": not an http or https URL; correct urlPrefix'
+            return Refused(effect.id, 0, why)
+        except TimeoutError:
+            what = "the answer did not end" if is_reading else "no answer"
+            return Unknown(effect.id, f'Post "{url}": {what} within {timeout_s:g} s')
+        except (aiohttp.ClientError, OSError) as error:
+            what = "the answer is incomplete" if is_reading else "the connection broke"
+            why = str(error) or type(error).__name__
+            return Unknown(effect.id, f'Post "{url}": {what}: {why}')
+        if content is None:
+            return Refused(effect.id, 200, f"the answer of {url} is too large for its request")
+        try:
+            return Replied(effect.id, first_value(content))
+        except ValueError as error:
+            return Refused(effect.id, 200, f"the answer of {url} is no JSON: {error}")
 
     def _tls_arguments(self, extender: Extender) -> dict[str, Any]:
         is_known = extender in self._tls

@@ -32,6 +32,7 @@ from asched.kube.transport import (
     Observer,
     Reply,
     StreamingTransport,
+    WireRequest,
     ignore_distrust,
     no_fence,
     observe_nothing,
@@ -86,23 +87,15 @@ class FastTransport(StreamingTransport):
     def connection_count(self) -> int:
         return len(self._open)
 
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        accept: str,
-        timeout_s: float,
-    ) -> Reply:
-        assert method != "HEAD", "the parser would wait for the body of the answer"
+    async def _exchange(self, request: WireRequest, timeout_s: float) -> Reply:
+        assert request.method != "HEAD", "the parser would wait for the body of the answer"
         deadline_s = self.loop.time() + timeout_s
-        data = self._encode(method, path, body, content_type, accept)
+        data = self._encode(request)
         connection = await self._acquire(deadline_s)
         try:
             return await self._run(connection, data, deadline_s)
         except ConnectionLost:
-            if method != "GET" or not connection.is_stale:
+            if request.method != "GET" or not connection.is_stale:
                 raise
         fresh = await self._acquire(deadline_s, fresh=True)
         return await self._run(fresh, data, deadline_s)
@@ -121,7 +114,6 @@ class FastTransport(StreamingTransport):
         return reply
 
     async def prepare(self) -> None:
-        """Open a connection for the next request."""
         self._release(await self._connect(self.loop.time() + CONNECT_TIMEOUT_S))
 
     def _expire(self, connection: Connection, sent_s: float) -> None:
@@ -159,7 +151,7 @@ class FastTransport(StreamingTransport):
     async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
         """Send the request and read the head of the answer. Raises TransportError."""
         deadline_s = self.loop.time() + HEADER_TIMEOUT_S
-        data = self._encode("GET", path, None, "", self._stream_accept)
+        data = self._encode(WireRequest("GET", path, accept=self._stream_accept))
         connection = await self._acquire(deadline_s)
         try:
             return connection, await self._headed(connection, data, deadline_s)
@@ -197,9 +189,7 @@ class FastTransport(StreamingTransport):
 
     # --- requests --------------------------------------------------------------------------------
 
-    def _encode(
-        self, method: str, path: str, body: bytes | None, content_type: str, accept: str
-    ) -> bytes:
+    def _encode(self, request: WireRequest) -> bytes:
         """The whole request as bytes; everything but path and length is cached."""
         credentials = self._credentials
         heads_for = (credentials.authorization, credentials.generation)
@@ -209,6 +199,7 @@ class FastTransport(StreamingTransport):
             is_asked = credentials.proxy is not None and not credentials.is_tls
             self._prefix = f"{credentials.url if is_asked else ''}{credentials.base_path}".encode()
             self._heads.clear()
+        method, path, body, content_type, accept = request
         start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
         if body is None:
             return start + self._head("", accept) + b"\r\n"

@@ -26,10 +26,10 @@ import msgspec
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import NAMESPACE, VERSIONS, Kind
 from asched.kube.codec import HeadPage, head_page
-from asched.kube.errors import ApiError, HistoryChanged, TransportError, api_error
+from asched.kube.errors import ApiError, HistoryChanged, TransportError
 from asched.kube.parsing import read
 from asched.kube.reading import runs_backwards
-from asched.kube.transport import Transport
+from asched.kube.transport import Transport, successful
 
 READ_S: Final = 3.0
 #: Working streams are never further behind. A guess.
@@ -148,9 +148,7 @@ class History:
         path = kind.object_path(NAMESPACE_ASKED, "").rstrip("/")
         asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})
         reply = await self._transport.request("GET", f"{path}?{asked}", timeout_s=READ_S)
-        if reply.status != 200:
-            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-        return head_page(reply.body, kind)
+        return head_page(successful(reply), kind)
 
 
 #: Timeout of a discovery request.
@@ -182,10 +180,8 @@ async def _is_served(transport: Transport, kind: Kind) -> bool:
     reply = await transport.request("GET", f"/apis/{kind.group_version}", timeout_s=DISCOVERY_S)
     if reply.status == 404:
         return False
-    if reply.status != 200:
-        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
     try:
-        found = read(_resources.decode, reply.body).get("resources")
+        found = read(_resources.decode, successful(reply)).get("resources")
     except MalformedError:
         return True
     names = [r.get("name") for r in found or () if isinstance(r, dict)]

@@ -141,13 +141,10 @@ class TurnQueue(JobQueue):
 
 
 class StatusQueue(JobQueue):
-    """The queue of status patches, folded per pod and condition."""
-
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self.waiting = self._waiting = OrderedDict[tuple[str, str], QueuedWrite]()
         self._under_way: set[str] = set()
-        self.folded_count = 0
 
     @property
     def oldest_s(self) -> float | None:
@@ -159,7 +156,6 @@ class StatusQueue(JobQueue):
         if older is None:
             self._waiting[job.key] = self._counted(job)
             return
-        self.folded_count += 1
         older.effect = fold(older.effect, job.effect)
         older.ids += job.ids
         self._counted(older)
@@ -169,7 +165,6 @@ class StatusQueue(JobQueue):
         if newer is None:
             self._waiting[job.key] = self._counted(job)
         else:
-            self.folded_count += 1
             newer.effect = fold(job.effect, newer.effect)
             newer.ids = job.ids + newer.ids
             self._counted(newer)
@@ -206,8 +201,6 @@ QUEUES: Final[Mapping[Lane, type[JobQueue]]] = {
 
 
 class LaneState:
-    """Queue and counters of one lane."""
-
     def __init__(self, lane: Lane, concurrency: int, queue_max: int) -> None:
         self.lane = lane
         self.queue: JobQueue = QUEUES.get(lane, JobQueue)(queue_max)

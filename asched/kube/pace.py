@@ -140,7 +140,6 @@ class ListPacer:
         self._pausing: dict[asyncio.Future[None], None] = {}  # in order
 
     def answered(self) -> None:
-        """The server has answered a request."""
         for pausing in self._pausing:
             if not pausing.done():
                 pausing.set_result(None)

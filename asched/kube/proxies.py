@@ -24,7 +24,8 @@ from asched.kube.certificates import client_context
 from asched.kube.errors import ConnectError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_PORTS: Final = {"http": 80, "https": 443}
+#: By scheme.
+PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(msgspec.Struct, frozen=True):
@@ -48,7 +49,7 @@ class Proxy(msgspec.Struct, frozen=True):
         if parts.username is not None:
             both = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers = (f"Proxy-Authorization: Basic {b64encode(both.encode()).decode()}",)
-        port = parts.port or _PORTS[parts.scheme]
+        port = parts.port or PORTS[parts.scheme]
         return cls(parts.hostname or "", port, parts.scheme == "https", headers)
 
 
@@ -72,7 +73,7 @@ def checked(proxy: str, source: str) -> str:
     """The proxy, if it can be used. Messages do not show its password."""
     try:
         parts = urlsplit(proxy)
-        is_usable = bool(parts.hostname) and parts.scheme in _PORTS and parts.port != 0
+        is_usable = bool(parts.hostname) and parts.scheme in PORTS and parts.port != 0
     except ValueError:
         parts, is_usable = SplitResult("", "", "", "", ""), False
     if not is_usable:
@@ -85,7 +86,7 @@ def checked(proxy: str, source: str) -> str:
 
 def _is_proxied(server: SplitResult, exceptions: str) -> bool:
     name = (server.hostname or "").rstrip(".").lower()
-    port = server.port or _PORTS.get(server.scheme, 0)
+    port = server.port or PORTS.get(server.scheme, 0)
     address = _address(name)
     if name == "localhost" or (address is not None and address.is_loopback):
         return False

@@ -62,9 +62,6 @@ EVENT_WAIT_S: Final = 10.0
 OVERLOAD_WAIT_S: Final = 1.0
 #: A longer Retry-After is cut to this.
 PAUSE_S_MAX: Final = 30.0
-_CONFLICT: Final = 409
-_SERVER_ERROR: Final = 500
-_OVERLOADED: Final = 429
 
 
 _STATUSES: Final = PatchPodStatus | PatchGroupStatus
@@ -91,7 +88,7 @@ def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> 
             answer = answer_for(effect, outcome)
             if job.maybe_done and outcome.status == 404 and _is_delete(effect):
                 return Done(answer.effect_id)
-            if job.maybe_done and outcome.status >= _SERVER_ERROR:  # for this attempt only
+            if job.maybe_done and outcome.status >= 500:  # for this attempt only
                 return _final_answer(job, outcome, maybe_done=True)
             return answer
     if isinstance(effect, EmitEvent):
@@ -112,7 +109,7 @@ def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> 
 
 def overload_wait_s(outcome: Outcome) -> float | None:
     """The wait that a 429 requests, at most PAUSE_S_MAX; None for other outcomes."""
-    if not isinstance(outcome, Reply) or outcome.status != _OVERLOADED:
+    if not isinstance(outcome, Reply) or outcome.status != 429:
         return None
     wait_s = retry_after_s(outcome.header("Retry-After"))
     return min(OVERLOAD_WAIT_S if wait_s is None else wait_s, PAUSE_S_MAX)
@@ -133,9 +130,9 @@ def _next_for_event(job: QueuedWrite, outcome: Outcome, rng: Random) -> Answer |
 
 def _is_tried_again(effect: Effect, reply: Reply) -> bool:
     """Whether an answer leads to another attempt, or to `Unknown`."""
-    if isinstance(effect, _STATUSES) and reply.status == _CONFLICT:
+    if isinstance(effect, _STATUSES) and reply.status == 409:
         return True
-    if isinstance(effect, ReadPod | EmitEvent | _STATUSES) and reply.status >= _SERVER_ERROR:
+    if isinstance(effect, ReadPod | EmitEvent | _STATUSES) and reply.status >= 500:
         return True
     return reply.status >= 400 and not says_not_done(reply.status, reply.body)
 

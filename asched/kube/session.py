@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from asched.core.model.decode import MalformedError
-from asched.kube.credentials import Credentials, CredentialSource, load_credentials
+from asched.kube.credentials import Credentials, load_credentials
 from asched.kube.errors import (
     ConnectError,
     ProtocolBroken,
@@ -31,6 +31,7 @@ from asched.kube.transport import (
     Transport,
     no_fence,
     observe_nothing,
+    successful,
 )
 
 #: How long the first handshake may take before start-up is given up.
@@ -126,13 +127,6 @@ class Session:
         await self.credentials.close()
 
 
-def successful(reply: Reply) -> bytes:
-    """The body of a successful answer. Raises ApiError for any other."""
-    if not 200 <= reply.status < 300:
-        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-    return reply.body
-
-
 def read_as(reply: Reply, shape: type[T]) -> T:
     """Decode a successful answer. Raises ApiError for any other, and ProtocolBroken for another
     shape, which callers can handle like a missing answer.
@@ -158,8 +152,8 @@ async def connect(
     `handshake=False` leaves out the first request: like kube-scheduler, the host may wait for an
     unreachable server. Raises ConnectError.
     """
-    source = CredentialSource(options.kubeconfig, options.context, options.master)
-    session = Session(await load_credentials(source), options, observe)
+    credentials = await load_credentials(options.kubeconfig, options.context, options.master)
+    session = Session(credentials, options, observe)
     if not handshake:
         return session
     try:

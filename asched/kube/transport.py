@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from asched.kube.credentials import Credentials
-from asched.kube.errors import ConnectFailed
+from asched.kube.errors import ConnectFailed, api_error
 
 JSON: Final = "application/json"
 #: Servers that do not know the parameter ignore it.
@@ -32,6 +32,16 @@ ANSWER_BYTES_MAX: Final = 2 << 30
 #: The code under which rest_client_requests_total counts requests without an answer, as in
 #: client-go.
 NO_CODE: Final = "<error>"
+
+
+class WireRequest(NamedTuple):
+    """A request as it is sent, with its query in the path."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
 
 
 class Exchange(NamedTuple):
@@ -87,6 +97,13 @@ class Reply:
         return f"Reply({self.status}, {self.body[:200]!r})"
 
 
+def successful(reply: Reply) -> bytes:
+    """The body of a successful answer. Raises ApiError for any other."""
+    if not 200 <= reply.status < 300:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    return reply.body
+
+
 class Stream(Protocol):
     """A streamed answer."""
 
@@ -121,19 +138,22 @@ class Transport(ABC):
         accept: str = JSON,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Reply:
-        """One request, with its query in the path, and its whole answer within `timeout_s`."""
-        credentials = self._credentials
+        """One request and its whole answer, within `timeout_s`."""
+        credentials, asked = (
+            self._credentials,
+            WireRequest(method, path, body, content_type, accept),
+        )
         credentials.keep_fresh()
         started_s = monotonic()
         reply = None
         try:
             used = credentials.authorization
-            reply = await self._exchange(method, path, body, content_type, accept, timeout_s)
+            reply = await self._exchange(asked, timeout_s)
             if reply.status == 401:
                 end_s = started_s + timeout_s
                 if await credentials.reload(used, end_s - monotonic()):
                     left_s = max(end_s - monotonic(), 0.0)
-                    reply = await self._exchange(method, path, body, content_type, accept, left_s)
+                    reply = await self._exchange(asked, left_s)
             return reply
         finally:
             code, received = NO_CODE, None
@@ -153,15 +173,7 @@ class Transport(ABC):
             raise ConnectFailed("not sent: another replica may be leading by now")
 
     @abstractmethod
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        accept: str,
-        timeout_s: float,
-    ) -> Reply:
+    async def _exchange(self, request: WireRequest, timeout_s: float) -> Reply:
         """Send once, receive once. Raises TransportError."""
 
     @abstractmethod
@@ -170,8 +182,6 @@ class Transport(ABC):
 
 
 class StreamingTransport(Transport):
-    """A transport that can also stream answers."""
-
     @abstractmethod
     def stream(self, path: str, *, timeout_s: float) -> AbstractAsyncContextManager[Stream]:
         """GET with a streamed answer; `timeout_s` bounds the whole of it, HEADER_TIMEOUT_S its

@@ -5,7 +5,7 @@ out is Refused, also an unavailable webhook; every other error is Unknown, becau
 timed out on its store may still have stored the write.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -36,21 +36,11 @@ from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD
 from asched.kube.errors import api_error, says_not_done
 from asched.kube.parsing import read
-from asched.kube.transport import JSON, Reply
+from asched.kube.transport import Reply, WireRequest
 
 #: Server-side timeout of a binding, equal to `retries.ATTEMPT_TIMEOUT_S`: once we stop waiting for
 #: the answer, the server will not carry it out any more.
 SERVER_TIMEOUT: Final = "?timeout=30s"
-
-
-class WireRequest(NamedTuple):
-    """A request as it is sent."""
-
-    method: str
-    path: str
-    body: bytes | None
-    content_type: str = JSON
-    accept: str = JSON
 
 
 class _Meta(msgspec.Struct):
@@ -79,7 +69,7 @@ def request_for(effect: Effect) -> WireRequest:
         case PatchPodStatus():
             return patch_pod_status(effect)
         case ReadPod():
-            return WireRequest("GET", _pod_path(effect.pod.namespace, effect.pod.name), None)
+            return WireRequest("GET", _pod_path(effect.pod.namespace, effect.pod.name))
         case DeletePod():
             path = _pod_path(effect.pod.namespace, effect.pod.name)
             return WireRequest("DELETE", path, _delete_options(effect.pod.uid))

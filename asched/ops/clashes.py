@@ -91,7 +91,6 @@ class Clashes:
         self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """Wrap a receiver of facts and remember suspects."""
         self._put = put
 
         def hear(fact: Fact) -> None:

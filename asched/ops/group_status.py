@@ -141,7 +141,6 @@ class GroupStatus(StatusController):
     # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write statuses until cancelled."""
         while not self.is_on:  # noqa: ASYNC110 - a reload has no event
             await asyncio.sleep(LOOK_S)
         reflector = Reflector(POD, self._session.general, self.hear_pods, options=self._options)

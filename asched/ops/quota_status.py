@@ -118,7 +118,6 @@ class QuotaStatus(StatusController):
     # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write statuses until cancelled."""
         clock = asyncio.get_running_loop().time
         swept_s = clock()
         while True:

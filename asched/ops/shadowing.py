@@ -37,7 +37,6 @@ class ShadowPlan(msgspec.Struct, frozen=True):
     tally: FindingTally = msgspec.field(default_factory=FindingTally)
 
     def write_report(self) -> None:
-        """Write the report."""
         report = self.tally.as_json()
         if self.report is None:
             sys.stdout.write(text(report))

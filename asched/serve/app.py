@@ -82,7 +82,6 @@ class Server:
             await asyncio.to_thread(self.certificates.refresh)
 
     async def stop(self) -> None:
-        """Finish requests in progress, then close."""
         await self._connections.close()
 
     # --- one request -----------------------------------------------------------------------------

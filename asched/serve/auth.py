@@ -35,9 +35,9 @@ from msgspec.structs import replace
 
 from asched.core.model.decode import MalformedError, parse
 from asched.core.model.lru import Lru
-from asched.kube.credentials import IN_CLUSTER_VARIABLE
 from asched.kube.errors import ApiError, ClientError, ConnectError, ProtocolBroken, TransportError
 from asched.kube.files import file_text
+from asched.kube.kubeconfig import HOST_VARIABLE
 from asched.kube.parsing import read
 from asched.kube.session import ConfigData, ConnectionOptions, Session, connect
 from asched.serve.options import AccessOptions, CannotServeError
@@ -73,7 +73,6 @@ def known(
     uid: str = "",
     extra: Mapping[str, tuple[str, ...]] | None = None,
 ) -> User:
-    """An authenticated user."""
     every = tuple(dict.fromkeys((*groups, AUTHENTICATED)))
     return User(name, every, uid, dict(extra or {}))
 
@@ -294,8 +293,6 @@ class Authenticator:
 
 
 class Authorizer:
-    """Authorizes requests."""
-
     def __init__(self, options: AccessOptions, post: Post | None, metrics: AccessMetrics) -> None:
         rules = options.authorization
         self._paths = frozenset(
@@ -511,8 +508,7 @@ class Access:
 
 
 def in_cluster() -> bool:
-    """Whether this process runs in a pod with credentials."""
-    return bool(os.environ.get(IN_CLUSTER_VARIABLE))
+    return bool(os.environ.get(HOST_VARIABLE))
 
 
 def poster(session: Session) -> Post:

@@ -22,7 +22,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -52,14 +52,10 @@ CERTIFICATE_NEEDED: Final = (
     " --client-ca-file, or let kube-scheduler bind"
 )
 
+#: Selects the advisor: of the watched cluster, or of the nodes in the request.
+AdvisorFor = Callable[[wire.Arguments | None], Advisor]
 #: Performs a bind request; returns the error, empty for success.
 BindFunction = Callable[[wire.BindingArguments], Awaitable[str]]
-
-
-class AdvisorFor(Protocol):
-    """Selects the advisor: of the watched cluster, or of the nodes in the request."""
-
-    def __call__(self, question: wire.Arguments | None) -> Advisor: ...
 
 
 class Opinion(msgspec.Struct, frozen=True):

@@ -38,7 +38,6 @@ class Figures:
         self._context = scheduler.machine.context
 
     def show(self) -> None:
-        """Register all of them."""
         self._show_upstream(self._metrics.families)
         self._show_lanes(self._metrics.families)
         self._show_work(self._metrics.families)
@@ -76,11 +75,8 @@ class Figures:
             read_s = self._by_lane(dispatcher.longest_s)
             families.pulled(name, "gauge", text, ("name",), read_s)
             if self._metrics.client.calls is not None:
-                text, name = (
-                    "[ALPHA] Queued calls, by type.",
-                    "scheduler_pending_async_api_calls",
-                )
-                read_calls = dispatcher.pending_calls
+                text, read_calls = "[ALPHA] Queued calls, by type.", dispatcher.pending_calls
+                name = "scheduler_pending_async_api_calls"
                 families.pulled(name, "gauge", text, ("call_type",), read_calls)
         text = "[ALPHA] Queued writes, by lane."
         families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
@@ -175,7 +171,6 @@ class Figures:
         return {(name,): count for name, count in pending.items()}
 
     def _of_groups(self) -> list[QueuedPod]:
-        """The waiting pods of groups."""
         if not self._context.gangs.are_tried:
             return []
         return [queued for queued in self._context.queue.places.all() if queued.gang]
@@ -210,7 +205,6 @@ class Figures:
         return found
 
     def queued_changes(self) -> Values:
-        """Queued facts by watched kind."""
         queued = self._scheduler.inbox.by_kind()
         watched = [reflector.spoken for reflector in self._scheduler.reflectors.values()]
         return {informer_of(kind): queued[kind] for kind in watched}
@@ -224,7 +218,6 @@ class Figures:
         }
 
     def sizes(self) -> Values:
-        """Objects by kind."""
         placed = list(self._context.cluster.placed.values())
         return {
             ("assumed_pods",): sum(info.assumed for info in placed),
@@ -264,7 +257,6 @@ class Figures:
         return {("held",): booked, ("waiting",): waiting}
 
     def looks(self) -> Values:
-        """By outcome."""
         looking = self._context.queue.looking
         return {("tried",): looking.tried, ("left",): looking.left}
 
@@ -289,7 +281,6 @@ class Figures:
         return {(operation,): n for operation, n in counts.items() if n is not None}
 
     def rescues(self) -> Values:
-        """Pods requeued by a timer."""
         incoming = self._metrics.scheduler.incoming_pods.children.copy()
         label = UNSCHEDULABLE_TIMEOUT.label
         return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from asched.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Page, PageRequest
+from asched.serve.pages import NOT_FOUND, Page, PageRequest, text
 
 log = logging.getLogger("asched.serve")
 
@@ -32,11 +32,7 @@ class Check(msgspec.Struct, frozen=True):
     probe: Probe
 
 
-def always_well() -> str:
-    return ""
-
-
-PING: Final = Check("ping", always_well)
+PING: Final = Check("ping", str)
 
 
 class Health:
@@ -50,7 +46,6 @@ class Health:
         self.counts: Counter[tuple[str, str, str]] = Counter()
 
     def paths(self) -> Iterator[str]:
-        """Every path of a root or of one of its checks."""
         for root, checks in self._checks.items():
             yield f"/{root}"
             yield from (f"/{root}/{name}" for name in checks)
@@ -69,7 +64,7 @@ class Health:
     def _one(self, root: str, check: Check) -> Page:
         problem = self._ask(root, check)
         if problem:
-            return _text(f"internal server error: {problem}\n", 500)
+            return text(f"internal server error: {problem}\n", 500, nosniff=True)
         return Page(b"ok")
 
     def _all(self, root: str, asked: PageRequest) -> Page:
@@ -91,17 +86,13 @@ class Health:
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
             log.info("%s check failed: %s", root, "; ".join(failed), extra={"v": 2})
-            return _text("\n".join([*lines, f"{root} check failed", ""]), 500)
+            return text("\n".join([*lines, f"{root} check failed", ""]), 500, nosniff=True)
         if not asked.has("verbose"):
-            return _text("ok")
-        return _text("\n".join([*lines, f"{root} check passed", ""]))
+            return text("ok", nosniff=True)
+        return text("\n".join([*lines, f"{root} check passed", ""]), nosniff=True)
 
     def _ask(self, root: str, check: Check) -> str:
         problem = check.probe()
         self.states[check.name, root] = int(not problem)
         self.counts[check.name, "error" if problem else "success", root] += 1
         return problem
-
-
-def _text(content: str, status: int = 200) -> Page:
-    return Page(content.encode(), status, TEXT, NOSNIFF)

@@ -37,8 +37,6 @@ class ServingOptions(msgspec.Struct, frozen=True):
 
 
 class AuthenticationOptions(msgspec.Struct, frozen=True):
-    """Options of authentication."""
-
     authentication_kubeconfig: str = ""
     authentication_skip_lookup: bool = False
     authentication_token_webhook_cache_ttl: float = CACHE_TTL_S
@@ -53,8 +51,6 @@ class AuthenticationOptions(msgspec.Struct, frozen=True):
 
 
 class AuthorizationOptions(msgspec.Struct, frozen=True):
-    """Options of authorization."""
-
     authorization_always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
     authorization_kubeconfig: str = ""
     authorization_webhook_cache_authorized_ttl: float = CACHE_TTL_S
@@ -62,8 +58,6 @@ class AuthorizationOptions(msgspec.Struct, frozen=True):
 
 
 class AccessOptions(msgspec.Struct, frozen=True):
-    """Options of authentication and authorization."""
-
     authentication: AuthenticationOptions = msgspec.field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = msgspec.field(default_factory=AuthorizationOptions)
 

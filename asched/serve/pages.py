@@ -16,8 +16,6 @@ NOSNIFF: Final[Mapping[str, str]] = {"X-Content-Type-Options": "nosniff"}
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Status, body and headers."""
-
     body: bytes = b""
     status: int = 200
     content_type: str = TEXT
@@ -41,8 +39,8 @@ def text(content: str, status: int = 200, *, nosniff: bool = False) -> Page:
     return Page(content.encode(), status, TEXT, NOSNIFF if nosniff else {})
 
 
-def as_json(content: Any, status: int = 200) -> Page:
-    return Page(orjson.dumps(content, default=str) + b"\n", status, JSON, NOSNIFF)
+def as_json(content: Any) -> Page:
+    return Page(orjson.dumps(content, default=str) + b"\n", 200, JSON, NOSNIFF)
 
 
 NOT_FOUND: Final = text("404 page not found\n", 404, nosniff=True)

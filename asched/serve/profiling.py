@@ -16,7 +16,7 @@ from time import monotonic
 from types import FrameType
 from typing import Final
 
-from asched.serve.pages import NOSNIFF, TEXT, Page, PageRequest, text
+from asched.serve.pages import NOSNIFF, Page, PageRequest, text
 
 PREFIX: Final = "/debug/pprof"
 SECONDS_DEFAULT: Final = 30.0
@@ -39,9 +39,9 @@ class Profiling:
         if not name:
             return _index()
         if name == "goroutine":
-            return _plain(tasks())
+            return text(tasks(), nosniff=True)
         if name == "heap":
-            return _plain(await asyncio.to_thread(objects))
+            return text(await asyncio.to_thread(objects), nosniff=True)
         if name == "profile":
             return await self._profile(asked)
         return text("Unknown profile\n", 404, nosniff=True)
@@ -72,10 +72,6 @@ def _index() -> Page:
     )
     body = f"<html><head><title>{PREFIX}/</title></head><body><ul>{rows}</ul></body></html>\n"
     return Page(body.encode(), 200, "text/html; charset=utf-8", NOSNIFF)
-
-
-def _plain(content: str) -> Page:
-    return Page(content.encode(), 200, TEXT, NOSNIFF)
 
 
 def tasks() -> str:

@@ -67,7 +67,6 @@ class ClientStream:
         return data
 
     async def send(self, data: bytes) -> None:
-        """Send all of it."""
         if self._tls is None:
             await self._transmit(data)
             return

@@ -6,14 +6,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics/resources, and a recor
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector, CollectorRegistry
 
 from asched.core.model.pod import Pod
 from asched.core.model.requests import exact_limits, exact_requests
+from asched.serve.telemetry.page import exposed
 
 #: (family, help)
 REQUEST: Final = (
@@ -41,26 +41,19 @@ def unit_of(resource: str) -> str:
     return "integer" if resource.startswith(ATTACHABLE_PREFIX) else ""
 
 
-class _PodCollector(Collector):
-    def __init__(self, pods: Iterable[Pod]) -> None:
-        self._pods = pods
-
-    def collect(self) -> Iterator[Metric]:
-        limits, requests = Metric(*LIMIT, "gauge"), Metric(*REQUEST, "gauge")
-        for pod in self._pods:
-            if pod.spec.node_name and pod.status.phase in TERMINAL:
-                continue
-            for metric, amounts in (
-                (requests, exact_requests(pod)),
-                (limits, exact_limits(pod)),
-            ):
-                for resource, amount in amounts.items():
-                    if amount:
-                        metric.add_sample(metric.name, _labels(pod, resource), amount / _NANO)
-        for metric in (limits, requests):
-            metric.samples.sort(key=lambda sample: tuple(sample.labels.values()))
-            if metric.samples:
-                yield metric
+def _metrics(pods: Iterable[Pod]) -> Iterator[Metric]:
+    limits, requests = Metric(*LIMIT, "gauge"), Metric(*REQUEST, "gauge")
+    for pod in pods:
+        if pod.spec.node_name and pod.status.phase in TERMINAL:
+            continue
+        for metric, amounts in ((requests, exact_requests(pod)), (limits, exact_limits(pod))):
+            for resource, amount in amounts.items():
+                if amount:
+                    metric.add_sample(metric.name, _labels(pod, resource), amount / _NANO)
+    for metric in (limits, requests):
+        metric.samples.sort(key=lambda sample: tuple(sample.labels.values()))
+        if metric.samples:
+            yield metric
 
 
 def _labels(pod: Pod, resource: str) -> dict[str, str]:
@@ -76,7 +69,4 @@ def _labels(pod: Pod, resource: str) -> dict[str, str]:
 
 
 def render(pods: Iterable[Pod]) -> bytes:
-    """The page."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_PodCollector(pods))
-    return generate_latest(registry)
+    return exposed(partial(_metrics, pods))

@@ -13,12 +13,11 @@ As upstream, most pages ignore the method; `DELETE` on a metrics page resets the
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
 from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector, CollectorRegistry
 
 from asched.core.config.versions import BASE
 from asched.serve import resources, ui
@@ -28,6 +27,7 @@ from asched.serve.pages import JSON, NOSNIFF, NOT_FOUND, Page, PageRequest, as_j
 from asched.serve.profiling import PREFIX, PROFILES, Profiling
 from asched.serve.telemetry.log import set_verbosity
 from asched.serve.telemetry.metrics import Metrics
+from asched.serve.telemetry.page import exposed
 from asched.serve.view.live import LiveView
 from asched.serve.zpages import accepted, flagz, statusz
 
@@ -93,7 +93,6 @@ class Routes:
         yield from self._health.paths()
 
     async def page(self, asked: PageRequest) -> Page:
-        """The page of a path, or 404."""
         handler = self._table.get(asked.path)
         if handler is not None:
             answer = handler(asked)
@@ -121,7 +120,8 @@ class Routes:
     def _slis(self, asked: PageRequest) -> Page:
         if asked.method == "DELETE":
             return RESET
-        return _metrics(_slis(self._health, self._started_s), asked)
+        found = exposed(partial(_health_metrics, self._health, self._started_s))
+        return _metrics(found, asked)
 
     async def _view(self, asked: PageRequest) -> Page:
         names_of, since = _number(asked, "names", -1), _number(asked, "since", 0)
@@ -184,37 +184,20 @@ def _metrics(body: bytes, asked: PageRequest) -> Page:
     return Page(body, 200, METRICS_TYPE.format(escaping))
 
 
-class _Slis(Collector):
-    def __init__(self, health: Health, started_s: float) -> None:
-        self._health = health
-        self._started_s = started_s
-
-    def collect(self) -> Iterator[Metric]:
-        state = Metric(
-            "kubernetes_healthcheck",
-            "[STABLE] 1 if a health check passed when last asked.",
-            "gauge",
-        )
-        for (name, root), passed in sorted(self._health.states.copy().items()):
-            state.add_sample(state.name, {"name": name, "type": root}, passed)
-        total = Metric("kubernetes_healthchecks", "[STABLE] Results of health checks.", "counter")
-        for (name, status, root), count in sorted(self._health.counts.copy().items()):
-            labels = {"name": name, "status": status, "type": root}
-            total.add_sample("kubernetes_healthchecks_total", labels, count)
-        yield from (metric for metric in (state, total) if metric.samples)
-        start = Metric(
-            "process_start_time_seconds",
-            "[ALPHA] When the process began, in seconds since 1970.",
-            "gauge",
-        )
-        start.add_sample(start.name, {}, self._started_s)
-        yield start
-
-
-def _slis(health: Health, started_s: float) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Slis(health, started_s))
-    return generate_latest(registry)
+def _health_metrics(health: Health, started_s: float) -> Iterator[Metric]:
+    text = "[STABLE] 1 if a health check passed when last asked."
+    state = Metric("kubernetes_healthcheck", text, "gauge")
+    for (name, root), passed in sorted(health.states.copy().items()):
+        state.add_sample(state.name, {"name": name, "type": root}, passed)
+    total = Metric("kubernetes_healthchecks", "[STABLE] Results of health checks.", "counter")
+    for (name, status, root), count in sorted(health.counts.copy().items()):
+        labels = {"name": name, "status": status, "type": root}
+        total.add_sample("kubernetes_healthchecks_total", labels, count)
+    yield from (metric for metric in (state, total) if metric.samples)
+    text = "[ALPHA] When the process began, in seconds since 1970."
+    start = Metric("process_start_time_seconds", text, "gauge")
+    start.add_sample(start.name, {}, started_s)
+    yield start
 
 
 def _verbosity(asked: PageRequest) -> Page:

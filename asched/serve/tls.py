@@ -60,7 +60,8 @@ class Certificates:
         self._files = self._chosen_files()
         named = (*(self._files or ()), *(f for *pair, _ in options.tls_sni_cert_key for f in pair))
         self._seen = file_versions(named)
-        self.context = self._fresh()
+        self.context = _bare_context(options)
+        self._load(self.context)
 
     def refresh(self) -> bool:
         """Reload changed files; returns whether any has changed."""
@@ -112,11 +113,6 @@ class Certificates:
                     " choose another --cert-dir or give --tls-cert-file"
                 ) from error
         return files
-
-    def _fresh(self) -> ssl.SSLContext:
-        context = _bare_context(self._options)
-        self._load(context)
-        return context
 
     def _load(self, context: ssl.SSLContext) -> None:
         if self._files is None:

@@ -9,7 +9,7 @@ import pytest
 
 from asched.core.framework.effects import Bind
 from asched.kube.errors import ConnectionLost, DeadlineExceeded
-from asched.kube.writes import WireRequest
+from asched.kube.transport import WireRequest
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock, VirtualLoop

@@ -210,8 +210,9 @@ def _loaded(
     translated: str,
 ) -> LoadedConfig:
     """`translated` names the file or the ConfigMap that has the old form."""
-    warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
     effective, profiles = constructed.configuration, constructed.profiles
+    # Durations with which kube-scheduler starts and fails at its first election.
+    warnings = [str(fault) for fault in located(name, source, election_faults(effective))]
     if translation:
         warnings += [f"{translated}: {note}" for note in translation.notes_for_run]
         marked = tuple(map(translation.mark, effective.profiles))
@@ -220,11 +221,6 @@ def _loaded(
     return LoadedConfig(
         effective, profiles, constructed.extenders, tuple(warnings), translation, source
     )
-
-
-def election_warnings(constructed: Constructed) -> list[Problem]:
-    """Warn of durations with which kube-scheduler starts and fails at its first election."""
-    return election_faults(constructed.configuration)
 
 
 def located(

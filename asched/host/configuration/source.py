@@ -90,7 +90,6 @@ def item(value: Any, step: str | int) -> Any:
 
 
 def name_of(entry: Any) -> str | None:
-    """The name of an entry, if it has one."""
     name = item(entry, "name")
     return name if isinstance(name, str) else None
 

@@ -72,7 +72,6 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def own(self) -> type[Any]:
-        """The user's class."""
         return self.load()
 
     @cached_property

@@ -87,7 +87,6 @@ class Auditor:
         return self.report
 
     def findings(self) -> Mapping[str, Any]:
-        """The report, for a page."""
         return self.report.as_json()
 
     async def findings_now(self) -> Mapping[str, Any]:

@@ -56,8 +56,6 @@ class Ended(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """The findings so far."""
-
     ended: dict[str, Ended] = msgspec.field(default_factory=dict)
     differences: deque[tuple[float, Difference]] = msgspec.field(
         default_factory=lambda: deque(maxlen=KEPT_MAX)

@@ -24,13 +24,11 @@ import msgspec
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import Kind
-from asched.core.model.meta import Record
 from asched.kube.codec import ObjectHead, head_page
-from asched.kube.errors import api_error
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
 from asched.kube.reading import runs_backwards
 from asched.kube.running import Running
-from asched.kube.transport import JSON, Reply
+from asched.kube.transport import JSON, successful
 from asched.kube.watch import Reflector
 from asched.ops.audit.findings import Difference, What
 
@@ -50,7 +48,7 @@ class FoundObject(NamedTuple):
     and cannot be decoded.
     """
 
-    obj: Record | None
+    obj: Any
     version: str
     is_odd: bool
 
@@ -68,7 +66,7 @@ class Heads:
         """All objects page by page with the list's version; pauses after each page."""
         query = {"limit": str(PAGE_SIZE)}
         while True:
-            page = head_page((await self._get(query, ACCEPT)).body, self._reflector.kind)
+            page = head_page(await self._get(query, ACCEPT), self._reflector.kind)
             yield page.heads, page.metadata.resource_version
             if not page.metadata.continue_token:
                 return
@@ -78,13 +76,13 @@ class Heads:
     async def one(self, key: str) -> FoundObject:
         """The object of this key ("namespace/name", or a bare name) as it is now."""
         namespace, _, name = key.rpartition("/")
-        reply = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
-        page = self._reflector.codec.page(reply.body)
+        body = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
+        page = self._reflector.codec.page(body)
         objects: list[Any] = page.objects
         found = next((obj for obj in objects if obj.metadata.key == key), None)
         return FoundObject(found, page.version, bool(page.malformed_count))
 
-    async def _get(self, query: dict[str, str], accept: str, namespace: str = "") -> Reply:
+    async def _get(self, query: dict[str, str], accept: str, namespace: str = "") -> bytes:
         reflector, options = self._reflector, self._reflector.options
         selectors = {
             "fieldSelector": options.field_selector,
@@ -96,10 +94,9 @@ class Heads:
         path = reflector.spoken.object_path(namespace, "").rstrip("/") if namespace else ""
         path = f"{path or reflector.spoken.path}?{asked}"
         transport = reflector.transport
-        reply = await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
-        if reply.status != 200:
-            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-        return reply
+        return successful(
+            await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
+        )
 
 
 log = logging.getLogger("asched.audit")
@@ -247,7 +244,7 @@ class _Comparison:
         if found.is_odd:
             return None  # the codec reports malformed objects
         if found.obj is not None:
-            version = _metadata(found.obj).resource_version
+            version = found.obj.metadata.resource_version
             if self._is_behind(version):  # a newer change that the stream will deliver
                 return Suspicion(suspicion.head, version)
         elif suspicion.head is not None:
@@ -292,10 +289,6 @@ class _Comparison:
         await self._scheduler.list_again([self._kind])
         found = f"{suspects} and more differed; listed again"
         self._compared.differences.append(Difference(plural, "*", What.CHANGE, "", found))
-
-
-def _metadata(obj: Any) -> Any:
-    return obj.metadata
 
 
 def _is_older(cached: Any, real: Any) -> bool:

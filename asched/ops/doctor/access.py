@@ -159,7 +159,6 @@ def _level(what: str, schema: JsonObject | None) -> Finding:
 
 
 def match(schemas: Iterable[JsonObject], identity: Identity, right: Right) -> JsonObject | None:
-    """The schema that applies to a request for a resource."""
     matching = [
         schema
         for schema in schemas

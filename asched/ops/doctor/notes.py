@@ -79,6 +79,5 @@ def seconds_since(text: str | None, now: datetime) -> float | None:
 
 
 def ago(seconds: float) -> str:
-    """How long ago, for people."""
     whole = max(0, round(seconds))
     return f"{whole} s ago" if whole < 120 else f"{whole // 60} min ago"

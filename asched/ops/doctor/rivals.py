@@ -23,7 +23,7 @@ from kubernetes_asyncio.client import V1LeaseSpec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
+from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import (
@@ -160,7 +160,8 @@ async def check_lease(
     age_s = (now - spec.renew_time).total_seconds() if spec.renew_time else None
     is_live = bool(holder) and age_s is not None and age_s < (spec.lease_duration_seconds or 15)
     served = {profile.scheduler_name for profile in configuration.profiles}
-    if _is_theirs(election) and names.DEFAULT_SCHEDULER_NAME not in served:
+    is_theirs = _lease_of(configuration) == (KUBE_SYSTEM, KUBE_SCHEDULER)
+    if is_theirs and names.DEFAULT_SCHEDULER_NAME not in served:
         text = f"{where} is kube-scheduler's own lease: only one of the two works at a time"
         cure = "set leaderElection.resourceName, or --leader-elect-resource-name=asched"
         return [Finding(LEASE, State.PROBLEM, text, cure)], _host_of(holder) if is_live else ""
@@ -329,10 +330,6 @@ async def _mounted(
             except MalformedError:
                 return None
     return None
-
-
-def _is_theirs(election: LeaderElection) -> bool:
-    return (election.resource_namespace, election.resource_name) == (KUBE_SYSTEM, KUBE_SCHEDULER)
 
 
 def _host_of(holder: str) -> str:

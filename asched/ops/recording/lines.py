@@ -133,7 +133,6 @@ def has_lists(received: Iterable[Fact]) -> bool:
 
 
 def facts_part(at_s: float, received: Iterable[Fact], *, is_active: bool) -> bytes:
-    """The first part of a turn's line."""
     encoded = [
         ("Seen", fact.kind.resource, fact.obj)
         if type(fact) is Seen  # most facts; a call for each would be measurable
@@ -146,7 +145,6 @@ def facts_part(at_s: float, received: Iterable[Fact], *, is_active: bool) -> byt
 
 
 def asked_part(effects: Iterable[Effect], went_on: int, *, resumed: bool = False) -> bytes:
-    """The second part of a turn's line."""
     return _encoder.encode(_EffectLine(went_on, resumed, _of_effects(effects)))
 
 

@@ -12,7 +12,7 @@ Bounds  CHILDREN_MAX label sets per family; further ones share the child whose l
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -57,23 +57,20 @@ class Histogram:
 Child = TypeVar("Child", Value, Histogram)
 
 
-class Family(Generic[Child]):
+class Described(msgspec.Struct, eq=False):
+    """What the page says of a family."""
+
+    name: str
+    kind: str
+    text: str
+    label_names: Labels
+
+
+class Family(Described, Generic[Child], eq=False):
     """All children of one metric. `of` finds or makes the child of a label set."""
 
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        text: str,
-        label_names: Labels,
-        make: Callable[[], Child],
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.text = text
-        self.label_names = label_names
-        self._make: Callable[[], Child] = make
-        self.children: dict[Labels, Child] = {}
+    make: Callable[[], Child]
+    children: dict[Labels, Child] = msgspec.field(default_factory=dict)
 
     def of(self, *labels: str) -> Child:
         """The child of these label values, in the order of the label names."""
@@ -81,7 +78,7 @@ class Family(Generic[Child]):
         if child is None:
             if len(self.children) >= CHILDREN_MAX:
                 labels = (OTHER,) * len(labels)
-            child = self.children.setdefault(labels, self._make())
+            child = self.children.setdefault(labels, self.make())
         return child
 
     def reset(self) -> None:
@@ -95,37 +92,27 @@ class Family(Generic[Child]):
         self.children = {labels: child for labels, child in self.children.items() if not labels}
 
 
-class CounterFamily(Family[Value]):
+class CounterFamily(Family[Value], eq=False):
     """Counters, of which callers add to one at a time."""
 
     def add(self, *labels: str, by: float = 1.0) -> None:
         self.of(*labels).value += by
 
 
-class Pulled:
+class Pulled(Described, eq=False):
     """A family whose values are read when a page is made."""
 
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        text: str,
-        label_names: Labels,
-        read: Callable[[], Mapping[Labels, float]],
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.text = text
-        self.label_names = label_names
-        self._read = read
+    read: Callable[[], Mapping[Labels, float]]
 
     def reset(self) -> None:
         """Do nothing: values are read on demand."""
 
     def values(self) -> Iterator[tuple[Labels, float]]:
         """By labels, sorted."""
-        yield from sorted(self._read().items())
+        yield from sorted(self.read().items())
 
+
+F = TypeVar("F", CounterFamily, Family[Value], Family[Histogram])
 
 AnyFamily = Family[Value] | Family[Histogram] | Pulled
 
@@ -141,25 +128,18 @@ class Families:
             yield family
 
     def drop(self, name: str) -> None:
-        """Take a family off the page."""
         del self._families[name]
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> CounterFamily:
-        family = CounterFamily(name, "counter", text, labels, Value)
-        self._add(family)
-        return family
+        return self._add(CounterFamily(name, "counter", text, labels, Value))
 
-    def gauge(self, name: str, text: str, labels: Labels = ()) -> Family[Value]:
-        family = Family(name, "gauge", text, labels, Value)
-        self._add(family)
-        return family
+    def gauge(self, name: str, text: str, labels: Labels) -> Family[Value]:
+        return self._add(Family(name, "gauge", text, labels, Value))
 
     def histogram(
         self, name: str, text: str, bounds: Sequence[float], labels: Labels = ()
     ) -> Family[Histogram]:
-        family = Family(name, "histogram", text, labels, lambda: Histogram(bounds))
-        self._add(family)
-        return family
+        return self._add(Family(name, "histogram", text, labels, lambda: Histogram(bounds)))
 
     def pulled(
         self,
@@ -176,10 +156,11 @@ class Families:
         for family in self._families.values():
             family.reset()
 
-    def _add(self, family: Family[Any]) -> None:
+    def _add(self, family: F) -> F:
         if not family.label_names:
             family.of()
         self._families[family.name] = family
+        return family
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from asched.core.model.lru import Lru
@@ -37,13 +38,12 @@ WINDOW_S: Final = 60.0
 CAUSES_MAX: Final = 1_000
 
 
-class _Spoken:
+class _Spoken(msgspec.Struct):
     """Messages of one cause since `since_s`."""
 
-    def __init__(self, since_s: float) -> None:
-        self.since_s = since_s
-        self.lines = 0
-        self.left_out = 0
+    since_s: float
+    lines: int = 0
+    left_out: int = 0
 
 
 class Flood(logging.Filter):
@@ -57,7 +57,9 @@ class Flood(logging.Filter):
         named = getattr(record, "cause", "")
         if not named and record.levelno < logging.WARNING:
             return True
-        spoken = self._of(self._cause(record, named), record.created)
+        cause = self._cause(record, named)
+        spoken = self._causes.get(cause) or _Spoken(record.created)
+        self._causes.put(cause, spoken)
         if record.created - spoken.since_s >= WINDOW_S:
             spoken.since_s, spoken.lines = record.created, 0
             if spoken.left_out:
@@ -74,13 +76,6 @@ class Flood(logging.Filter):
             return (named,)
         kind = record.exc_info[0] if record.exc_info else None
         return record.pathname, record.lineno, kind, getattr(record, "plugin", "")
-
-    def _of(self, cause: tuple[object, ...], now_s: float) -> _Spoken:
-        spoken = self._causes.get(cause)
-        if spoken is None:
-            spoken = _Spoken(now_s)
-            self._causes.put(cause, spoken)
-        return spoken
 
 
 process_log = logging.getLogger("asched.process")
@@ -154,11 +149,9 @@ class Verbosity(logging.Filter):
 
     @property
     def highest(self) -> int:
-        """The highest verbosity of any module."""
         return max((self._level, *self._modules.values()))
 
     def change(self, level: int) -> None:
-        """Change the verbosity."""
         self._level = level
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -177,7 +170,6 @@ def verbosity() -> int:
 
 
 def set_verbosity(level: int) -> None:
-    """Change `-v` while the process runs."""
     _current[0].change(level)
 
 

@@ -105,7 +105,6 @@ class MeasuredDispatcher(Dispatcher):
             metrics.calls.ended(call, took_s, is_done=is_done)
 
     def pending_calls(self) -> dict[tuple[str, ...], float]:
-        """Queued calls by type."""
         return {
             (CALL_TYPES[Bind],): self.queued_count(Lane.BINDING),
             (CALL_TYPES[PatchPodStatus],): self.queued_count(Lane.STATUS),

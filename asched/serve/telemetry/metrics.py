@@ -201,7 +201,6 @@ class Metrics:
             return self._page
 
     def render(self) -> bytes:
-        """The current page."""
         if self._shown is None:
             from asched.serve.telemetry.page import MetricsPage
 

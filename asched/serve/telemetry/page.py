@@ -9,8 +9,8 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics (o
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -36,40 +36,40 @@ UNEXPECTED: Final = "unexpected"
 Sample = tuple[str, dict[str, str], float]
 
 
+class Collected(Collector):
+    """A collector made of a function."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        return self._collect()
+
+
+def exposed(collect: Callable[[], Iterable[Metric]]) -> bytes:
+    """Metrics in Prometheus' text format 0.0.4."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collected(collect))
+    return generate_latest(registry)
+
+
 class MetricsPage:
-    """Families, and prometheus-client's metrics of the process."""
+    """Families, and prometheus-client's metrics of the process; filtered."""
 
     def __init__(self, families: Families, exposition: Exposition) -> None:
-        own = CollectorRegistry(auto_describe=False)
-        own.register(_Ours(families))
-        ProcessCollector(registry=own, pid=os.getpid)
-        GCCollector(registry=own)
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Exposed(own, exposition))
+        self._exposition = exposition
+        self._all = CollectorRegistry(auto_describe=False)
+        self._all.register(
+            Collected(lambda: filter(lambda metric: metric.samples, map(metric_of, families)))
+        )
+        ProcessCollector(registry=self._all, pid=os.getpid)
+        GCCollector(registry=self._all)
 
     def text(self) -> bytes:
-        """Prometheus' text format 0.0.4."""
-        return generate_latest(self._registry)
+        return exposed(self._shown)
 
-
-class _Ours(Collector):
-    def __init__(self, families: Families) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        """All families that have a sample, by name."""
-        return filter(lambda metric: metric.samples, map(metric_of, self._families))
-
-
-class _Exposed(Collector):
-    """Another collector's metrics, filtered."""
-
-    def __init__(self, inner: Any, exposition: Exposition) -> None:
-        self._inner = inner
-        self._exposition = exposition
-
-    def collect(self) -> Iterable[Metric]:
-        for metric in self._inner.collect():
+    def _shown(self) -> Iterable[Metric]:
+        for metric in self._all.collect():
             name = f"{metric.name}_total" if metric.type == "counter" else metric.name
             if name in self._exposition.disabled:
                 continue

@@ -311,7 +311,6 @@ class SchedulerMetrics:
         )
 
     def show_placements(self) -> None:
-        """Add the families of placements of pod groups."""
         self._placements = PlacementMetrics(self._families)
 
     def show_informers(self) -> None:

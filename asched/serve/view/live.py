@@ -126,7 +126,6 @@ class Pulse:
         self._waits, self._attempts = _Observations(), _Observations()
 
     async def run(self) -> None:
-        """Sample until cancelled."""
         while True:
             await asyncio.sleep(EVERY_S)
             self.beat(counter_s(), time())
@@ -173,17 +172,13 @@ AGE_S_MAX: Final = 15.0
 RECENT_MAX: Final = 30
 LOOKED_AT: Final = 200
 #: Steps that are shown; a chosen node only until its outcome is known.
-WORTH_A_LINE: Final = (
-    *(
-        DecisionStep.NODE,
-        DecisionStep.BOUND,
-        DecisionStep.REJECTED,
-        DecisionStep.ERROR,
-        DecisionStep.NOMINATED,
-        DecisionStep.FAILED,
-    ),
-)
 NODE_STEPS: Final = (DecisionStep.NODE, DecisionStep.BOUND, DecisionStep.NOMINATED)
+WORTH_A_LINE: Final = (
+    *NODE_STEPS,
+    DecisionStep.REJECTED,
+    DecisionStep.ERROR,
+    DecisionStep.FAILED,
+)
 
 
 class LiveView:

@@ -162,7 +162,7 @@ def _other_pages() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 _POD_LABELS: Final = "`namespace`, `pod`, `node`, `scheduler`, `priority`, `resource`, `unit`"
-#: The families of `asched.serve.routes._Slis`, which makes them as the page is served.
+#: The families of `asched.serve.routes._health_metrics`, which makes them as the page is served.
 _HEALTH: Final = (
     (
         "kubernetes_healthcheck",

@@ -38,7 +38,7 @@ from asched.kube.hearing import StartOverError
 from asched.kube.pace import ReflectorOptions
 from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
-from asched.kube.writes import WireRequest
+from asched.kube.transport import WireRequest
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.telemetry.measured import MeasuredDispatcher

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.model.kinds import BY_PLURAL
-from asched.kube.writes import WireRequest, bind
+from asched.kube.transport import WireRequest
+from asched.kube.writes import bind
 from asched_lab.apiserver import crud
 from asched_lab.apiserver.resources import NODES, PODS, find
 from asched_lab.sim.checker import EndState, is_through

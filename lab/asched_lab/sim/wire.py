@@ -31,10 +31,10 @@ from asched.kube.transport import (
     HEADER_TIMEOUT_S,
     Reply,
     StreamingTransport,
+    WireRequest,
     no_fence,
     observe_nothing,
 )
-from asched.kube.writes import WireRequest
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.call import ApiError, Call, refusal
 from asched_lab.apiserver.call import Reply as ServerReply
@@ -552,16 +552,7 @@ class Connection(StreamingTransport):
         self._wire = wire
         self._on_leave = on_leave
 
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        accept: str,
-        timeout_s: float,
-    ) -> Reply:
-        request = WireRequest(method, path, body, content_type, accept)
+    async def _exchange(self, request: WireRequest, timeout_s: float) -> Reply:
         self._look_at_fence()
         self._on_leave(request)
         reply = await self._wire.carry(request, timeout_s)

@@ -54,7 +54,8 @@ from asched.kube.codec import KindCodec, peek_continue
 from asched.kube.errors import ApiError, ClientError, Expired
 from asched.kube.history import versions_of
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
-from asched.kube.session import ConnectionOptions, Session, connect, read_json, successful
+from asched.kube.session import ConnectionOptions, Session, connect, read_json
+from asched.kube.transport import successful
 from asched.kube.typed import client_over, lister
 from asched.kube.watch import POD_FIELD_SELECTOR
 

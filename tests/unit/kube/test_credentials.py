@@ -8,7 +8,7 @@ import pytest
 
 from asched.kube import certificates as edge_certificates
 from asched.kube import credentials
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
 from tests.unit.kube.kubeconfigs import kubeconfig
@@ -60,7 +60,7 @@ async def test_a_token_goes_nowhere_a_redirect_points(server, tmp_path, code):
 
 async def test_the_master_address_overrides_the_server(server, tmp_path):
     path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
-    found = await load_credentials(CredentialSource(kubeconfig=path, master=server.url))
+    found = await load_credentials(kubeconfig=path, master=server.url)
     assert (found.url, found.authorization) == (server.url, "Bearer t")
 
 
@@ -68,7 +68,7 @@ async def test_a_token_file_is_read_again(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("old\n")
     path = kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": "token"})
-    found = await load_credentials(CredentialSource(path))
+    found = await load_credentials(path)
     assert found.authorization == "Bearer old"
     token.write_text("new\n")
     found.keep_fresh()
@@ -82,7 +82,7 @@ async def test_a_token_file_that_vanishes_leaves_the_old_token(tmp_path, clock, 
     token = tmp_path / "token"
     token.write_text("old")
     found = await load_credentials(
-        CredentialSource(kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)}))
+        kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)})
     )
     token.unlink()
     clock.now_s += credentials.TOKEN_CHECK_S
@@ -226,18 +226,18 @@ async def test_a_broken_kubeconfig_is_one_line(tmp_path, content, message):
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(ConnectError, match=message) as caught:
-        await load_credentials(CredentialSource(str(path)))
+        await load_credentials(str(path))
     assert "\n" not in str(caught.value)
 
 
 async def test_a_missing_kubeconfig_is_named():
     with pytest.raises(ConnectError, match=r"kubeconfig /nonexistent/k: no such file"):
-        await load_credentials(CredentialSource("/nonexistent/k"))
+        await load_credentials("/nonexistent/k")
 
 
 async def test_no_configuration_at_all_is_said():
     with pytest.raises(ConnectError, match="no configuration has been provided"):
-        await load_credentials(CredentialSource())
+        await load_credentials()
 
 
 ODD_HOSTS = ["https://[::1", "https://\ud800", "https://xn--é", "https://..", f"https://{'a' * 70}"]
@@ -248,21 +248,21 @@ ODD_HOSTS = ["https://[::1", "https://\ud800", "https://xn--é", "https://..", f
 )
 async def test_an_address_without_scheme_or_host_is_refused(master):
     with pytest.raises(ConnectError, match="server address"):
-        await load_credentials(CredentialSource(master=master))
+        await load_credentials(master=master)
 
 
 async def test_a_missing_certificate_file_is_named(tmp_path, certificates):
     user = {"client-certificate": "/nonexistent/c", "client-key": "/nonexistent/k"}
     path = kubeconfig(tmp_path / "config", "https://a:1", user, tls_cluster(certificates))
     with pytest.raises(ConnectError, match="/nonexistent/c"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 async def test_an_exec_plugin_that_fails_is_one_line(tmp_path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nonexistent/p"}}
     path = kubeconfig(tmp_path / "config", "http://a:1", user)
     with pytest.raises(ConnectError, match=r"/nonexistent/p|exec plugin") as caught:
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
     assert "\n" not in str(caught.value)
 
 
@@ -282,11 +282,11 @@ async def test_the_proxy_of_the_environment_is_honoured(monkeypatch, master, pro
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     monkeypatch.setenv("NO_PROXY", ".corp")
-    assert (await load_credentials(CredentialSource(master=master))).proxy == proxy
+    assert (await load_credentials(master=master)).proxy == proxy
 
 
 async def test_the_proxy_of_the_kubeconfig_comes_first(tmp_path, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://other:1")
     cluster = {"proxy-url": "http://proxy:2"}
     path = kubeconfig(tmp_path / "config", "https://a.example", cluster=cluster)
-    assert (await load_credentials(CredentialSource(path))).proxy == "http://proxy:2"
+    assert (await load_credentials(path)).proxy == "http://proxy:2"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import ExecPlugin, Printed, Variable
 from asched.kube.kubeconfig import run_plugin as run
@@ -69,7 +69,7 @@ async def test_a_certificate_may_be_printed(tmp_path, certificates):
     assert found == Printed("", crt.encode(), key.encode())
     user = {"exec": {"command": str(tmp_path / "plugin"), "apiVersion": V1}}
     path = kubeconfig(tmp_path / "config", "https://a:1", user)
-    assert (await load_credentials(CredentialSource(path))).tls() is not None
+    assert (await load_credentials(path)).tls() is not None
 
 
 @pytest.mark.parametrize(

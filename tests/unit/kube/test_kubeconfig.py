@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import read_kubeconfigs
 from asched.kube.session import ConnectionOptions, connect
@@ -51,9 +51,9 @@ def three(tmp_path):
 
 async def test_the_first_file_wins_and_empty_or_missing_ones_add_nothing(three, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(three))
-    found = await load_credentials(CredentialSource())
+    found = await load_credentials()
     assert (found.url, found.authorization) == ("http://second:1", "Bearer of-the-file")
-    found = await load_credentials(CredentialSource(context="c2"))
+    found = await load_credentials(context="c2")
     assert found.authorization == "Bearer second"
 
 
@@ -64,21 +64,21 @@ async def test_relative_paths_start_at_their_file(tmp_path, monkeypatch, certifi
     cluster = {"certificate-authority": "ca.crt"}
     kubeconfig(folder / "config", "https://a:1", cluster=cluster)
     monkeypatch.chdir(tmp_path)
-    assert (await load_credentials(CredentialSource("there/config"))).is_tls
+    assert (await load_credentials("there/config")).is_tls
 
 
 async def test_a_user_that_does_not_exist_is_nobody(tmp_path, caplog):
     path = kubeconfig(tmp_path / "config", "http://a:1", users=[])
-    assert (await load_credentials(CredentialSource(path))).authorization is None
+    assert (await load_credentials(path)).authorization is None
     assert "has no user 'u': requests are unauthenticated" in caplog.text
 
 
 async def test_a_token_stands_in_for_a_file_that_cannot_be_read(tmp_path):
     user = {"token": "t", "tokenFile": "file"}
     path = kubeconfig(tmp_path / "config", "http://a:1", user)
-    assert (await load_credentials(CredentialSource(path))).authorization == "Bearer t"
+    assert (await load_credentials(path)).authorization == "Bearer t"
     (tmp_path / "file").write_text("newer")
-    assert (await load_credentials(CredentialSource(path))).authorization == "Bearer newer"
+    assert (await load_credentials(path)).authorization == "Bearer newer"
 
 
 AS = {
@@ -126,20 +126,20 @@ async def test_impersonation_is_sent_by_both_transports(server, tmp_path):
 async def test_a_name_cannot_smuggle_a_header(tmp_path, name):
     path = kubeconfig(tmp_path / "config", "http://a:1", {"as": name})
     with pytest.raises(ConnectError, match="unprintable"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 async def test_a_token_cannot_smuggle_a_header(tmp_path):
     path = kubeconfig(tmp_path / "config", "http://a:1", {"token": "a\r\nX: y"})
     with pytest.raises(ConnectError, match="unprintable"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 async def test_an_authority_beside_blind_trust_is_refused_as_kubectl_refuses_it(tmp_path):
     cluster = {"certificate-authority": "/ca", "insecure-skip-tls-verify": True}
     path = kubeconfig(tmp_path / "config", "https://a:1", cluster=cluster)
     with pytest.raises(ConnectError, match="exclude each other"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 async def test_an_empty_authority_is_not_taken_for_none(tmp_path):
@@ -147,13 +147,13 @@ async def test_an_empty_authority_is_not_taken_for_none(tmp_path):
     cluster = {"certificate-authority": str(tmp_path / "ca")}
     path = kubeconfig(tmp_path / "config", "https://a:1", cluster=cluster)
     with pytest.raises(ConnectError, match="ca is empty"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 async def test_a_proxy_of_another_kind_is_refused(tmp_path):
     path = kubeconfig(tmp_path / "c", "https://a:1", cluster={"proxy-url": "socks5://p:1080"})
     with pytest.raises(ConnectError, match=r"proxy-url names a proxy that cannot .*socks5"):
-        await load_credentials(CredentialSource(path))
+        await load_credentials(path)
 
 
 def test_what_has_no_end_is_refused_in_one_line(tmp_path):
@@ -169,7 +169,7 @@ def test_what_has_no_end_is_refused_in_one_line(tmp_path):
 
 async def test_a_device_without_an_end_is_no_kubeconfig():
     with pytest.raises(ConnectError, match=r"/dev/zero.*larger than"):
-        await load_credentials(CredentialSource(kubeconfig="/dev/zero"))
+        await load_credentials(kubeconfig="/dev/zero")
 
 
 def test_files_are_named_from_where_the_kubeconfig_lies(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from asched.hardware.rows import decoded_json
 from asched.hardware.sharing.conventions import Registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.kube.codec import KindCodec, ListPage, peek_continue
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.kube.errors import ClientError, ConnectError, api_error
 from asched.kube.extenders import Extenders
 from asched.kube.kubeconfig import ExecPlugin
@@ -327,7 +327,7 @@ async def test_a_kubeconfig_is_read_or_refused_in_one_line(odd: bytes, tmp_path:
     for place in places[:1] if len(odd) > LARGE_BYTES else places:
         file.write_bytes(place.replace(b"%s", odd))
         with pytest.raises(ConnectError) as raised:
-            await load_credentials(CredentialSource(str(file), "", ""))
+            await load_credentials(str(file), "", "")
         assert "\n" not in str(raised.value)
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from asched.kube.certificates import client_context, load_pem
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates as ServingCertificates
 from tests.unit.kube.conftest import Certificates
@@ -43,7 +43,7 @@ async def test_a_cluster_whose_authority_lacks_extensions_is_reached(strict_pyth
     async with scripted(ok, old.server_context()) as server:
         cluster = {"certificate-authority": str(old.ca_file)}
         path = kubeconfig(tmp_path / "c", server.url, cluster=cluster)
-        credentials = await load_credentials(CredentialSource(path))
+        credentials = await load_credentials(path)
         assert not credentials.tls().verify_flags & ssl.VERIFY_X509_STRICT
         from asched.kube.session import ConnectionOptions, connect
 

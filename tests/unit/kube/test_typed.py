@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.kube.credentials import CredentialSource, load_credentials
+from asched.kube.credentials import load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.typed import ApiAccess
 
@@ -22,7 +22,7 @@ async def test_another_client_follows_where_the_credentials_change(
         )
 
     write(server.url)
-    access, credentials = ApiAccess(), await load_credentials(CredentialSource(str(kubeconfig)))
+    access, credentials = ApiAccess(), await load_credentials(str(kubeconfig))
     access.open(credentials)
     async with access() as first, access() as same:
         assert first is same
@@ -50,7 +50,7 @@ async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, ser
         "users: [{name: u, user: {token: t, as: them, as-groups: [g, h]}}]\n"
     )
     access = ApiAccess()
-    access.open(await load_credentials(CredentialSource(str(kubeconfig))))
+    access.open(await load_credentials(str(kubeconfig)))
     async with access() as client:
         with pytest.raises(ConnectError, match="impersonates several groups"):
             await client.update_params_for_auth({}, {}, [])

@@ -10,7 +10,7 @@ from math import ceil
 from typing import ClassVar, Final
 
 from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.kube.writes import WireRequest
+from asched.kube.transport import WireRequest
 from asched_lab.sim.autoscalers import (
     CLUSTER_AUTOSCALER,
     KINDS,

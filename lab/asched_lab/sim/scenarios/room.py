@@ -14,7 +14,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
-from asched.kube.writes import WireRequest
+from asched.kube.transport import WireRequest
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.sim.checker import EndState, is_through
