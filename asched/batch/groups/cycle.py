@@ -35,7 +35,6 @@ from asched.batch.groups.search import search_if_due, try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
     TELL_STEPS,
-    announce_freed,
     let_go,
     pause_if_due,
     release,
@@ -49,7 +48,7 @@ from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_o
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.failure import skip
-from asched.core.cycle.intake import room_is_free
+from asched.core.cycle.intake import notify_of_freed, room_is_free
 from asched.core.cycle.unit import (
     CLEARED,
     Failure,
@@ -201,7 +200,7 @@ class GroupUnit(GroupAttempt, Unit):
             tried = {tried.attempt.pod.uid for tried in outcome.tried}
             yield from _put_back(context, [a for a in self.attempts if a.pod.uid not in tried])
         if self.freed:
-            yield from announce_freed(context, self)
+            yield from notify_of_freed(context, self.freed)
         if self.outcome is not None:
             self.outcome.start = added
             yield from condition_patches(context, self, self.outcome)

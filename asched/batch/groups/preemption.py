@@ -43,7 +43,7 @@ from asched.core.cycle.post_filter import Background
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
 from asched.core.framework.order_free import takes_of
-from asched.core.framework.placements import Mask, Placement
+from asched.core.framework.placements import Placement
 from asched.core.framework.status import (
     MISTAKES,
     SKIP,
@@ -214,17 +214,15 @@ class GroupSupposition:
         classes: dict[tuple[int, int], list[PodInfo]] = {}
         for info in self.pods:
             classes.setdefault((info.cls.number, info.pod.priority), []).append(info)
-        return [self._alike(infos) for infos in classes.values()]
-
-    def _alike(self, infos: Sequence[PodInfo]) -> EqualMembers:
-        example, runner = infos[0], self._attempt.runner
-        uids = tuple([info.pod.uid for info in infos])
-        rows: Mask = Placement().mask(self.cluster.nodes)
-        state = runner.cache.state_of(example)
-        takes = takes_of([f.plugin for f in state.active_plugins.filters], example)
-        with suppress(*MISTAKES):  # the trial reports the error; until then any row may do
-            rows = accepting(state, example, rows)
-        return EqualMembers(uids, takes, rows)
+        found = []
+        for infos in classes.values():
+            example, rows = infos[0], Placement().mask(self.cluster.nodes)
+            state = self._attempt.runner.cache.state_of(example)
+            takes = takes_of([f.plugin for f in state.active_plugins.filters], example)
+            with suppress(*MISTAKES):  # the trial reports the error; until then any row may do
+                rows = accepting(state, example, rows)
+            found.append(EqualMembers(tuple([info.pod.uid for info in infos]), takes, rows))
+        return found
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
         self.spent += steps

@@ -34,7 +34,7 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from asched.core.model.workload import Condition, PodGroup
+from asched.core.model.workload import PodGroup
 
 #: Groups remembered before the first sweep.
 SWEEP_MIN: Final = 1024
@@ -110,7 +110,15 @@ def condition_patch(
         "reason": reason,
         "message": outcome.condition_message,
     }
-    changed = wanted if old is None else _difference(old, wanted)
+    before: dict[str, Any] = {}
+    if old is not None:
+        before = {
+            "status": old.status,
+            "observedGeneration": old.observed_generation,
+            "reason": old.reason,
+            "message": old.message,
+        }
+    changed = {k: v for k, v in wanted.items() if k not in before or v != before[k]}
     if not changed:
         return None
     changed["type"] = type_
@@ -141,17 +149,6 @@ def _status_of(result: Result) -> tuple[str, str]:
     if result is Result.ERROR:
         return "False", names.REASON_SCHEDULER_ERROR
     return "False", names.REASON_UNSCHEDULABLE
-
-
-def _difference(old: Condition, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The fields that differ from the old condition."""
-    before = {
-        "status": old.status,
-        "observedGeneration": old.observed_generation,
-        "reason": old.reason,
-        "message": old.message,
-    }
-    return {k: v for k, v in wanted.items() if v != before[k]}
 
 
 # Report groups that stay incomplete, so that their pods are not even tried, in one event each.

@@ -39,7 +39,6 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.intake import notify_of_freed
 from asched.core.cycle.placing import try_pod
 from asched.core.cycle.unit import Tried
 from asched.core.framework.effects import Effect, Pause
@@ -230,7 +229,8 @@ def let_go(
     context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
     """Give back all held places, the last one first. If other pods could be tried meanwhile, the
-    places are added to `group.freed`, of which `announce_freed` notifies waiting pods.
+    places are added to `group.freed`. Waiting pods are notified of these once the group's own pods
+    are queued again, which would miss the change during their attempt, and be tried again for it.
     """
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
@@ -263,15 +263,6 @@ def release(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect,
         if context.cluster.is_assumed(attempt.pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
             context.waiting.drop(attempt.pod.uid)
-
-
-def announce_freed(
-    context: SchedulerContext, group: GroupAttempt
-) -> Generator[Effect, Answer, None]:
-    """Notify waiting pods of places that were given back, after the group's own pods are queued
-    again. During their attempt the group's pods would miss the change, and be tried again for it.
-    """
-    yield from notify_of_freed(context, group.freed)
 
 
 def undo(

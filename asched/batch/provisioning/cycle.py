@@ -36,7 +36,6 @@ from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.search import proof_text, search_places
 from asched.batch.groups.trial import (
     LET_GO_STEPS,
-    announce_freed,
     let_go,
     pause_if_due,
     released,
@@ -56,6 +55,7 @@ from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, Work
+from asched.core.cycle.intake import notify_of_freed
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -540,7 +540,7 @@ class HeldPlaces(Extension):
     def _trial(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
         """Find and assume places for all pods; or return why there are none."""
         found = yield from seen(group, released(self.context, group, self._sought(group)))
-        yield from announce_freed(self.context, group)
+        yield from notify_of_freed(self.context, group.freed)
         return found
 
     def _sought(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:

@@ -21,7 +21,6 @@ from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.cycle import tries_placements
 from asched.batch.groups.trial import (
     TRY_STEPS,
-    announce_freed,
     let_go,
     pause_if_due,
     released,
@@ -34,6 +33,7 @@ from asched.core.cluster.gang import count_missing
 from asched.core.cluster.supposition import Supposition
 from asched.core.config.args import NodeShape
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.intake import notify_of_freed
 from asched.core.framework.effects import Effect
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectMeta
@@ -70,7 +70,7 @@ def find_missing_nodes(
         return ""
     search = _search(context, group, shapes, needed)
     found = yield from seen(group, released(context, group, search))
-    yield from announce_freed(context, group)
+    yield from notify_of_freed(context, group.freed)
     return found
 
 

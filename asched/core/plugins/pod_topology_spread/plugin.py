@@ -69,8 +69,8 @@ class _SpreadClass:
     side is the error that prevents it.
     """
 
-    def __init__(self, *, has_defaults: bool) -> None:
-        self.has_defaults = has_defaults
+    def __init__(self, cls: PodClass) -> None:
+        self.has_defaults = not cls.example.spec.topology_spread_constraints
         self.hard: HardSide | str | None = None
         self.soft: sides.SoftSide | str | None = None
         #: a new number whenever a side is replaced; never reused, since a class may go and come
@@ -103,7 +103,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
         self._selectors = DefaultSelectors(cluster)
         self._memory = DomainsMemory(cluster)
-        self._spreads = PerKey(_what_matters, _new_spread)
+        self._spreads = PerKey(_what_matters, _SpreadClass)
         self._numbers = 0
         self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
 
@@ -329,10 +329,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return None
         is_strict = not (spread.has_defaults and self._defaults_are_systems)
         return sides.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
-
-
-def _new_spread(cls: PodClass) -> _SpreadClass:
-    return _SpreadClass(has_defaults=not cls.example.spec.topology_spread_constraints)
 
 
 def _what_matters(cls: PodClass) -> Hashable:
