@@ -22,11 +22,13 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     """Return a reader of whole numbers within these limits."""
 
     def number(text: str) -> int:
-        found = _number(text)
-        if found is None or not least <= found <= most:
-            message = f"{_shown(text)} is not a whole number from {least} to {most}"
+        # A number longer than any limit is not read.
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_SEED_MAX))
+        if not is_number or not least <= int(text) <= most:
+            shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+            message = f"{shown} is not a whole number from {least} to {most}"
             raise argparse.ArgumentTypeError(message)
-        return found
+        return int(text)
 
     return number
 
@@ -35,16 +37,6 @@ node_count, pod_count = whole(1, NODES_MAX), whole(1, PODS_MAX)
 seed_number = whole(0, _SEED_MAX)
 #: A port to listen on; 0 lets the system choose.
 port = whole(0, PORT_MAX)
-
-
-def _number(text: str) -> int | None:
-    """None for text that is not a number, and for a number longer than any limit."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_SEED_MAX))
-    return int(text) if is_number else None
-
-
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 def add_plugin_flags(parser: argparse.ArgumentParser) -> None:

@@ -164,9 +164,8 @@ def other_commands() -> dict[str, str]:
 
 def _lab_commands_text() -> str:
     lines = [f"  {name:10} {summary}\n" for name, summary in other_commands().items()]
-    return (
-        "".join(["commands of asched-lab (simulated clusters):\n", *lines, "\n"]) if lines else ""
-    )
+    title = "commands of asched-lab (simulated clusters):\n"
+    return "".join([title, *lines, "\n"]) if lines else ""
 
 
 def base_parser() -> "argparse.ArgumentParser":

@@ -131,17 +131,18 @@ def candidates(parser: argparse.ArgumentParser, words: Iterable[str]) -> tuple[l
         previous = word
     waiting = _option(parser, previous)
     if waiting is not None and _wants_value(parser, previous):
-        chosen = [str(choice) for choice in waiting.choices or ()]
-        return _beginning(chosen, begun), FILES if _takes_path(waiting) else NO_FILES
+        return _values(waiting, begun)
     if begun.startswith("-"):
         return _beginning(parser._option_string_actions, begun), NO_FILES  # noqa: SLF001
     if commands_of(parser):
         return _beginning(commands_of(parser), begun), NO_FILES
     rest = [a for a in parser._actions if not a.option_strings][positionals:]  # noqa: SLF001
-    if not rest:
-        return [], NO_FILES
-    chosen = [str(choice) for choice in rest[0].choices or ()]
-    return _beginning(chosen, begun), FILES if _takes_path(rest[0]) else NO_FILES
+    return _values(rest[0], begun) if rest else ([], NO_FILES)
+
+
+def _values(action: argparse.Action, begun: str) -> tuple[list[str], int]:
+    chosen = map(str, action.choices or ())
+    return _beginning(chosen, begun), FILES if _takes_path(action) else NO_FILES
 
 
 def _option(parser: argparse.ArgumentParser, word: str) -> argparse.Action | None:

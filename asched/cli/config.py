@@ -90,9 +90,8 @@ def _of_document(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
     elif kind == CONFIG_MAP:
         yield from _of_config_map(node, text)
     elif _is_configuration(node):
-        yield ConfigPart(
-            _in_place(text, node.start_mark.line, node.end_mark), f"{kind} of line {_line(node)}"
-        )
+        line = node.start_mark.line
+        yield ConfigPart(_in_place(text, line, node.end_mark), f"{kind} of line {line + 1}")
 
 
 def _of_config_map(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
@@ -108,14 +107,11 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
             is_ours = API_GROUP in value.value
         if not is_ours:
             continue
-        is_block = value.style == "|"
         where = f"{CONFIG_MAP} {name}, {key.value}"
-        yield ConfigPart(_block(text, value) if is_block else value.value, where)
-
-
-def _block(text: str, value: yaml.ScalarNode) -> str:
-    """A block keeps its indentation: a document may be indented as a whole."""
-    return _in_place(text, value.start_mark.line + 1, value.end_mark)
+        content = value.value
+        if value.style == "|":  # a block keeps its indentation: it may be indented as a whole
+            content = _in_place(text, value.start_mark.line + 1, value.end_mark)
+        yield ConfigPart(content, where)
 
 
 def _in_place(text: str, first: int, end: yaml.Mark) -> str:
@@ -128,10 +124,6 @@ def _in_place(text: str, first: int, end: yaml.Mark) -> str:
 def _is_configuration(node: yaml.Node | None) -> bool:
     version, kind = _field(node, "apiVersion"), _field(node, "kind")
     return version.startswith(f"{API_GROUP}/") or kind in (KIND, POLICY)
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
 
 
 def _value(node: yaml.Node | None, name: str) -> yaml.Node | None:

@@ -136,17 +136,14 @@ def parse(
     if fault:
         raise UsageError(fault)
     groups: dict[str, Any] = {name: _fill(kind, values) for name, kind in _GROUPS.items()}
-    named = {"gates", "kubernetes", "given", "warnings", *_GROUPS}
-    plain = {name: values[name] for name in RunOptions.__struct_fields__ if name not in named}
-    every = (*filter(None, (kubernetes.warning,)), *gates.warnings, *warnings)
-    return RunOptions(
-        **plain,
-        **groups,
-        gates=gates.enabled,
-        kubernetes=kubernetes,
-        given=given,
-        warnings=every,
-    )
+    own = {
+        "gates": gates.enabled,
+        "kubernetes": kubernetes,
+        "given": given,
+        "warnings": (*filter(None, (kubernetes.warning,)), *gates.warnings, *warnings),
+    }
+    options: RunOptions = _fill(RunOptions, {**values, **groups, **own})
+    return options
 
 
 def _fill(kind: type[Any], values: Mapping[str, Any]) -> Any:

@@ -102,13 +102,14 @@ class LeaseClient:
         self._timeout_s = timeout_s
         self._transport = session.pool(CONNECTIONS, purpose=PURPOSE)
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
+        self._object = f"{self._collection}/{quoted(name)}"
         # The server gets our timeout, as from client-go.
         self._query = f"?timeout={max(1, round(timeout_s))}s"
 
     async def get(self) -> dict[str, Any] | None:
         """The lease as stored, or None."""
         try:
-            return await self._send("GET", self._object_path())
+            return await self._send("GET", self._object)
         except NotFound:
             return None
 
@@ -119,7 +120,7 @@ class LeaseClient:
 
     async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
         """PUT a new spec for `lease`, guarded by its resourceVersion. Raises Conflict."""
-        return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
+        return await self._send("PUT", self._object, self._body(lease["metadata"], spec))
 
     async def announce(
         self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
@@ -165,9 +166,6 @@ class LeaseClient:
                 "spec": dict(spec),
             }
         )
-
-    def _object_path(self) -> str:
-        return f"{self._collection}/{quoted(self.name)}"
 
     async def _send(
         self, method: str, path: str, body: bytes | None = None, shape: type[Any] = _Lease
@@ -330,8 +328,6 @@ class Campaign:
         write = self.election.release(lease, self._now_s(), is_dying=is_dying)
         if write is not None:
             await client.update(write.lease, write.record.spec())
-
-    # --- inside ----------------------------------------------------------------------------------
 
     def _now_s(self) -> float:
         """The time, after setting the wall clock's offset for the times in the lease."""

@@ -108,20 +108,18 @@ class Rotating:
         self._context = make()
 
     def context(self) -> ssl.SSLContext:
-        if self._files and monotonic() - self._checked_s >= FILES_CHECK_S:
-            self._checked_s = monotonic()
-            versions = file_versions(self._files)
-            if versions != self._versions:
-                try:
-                    self._context = self._make()
-                except (
-                    OSError,
-                    ValueError,
-                ) as error:  # for instance only half of a pair is written
-                    log.warning("changed certificate files are not usable yet: %s", error)
-                else:
-                    self._versions = versions
-                    log.info("certificate files have changed; new connections use them")
+        if not self._files or monotonic() - self._checked_s < FILES_CHECK_S:
+            return self._context
+        self._checked_s = monotonic()
+        versions = file_versions(self._files)
+        if versions != self._versions:
+            try:
+                self._context = self._make()
+            except (OSError, ValueError) as error:  # for instance only half of a pair is written
+                log.warning("changed certificate files are not usable yet: %s", error)
+            else:
+                self._versions = versions
+                log.info("certificate files have changed; new connections use them")
         return self._context
 
 

@@ -239,9 +239,7 @@ def api_error(code: int, body: bytes, retry_after: str | None = None) -> ApiErro
             wait_s = float(status.details.retry_after_seconds)
     else:
         reason, message = "", " ".join(body[:MESSAGE_LENGTH_MAX].decode("utf-8", "replace").split())
-    kind = (
-        _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerFailed if code >= 500 else ApiError)
-    )
-    return kind(
-        code, (message or f"HTTP status {code}")[:MESSAGE_LENGTH_MAX], reason, retry_after_s=wait_s
-    )
+    otherwise = ServerFailed if code >= 500 else ApiError
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or otherwise
+    text = (message or f"HTTP status {code}")[:MESSAGE_LENGTH_MAX]
+    return kind(code, text, reason, retry_after_s=wait_s)

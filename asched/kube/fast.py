@@ -33,7 +33,6 @@ from asched.kube.transport import (
     Reply,
     StreamingTransport,
     WireRequest,
-    ignore_distrust,
     no_fence,
     observe_nothing,
 )
@@ -61,7 +60,7 @@ class FastTransport(StreamingTransport):
         observe: Observer = observe_nothing,
         may_send: Callable[[], bool] = no_fence,
         answer_bytes_max: int = BODY_BYTES_MAX,
-        distrusted: Callable[[], None] = ignore_distrust,
+        distrusted: Callable[[], None] = lambda: None,
         headers: Mapping[str, str] | None = None,
         stream_accept: str = JSON,
     ) -> None:

@@ -28,13 +28,9 @@ def write_private(name: str | Path, content: bytes) -> Path:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     # Path.open has no `opener`.
-    with open(fresh, "xb", opener=_for_its_owner) as stream:
+    with open(fresh, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         stream.write(content)
     return fresh.replace(path)
-
-
-def _for_its_owner(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
 
 
 def file_content(path: Path | str, bytes_max: int = BYTES_MAX) -> bytes:

@@ -399,9 +399,8 @@ class _Merged:
         if not cluster.server:
             raise ConnectError(f"{where}: cluster {chosen.cluster!r} names no `server`")
         user = self.users.get(chosen.user) or _User()
-        login = _login(
-            cluster, user, f"{where}: cluster {chosen.cluster!r}", f"user {chosen.user!r}"
-        )
+        where, who = f"{where}: cluster {chosen.cluster!r}", f"user {chosen.user!r}"
+        login = _login(cluster, user, where, who)
         return replace(login, namespace=chosen.namespace, pages=_pages(cluster))
 
 

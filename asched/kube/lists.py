@@ -317,9 +317,8 @@ class ListedObjects:
     """Previously listed objects by key."""
 
     def __init__(self) -> None:
-        self._known: dict[
-            str, tuple[Any, int]
-        ] = {}  # the object, and how many lists it was missing in
+        #: the object, and how many lists it was missing in
+        self._known: dict[str, tuple[Any, int]] = {}
 
     def with_it(self, objects: Iterable[Any]) -> tuple[Any, ...]:
         """The objects of a new list, each derived from its predecessor, and missing objects."""

@@ -65,10 +65,6 @@ def observe_nothing(_exchange: Exchange) -> None:
     """Ignore the exchange."""
 
 
-def ignore_distrust() -> None:
-    """For a transport that is the only one to its server."""
-
-
 def no_fence() -> bool:
     """For clients without leader election: always send."""
     return True

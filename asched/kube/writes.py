@@ -99,9 +99,8 @@ def bind(effect: Bind) -> WireRequest:
             "target": {"kind": "Node", "name": effect.node},
         }
     )
-    return WireRequest(
-        "POST", f"{_pod_path(pod.namespace, pod.name)}/binding{SERVER_TIMEOUT}", body
-    )
+    path = _pod_path(pod.namespace, pod.name)
+    return WireRequest("POST", f"{path}/binding{SERVER_TIMEOUT}", body)
 
 
 def patch_pod_status(effect: PatchPodStatus) -> WireRequest:
@@ -185,8 +184,5 @@ def _pod_path(namespace: str, name: str) -> str:
 
 def quoted(segment: str) -> str:
     """A name as one path segment; valid Kubernetes names need no escapes."""
-    return (
-        segment
-        if segment.replace("-", "a").isalnum() and segment.isascii()
-        else quote(segment, safe="")
-    )
+    is_plain = segment.replace("-", "a").isalnum() and segment.isascii()
+    return segment if is_plain else quote(segment, safe="")

@@ -142,11 +142,8 @@ def is_signed_by(certificate: "x509.Certificate", authorities: str) -> bool:
         usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return False
-    if not {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE} & set(
-        usage
-    ):
-        return False
-    if "-----BEGIN" not in authorities:
+    suited = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+    if not suited & set(usage) or "-----BEGIN" not in authorities:
         return False
     for authority in x509.load_pem_x509_certificates(authorities.encode()):
         try:
@@ -446,8 +443,6 @@ class Access:
     async def close(self) -> None:
         for session in self._sessions:
             await session.close()
-
-    # --- inside ----------------------------------------------------------------------------------
 
     async def _session(self, kubeconfig: str) -> Session:
         options = ConnectionOptions(kubeconfig=kubeconfig)

@@ -199,10 +199,9 @@ class ConnectionServer:
             asyncio.get_running_loop().remove_reader(listening)
             listening.close()
         self._listening.clear()
-        for connection in [
-            connection for connection in self._connections if not connection.is_busy
-        ]:
-            connection.stream.end()
+        for connection in tuple(self._connections):
+            if not connection.is_busy:
+                connection.stream.end()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)
             await ended(unfinished)
@@ -355,9 +354,8 @@ async def listen(
         )
         return _listen(found, reuse_port=reuse_port)
     except OSError as error:
-        raise CannotServeError(
-            f"cannot listen on {host}:{port}: {error.strerror}; {cure}"
-        ) from error
+        why = f"cannot listen on {host}:{port}: {error.strerror}; {cure}"
+        raise CannotServeError(why) from error
 
 
 def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socket.socket]:

@@ -58,9 +58,8 @@ def failure(code: int, reason: str, message: str, *, details: bool = False) -> P
     }
     if details:
         status["details"] = {}
-    return Page(
-        orjson.dumps({**status, "code": code}) + b"\n", code, JSON, NOSNIFF if details else {}
-    )
+    body = orjson.dumps({**status, "code": code}) + b"\n"
+    return Page(body, code, JSON, NOSNIFF if details else {})
 
 
 def unauthorized() -> Page:

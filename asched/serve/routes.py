@@ -143,10 +143,8 @@ class Routes:
         match asked.path.removeprefix(OWN).split("/"):
             case ["pods", namespace, name]:
                 against = "".join(asked.query.get("against", ())[:1])
-                tries = asked.query.get("changes") != ("no",)
-                found_object = await inspector.explain(
-                    namespace, name, against, tries_changes=tries
-                )
+                tries, explain = asked.query.get("changes") != ("no",), inspector.explain
+                found_object = await explain(namespace, name, against, tries_changes=tries)
             case ["nodes", name]:
                 found_object = self._viewer.node(name)
             case ["groups", namespace, name]:

@@ -84,14 +84,11 @@ class Certificates:
         self._authorities = authorities
         try:
             # A bundle may contain comments with any bytes.
-            self.context.load_verify_locations(
-                cadata=authorities.encode("ascii", "ignore").decode()
-            )
+            bundle = authorities.encode("ascii", "ignore").decode()
+            self.context.load_verify_locations(cadata=bundle)
         except (ssl.SSLError, ValueError) as error:
             raise CannotServeError(f"the client CA bundle cannot be read: {error}") from error
         self.context.verify_mode = ssl.CERT_OPTIONAL
-
-    # --- inside ----------------------------------------------------------------------------------
 
     def _chosen_files(self) -> tuple[str, str] | None:
         options = self._options
@@ -187,6 +184,5 @@ def _load_files(context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
 
 
 def _names(bind_address: str) -> list[str]:
-    return (
-        [*LOOPBACK] if bind_address in UNSPECIFIED else [*dict.fromkeys((*LOOPBACK, bind_address))]
-    )
+    own = () if bind_address in UNSPECIFIED else (bind_address,)
+    return [*dict.fromkeys((*LOOPBACK, *own))]

@@ -44,10 +44,6 @@ WAIT_S: Final = 1.0
 Part = Callable[..., Awaitable[Compared]]
 
 
-def ignored(*_: object) -> None:
-    """Count nothing."""
-
-
 class Auditor:
     """Spawn `run`. `period_s`: the time for comparing everything once; 0: only on demand. The
     callables count: (part, objects), parts that failed, and (resource, kind of difference).
@@ -58,9 +54,9 @@ class Auditor:
         scheduler: Running,
         *,
         period_s: float,
-        compared: Callable[[str, int], None] = ignored,
-        failed: Callable[[str], None] = ignored,
-        differed: Callable[[str, str], None] = ignored,
+        compared: Callable[[str, int], None] = lambda _part, _objects: None,
+        failed: Callable[[str], None] = lambda _part: None,
+        differed: Callable[[str, str], None] = lambda _resource, _what: None,
     ) -> None:
         self.report = Report()
         self._scheduler = scheduler

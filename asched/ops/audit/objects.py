@@ -94,9 +94,8 @@ class Heads:
         path = reflector.spoken.object_path(namespace, "").rstrip("/") if namespace else ""
         path = f"{path or reflector.spoken.path}?{asked}"
         transport = reflector.transport
-        return successful(
-            await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
-        )
+        reply = await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
+        return successful(reply)
 
 
 log = logging.getLogger("asched.audit")
@@ -268,9 +267,8 @@ class _Comparison:
             return Difference(plural, key, What.DELETION, _version_text(cached), "nothing")
         if not _is_older(cached.metadata, real.metadata):
             return None
-        return Difference(
-            plural, key, What.CHANGE, _version_text(cached), _version_text(real), real
-        )
+        known, found = _version_text(cached), _version_text(real)
+        return Difference(plural, key, What.CHANGE, known, found, real)
 
     def _deliver(self, cached: Any, real: Any) -> None:
         """Deliver at once: without an await since the check nothing newer can have arrived."""

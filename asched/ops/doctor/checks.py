@@ -194,11 +194,8 @@ def _check_version(reply: Reply, kubernetes: VersionChoice) -> list[Finding]:
     text = f"server {shown}, {own}; decides as Kubernetes {rules.minor}"
     if minor < minor_of(OLDEST_SERVER):
         cure = f"upgrade the cluster to {OLDEST_SERVER} or newer"
-        return [
-            Finding(
-                "versions", State.WARNING, f"{text}: the server is older than asched needs", cure
-            )
-        ]
+        text = f"{text}: the server is older than asched needs"
+        return [Finding("versions", State.WARNING, text, cure)]
     if rules.warning:
         cure = "upgrade asched, or decide as a released version with --emulated-version"
         return [Finding("versions", State.WARNING, f"{text}: {rules.warning}", cure)]

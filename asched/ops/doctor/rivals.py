@@ -130,12 +130,8 @@ def _own(name: str, candidate: ServedWorkload, configuration: SchedulerConfigura
         return Finding(NAME, State.OK, text)
     held = f"lease {'/'.join(candidate.lease)}" if candidate.lease else "no lease"
     text = f"{text}, but under {held}: the doctor's flags or file say otherwise"
-    return Finding(
-        NAME,
-        State.WARNING,
-        text,
-        "give the doctor the installation's flags, or its file as --config",
-    )
+    cure = "give the doctor the installation's flags, or its file as --config"
+    return Finding(NAME, State.WARNING, text, cure)
 
 
 async def check_lease(
@@ -298,9 +294,8 @@ def served_by(
         or KUBE_SYSTEM,
         given.get("leader-elect-resource-name") or election.get("resourceName") or lease_name,
     )
-    return ServedWorkload(
-        workload, frozenset(served), lease if elects != "false" else None, is_ours
-    )
+    held = lease if elects != "false" else None
+    return ServedWorkload(workload, frozenset(served), held, is_ours)
 
 
 async def _mounted(

@@ -63,11 +63,8 @@ class ClientMetrics:
             "[ALPHA] Requests that repeat an earlier one, by status code, verb and host.",
             ("code", "verb", "host"),
         )
-        self._lane_families(families)
         #: Families that exist only behind the gate SchedulerAsyncAPICalls.
         self.calls: AsyncCallMetrics | None = None
-
-    def _lane_families(self, families: Families) -> None:
         self.adds = families.counter(
             "workqueue_adds_total", "[BETA] Writes queued, by lane.", ("name",)
         )

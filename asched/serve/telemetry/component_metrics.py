@@ -91,9 +91,6 @@ class AccessMetrics:
             ("code",),
         )
 
-        self._token_families(families)
-
-    def _token_families(self, families: Families) -> None:
         self.token_requests = families.counter(
             "authentication_token_cache_request_total",
             "[ALPHA] Lookups in the token cache: hit or miss.",
@@ -202,9 +199,6 @@ class OwnMetrics:
             "[ALPHA] Delay of a timer of the event loop.",
             LAG_BOUNDS,
         ).of()
-        self._audit_families(families)
-
-    def _audit_families(self, families: Families) -> None:
         self.audit_differences = families.counter(
             "asched_audit_differences_total",
             "[ALPHA] Cached objects that differed from the API server, by kind of difference; each"

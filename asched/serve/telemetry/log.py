@@ -57,7 +57,10 @@ class Flood(logging.Filter):
         named = getattr(record, "cause", "")
         if not named and record.levelno < logging.WARNING:
             return True
-        cause = self._cause(record, named)
+        cause: tuple[object, ...] = (named,)
+        if not named:
+            kind = record.exc_info[0] if record.exc_info else None
+            cause = record.pathname, record.lineno, kind, getattr(record, "plugin", "")
         spoken = self._causes.get(cause) or _Spoken(record.created)
         self._causes.put(cause, spoken)
         if record.created - spoken.since_s >= WINDOW_S:
@@ -70,12 +73,6 @@ class Flood(logging.Filter):
             return False
         spoken.lines += 1
         return True
-
-    def _cause(self, record: logging.LogRecord, named: str) -> tuple[object, ...]:
-        if named:
-            return (named,)
-        kind = record.exc_info[0] if record.exc_info else None
-        return record.pathname, record.lineno, kind, getattr(record, "plugin", "")
 
 
 process_log = logging.getLogger("asched.process")

@@ -77,10 +77,9 @@ class MeasuredDispatcher(Dispatcher):
             del begun[id(job)]
             if is_eviction and self.evicting:
                 self.evicting -= 1
+        is_done = isinstance(outcome, Reply) and outcome.status < 300
         if isinstance(job.effect, Create) and job.effect.kind is RESOURCE_CLAIM:
-            self._metrics.created_claim(
-                is_created=isinstance(outcome, Reply) and outcome.status < 300
-            )
+            self._metrics.created_claim(is_created=is_done)
         took_s = self._loop.time() - started_s
         is_retry = job.attempt_count > 1
         self._metrics.worked(

@@ -15,6 +15,7 @@ Bounds  those of `waiting.py` and `cells.py`; BEATS_MAX beats, EVERY_S apart; RE
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import time
@@ -56,11 +57,8 @@ class Beat(NamedTuple):
     gated: int
 
 
-#: Names on the page.
-COLUMNS: Final = (
-    *("seq", "at", "bound", "refused", "failed", "waitP50", "waitP99", "attemptP50", "attemptP99"),
-    *("active", "backoff", "unschedulable", "gated"),
-)
+#: Names on the page, such as waitP50.
+COLUMNS: Final = tuple(re.sub("_(.)", lambda m: m[1].upper(), name) for name in Beat._fields)
 
 
 class _Moved:
