@@ -210,8 +210,8 @@ MISTAKES: Final = (
         "changes during an attempt are lost",
         "Advisers",
         QUEUE,
-        "        self.in_flight.record(change)\n        return moved",
-        "        return moved",
+        "except_uid, self.gangs)\n        self.in_flight.record(change)",
+        "except_uid, self.gangs)",
     ),
     Mistake(
         "queue",
@@ -277,7 +277,7 @@ MISTAKES: Final = (
         "nominations",
         "a pod that is placed keeps its promise",
         "Preemptors",
-        "core/cycle/scheduling.py",
+        "core/cycle/placing.py",
         "    if info.pod.metadata.uid in context.nominator.by_uid:\n"
         "        context.nominator.delete(info.pod.metadata.uid)\n",
         "",
@@ -366,8 +366,8 @@ MISTAKES: Final = (
         "budgets are read once",
         "Budgets",
         BUDGETS,
-        "entries = log.since(self._cursor)",
-        "entries = log.since(self._cursor) if self._cursor < 0 else []",
+        "if entries is not None and not entries and not self._changed:",
+        "if entries is not None and not self._changed:",
     ),
     Mistake(
         "watches",
@@ -447,8 +447,8 @@ MISTAKES: Final = (
         "a budget speaks for pods of every namespace",
         "Budgets",
         BUDGETS,
-        "self._index.add(frozenset((budget.namespace,)), budget.selector, speaker)",
-        "self._index.add(None, budget.selector, speaker)",
+        "self._index.add(frozenset((budget.namespace,)), budget.selector, entry)",
+        "self._index.add(None, budget.selector, entry)",
     ),
     Mistake(
         "budgets",
