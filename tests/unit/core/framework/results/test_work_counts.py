@@ -265,14 +265,14 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
     [
         ("plain", 220),
         ("node-affinity", 220),
-        ("spread", 301),
-        ("soft-spread", 301),
-        ("preferred", 346),
-        ("anti-affinity", 396),
-        ("affinity", 459),
-        ("different", 640),
-        ("mixed", 731),
-        ("preemption", 1_767),
+        ("spread", 292),
+        ("soft-spread", 297),
+        ("preferred", 315),
+        ("anti-affinity", 352),
+        ("affinity", 427),
+        ("different", 572),
+        ("mixed", 650),
+        ("preemption", 1_750),
     ],
 )
 async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
