@@ -13,7 +13,7 @@ attribute without a domain belongs to the domain of its driver, and a domain wit
 an empty map.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from asched.core.dra.cel.functions import FUNCTIONS, METHODS, OPERATORS, find, lookup, map_key
@@ -115,24 +115,29 @@ def expand(
 def _quantifier(
     node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate
 ) -> Evaluate:
-    """`all` ends at the first false, `exists` at the first true; errors count only if neither
-    occurs.
-    """
+    """`all` ends at the first false, `exists` at the first true."""
     decisive = node.function == "exists"
 
     def quantify(frame: Frame) -> bool:
-        failure: CelRuntimeError | None = None
-        for _ in _walk(frame, names, container(frame)):
-            value = attempt(test, frame, node.function)
-            if value is decisive:
-                return decisive
-            if isinstance(value, CelRuntimeError):
-                failure = failure or value
-        if failure is not None:
-            raise failure
-        return not decisive
+        walk = _walk(frame, names, container(frame))
+        return _first((attempt(test, frame, node.function) for _ in walk), decisive=decisive)
 
     return quantify
+
+
+def _first(values: Iterable[bool | CelRuntimeError], *, decisive: bool) -> bool:
+    """Whether the decisive value occurs: then it is the result. Raises the first error without it;
+    errors do not count beside it.
+    """
+    failure: CelRuntimeError | None = None
+    for value in values:
+        if value is decisive:
+            return decisive
+        if isinstance(value, CelRuntimeError):
+            failure = failure or value
+    if failure is not None:
+        raise failure
+    return not decisive
 
 
 def _truth(function: str, value: Any) -> bool:
@@ -411,20 +416,12 @@ class Compiler:
         terms = tuple(self.compile(argument) for argument in node.arguments)
         function = node.function
 
-        def logic(frame: Frame) -> bool:
-            failure: CelRuntimeError | None = None
+        def values(frame: Frame) -> Iterator[bool | CelRuntimeError]:
             for term in terms:
                 frame.spend(1)
-                value = attempt(term, frame, function)
-                if value is decisive:
-                    return decisive
-                if isinstance(value, CelRuntimeError):
-                    failure = failure or value
-            if failure is not None:
-                raise failure
-            return not decisive
+                yield attempt(term, frame, function)
 
-        return logic
+        return lambda frame: _first(values(frame), decisive=decisive)
 
     def _ternary(self, node: Call) -> Evaluate:
         condition, yes, no = (self.compile(argument) for argument in node.arguments)
