@@ -34,7 +34,6 @@ from asched.batch.groups.board import accepting
 from asched.batch.groups.trial import (
     MOVE_STEPS,
     let_go,
-    pause_if_due,
     released,
     seen,
     try_group,
@@ -269,7 +268,7 @@ def search(
     group = _clones(context, first, infos)
     demands, counts = [], Counter(info.cls.number for info in infos)
     for number, like in {info.cls.number: info for info in infos}.items():
-        yield from pause_if_due(context, 0)
+        yield from context.pause_if_due(0)
         demands.append(_demand(cluster, first.runner, like, counts[number]))
         cluster.budget.note(CLASS_STEPS)
     _stop_if_moved(cluster, generation)
@@ -283,11 +282,11 @@ def search(
     trials = 0
     for start in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
         if not isinstance(start, tuple):
-            yield from pause_if_due(context, start)
+            yield from context.pause_if_due(start)
             continue
         at_s, room = start
         for spare in (SPARE, inf):
-            yield from pause_if_due(context, LOOK_STEPS)
+            yield from context.pause_if_due(LOOK_STEPS)
             within = yield from _counted(context, rows_for(demands, room, spare))
             if spare == inf:
                 within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
@@ -321,7 +320,7 @@ def _counted(context: SchedulerContext, steps: Steps[R]) -> Generator[Effect, An
         except StopIteration as end:
             found: R = end.value
             return found
-        yield from pause_if_due(context, cost)
+        yield from context.pause_if_due(cost)
 
 
 def _demand(cluster: Cluster, runner: Runner, info: PodInfo, count: int) -> TimelineDemand:
@@ -351,7 +350,7 @@ def _timeline(
     amounts = np.empty((len(placed), width), dtype=np.int64)  # by kind
     for at in range(0, len(placed), PODS_AT_ONCE):
         some = placed[at : at + PODS_AT_ONCE]
-        yield from pause_if_due(context, END_STEPS * len(some))
+        yield from context.pause_if_due(END_STEPS * len(some))
         _stop_if_moved(cluster, generation)
         for info in some:
             end = ends.of(info, now_s) if info.row >= 0 else None
@@ -364,7 +363,7 @@ def _timeline(
                     amounts[kinds[accounted]] = vector(cluster, info.cls.accounted, 1)
                 of[number] = kinds[accounted]
                 known.append(info)
-    yield from pause_if_due(context, SORT_STEPS * len(known))
+    yield from context.pause_if_due(SORT_STEPS * len(known))
     _stop_if_moved(cluster, generation)
     there = np.arange(len(known))
     if cluster.nodes.log.end != cursor:
@@ -408,7 +407,7 @@ def _leaving(
     _stop_if_moved(cluster, generation)
     for row in np.flatnonzero(within).tolist():
         steps = ROW_STEPS + END_STEPS * len(cluster.pods_on(row))
-        yield from pause_if_due(context, steps)
+        yield from context.pause_if_due(steps)
         _stop_if_moved(cluster, generation)
         found[row] = list(ledger.leaving(row, start_s))
     return found

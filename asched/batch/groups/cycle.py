@@ -34,9 +34,7 @@ from asched.batch.groups.reports import condition_patches
 from asched.batch.groups.search import search_if_due, try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
-    TELL_STEPS,
     let_go,
-    pause_if_due,
     release,
     seen,
     try_group,
@@ -48,7 +46,7 @@ from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_o
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.failure import skip
-from asched.core.cycle.intake import notify_of_freed, room_is_free
+from asched.core.cycle.intake import TELL_STEPS, notify_of_freed, room_is_free
 from asched.core.cycle.unit import (
     CLEARED,
     Failure,
@@ -321,7 +319,7 @@ def _put_back(
 ) -> Generator[Effect, Answer, None]:
     """Queue pods beyond the group's minimum again; they are tried by their own priority."""
     for attempt in attempts:
-        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        yield from context.pause_if_due(TELL_STEPS, is_alone=True)
         now = context.cluster.pods_seen.get(attempt.pod.key)
         if now is None or context.is_obsolete(attempt) or not context.owns(now):
             yield from skip(context, attempt)

@@ -26,10 +26,8 @@ from asched.batch.groups.search import try_placements
 from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import (
     MOVE_STEPS,
-    TELL_STEPS,
     TRY_STEPS,
     let_go,
-    pause_if_due,
     try_group,
     without,
 )
@@ -39,6 +37,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import failure_of
 from asched.core.cycle.history import DecisionStep
+from asched.core.cycle.intake import TELL_STEPS
 from asched.core.cycle.post_filter import Background
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade
@@ -152,7 +151,7 @@ class Evictions(Background):
         cluster, remaining = self.context.cluster, list[Pod]()
         for start in range(0, len(self.victims), VICTIMS_AT_ONCE):
             some = self.victims[start : start + VICTIMS_AT_ONCE]
-            yield from pause_if_due(self.context, VICTIM_STEPS * len(some), is_alone=True)
+            yield from self.context.pause_if_due(VICTIM_STEPS * len(some), is_alone=True)
             seen = map(cluster.pods_seen.get, some)
             remaining += [victim for victim in seen if victim is not None]
 
@@ -175,11 +174,11 @@ def _note(
     found: list[tuple[str, int]] = []
     for start in range(0, len(room.victims), VICTIMS_AT_ONCE):
         some = room.victims[start : start + VICTIMS_AT_ONCE]
-        yield from pause_if_due(context, VICTIM_STEPS * len(some), is_alone=True)
+        yield from context.pause_if_due(VICTIM_STEPS * len(some), is_alone=True)
         found += [(key, seen[key].priority) for key in some if key in seen]
     victims = tuple(found)
     for attempt in group.attempts:
-        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        yield from context.pause_if_due(TELL_STEPS, is_alone=True)
         node = room.places.get(attempt.pod.uid)
         if node is not None:
             context.tell(attempt, DecisionStep.NOMINATED, (node, victims))
@@ -226,7 +225,7 @@ class GroupSupposition:
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
         self.spent += steps
-        yield from self._watched(pause_if_due(self._context, steps, is_alone=is_alone))
+        yield from self._watched(self._context.pause_if_due(steps, is_alone=is_alone))
 
     def fits_without(
         self, gone: Sequence[PodInfo], hints: Mapping[str, str]

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
-from asched.batch.groups.trial import pause_if_due
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import kind_of, object_of
@@ -70,7 +69,7 @@ def condition_patches(
     for key in keys:
         own = outcome
         if group.tree is not None:
-            yield from pause_if_due(context, PATCH_STEPS, is_alone=True)
+            yield from context.pause_if_due(PATCH_STEPS, is_alone=True)
         if key in outcome.infeasible and outcome.result in (Result.SCHEDULED, Result.UNSCHEDULABLE):
             why, text = outcome.minimum or UNSCHEDULABLE, outcome.infeasible[key]
             is_scheduled = outcome.result is Result.SCHEDULED

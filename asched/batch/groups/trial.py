@@ -53,8 +53,6 @@ TRY_STEPS: Final = 10
 #: Budget steps for a pod's PostFilter, beside what that charges itself.
 ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
-#: Budget steps to report a pod's result, or to notify waiting pods of its place.
-TELL_STEPS: Final = 5
 
 
 def seen(group: GroupAttempt, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
@@ -90,15 +88,12 @@ def try_group(
     """
     outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     take_nominations(context, group)
-    budget = context.cluster.budget
     have_places = True
     needed = len(group.attempts) if group.company else count_missing(context.cluster, group.key)
     for attempt in group.attempts if plan is None else _in_order(group, plan):
         if needed <= 0 and attempt.pod.priority < group.pod.priority:
             continue
-        if budget.left <= 0:
-            yield Pause()
-        budget.note(TRY_STEPS)
+        yield from context.pause_if_due(TRY_STEPS)
         tried = yield from try_member(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
@@ -116,7 +111,7 @@ def try_group(
             break
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
-                yield from pause_if_due(context, TRY_STEPS)
+                yield from context.pause_if_due(TRY_STEPS)
                 again = yield from try_member(context, group, before.attempt, within, plan)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
@@ -140,7 +135,7 @@ def try_plan(
     outcome = yield from try_group(context, group, within, plan)
     for index, before in enumerate(outcome.tried):
         if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
-            yield from pause_if_due(context, TRY_STEPS)
+            yield from context.pause_if_due(TRY_STEPS)
             again = yield from try_member(context, group, before.attempt, within, {})
             outcome.tried[index] = again
             if not _count(outcome, again):
@@ -151,16 +146,6 @@ def try_plan(
 def _in_order(group: GroupAttempt, plan: Mapping[str, Mask | None]) -> list[Attempt]:
     order = {uid: at for at, uid in enumerate(plan)}
     return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
-
-
-def pause_if_due(
-    context: SchedulerContext, steps: float, *, is_alone: bool = False
-) -> Generator[Effect, Answer, None]:
-    """Pause if the slice is used up, then charge steps."""
-    budget = context.cluster.budget
-    if budget.is_used_up:
-        yield Pause(is_alone=is_alone)
-    budget.note(steps)
 
 
 def _count(outcome: GroupOutcome, tried: Tried) -> bool:
@@ -235,7 +220,7 @@ def let_go(
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
             continue
-        yield from pause_if_due(context, LET_GO_STEPS)
+        yield from context.pause_if_due(LET_GO_STEPS)
         attempt, node = tried.attempt, tried.decision.node
         if group.was_seen:
             group.freed.add(attempt.info.cls.number, attempt.pod, node)

@@ -37,7 +37,6 @@ from asched.batch.groups.search import proof_text, search_places
 from asched.batch.groups.trial import (
     LET_GO_STEPS,
     let_go,
-    pause_if_due,
     released,
     seen,
     try_group,
@@ -521,7 +520,7 @@ class HeldPlaces(Extension):
     ) -> Steps:
         """Hold the places that hypothetical pods have, one after the other."""
         for tried in outcome.tried:
-            yield from pause_if_due(self.context, LET_GO_STEPS)
+            yield from self.context.pause_if_due(LET_GO_STEPS)
             assert tried.decision is not None
             info, node = tried.attempt.info, tried.decision.node
             yield from give_back(self.context, tried.attempt, node)

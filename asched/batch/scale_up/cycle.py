@@ -25,7 +25,6 @@ from typing import Final
 
 from asched.batch.groups.attempt import GroupPauses
 from asched.batch.groups.reports import Incomplete
-from asched.batch.groups.trial import pause_if_due
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
 from asched.batch.scale_up.objects import ScaleUp
@@ -285,7 +284,7 @@ def _new(
         return missing
     sets = objects.PodSets()
     for _ in sets.collect(missing.pods):
-        yield from pause_if_due(context, SPECS_STEPS)
+        yield from context.pause_if_due(SPECS_STEPS)
     group = object_of(cluster, key)
     if group is None or len(sets.by_spec) > objects.SETS_MAX:
         return ""

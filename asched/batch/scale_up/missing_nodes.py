@@ -22,7 +22,6 @@ from asched.batch.groups.cycle import tries_placements
 from asched.batch.groups.trial import (
     TRY_STEPS,
     let_go,
-    pause_if_due,
     released,
     seen,
     try_member,
@@ -165,7 +164,7 @@ class ShapeTrial:
             if equals in rejected or self.has_failed:
                 left.append(attempt)
                 continue
-            yield from pause_if_due(context, TRY_STEPS)
+            yield from context.pause_if_due(TRY_STEPS)
             nodes = context.cluster.nodes  # whose rows may change in a pause
             within = None if name is None else np.arange(nodes.height) == nodes.row_of[name]
             tried = yield from try_member(context, group, attempt, within, {})

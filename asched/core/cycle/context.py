@@ -1,13 +1,13 @@
 """The scheduler context: state shared by scheduling cycles, binding cycles and failures."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from asched.core.cluster.cluster import Cluster, ObservedChange
-from asched.core.cluster.facts import Fact
+from asched.core.cluster.facts import Answer, Fact
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.history import (
@@ -18,7 +18,7 @@ from asched.core.cycle.history import (
     StoredLine,
 )
 from asched.core.cycle.observer import Observer
-from asched.core.framework.effects import EmitEvent, PodRef, ref_of
+from asched.core.framework.effects import Effect, EmitEvent, Pause, PodRef, ref_of
 from asched.core.framework.points import PreBindPlugin
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status, raised_text
@@ -193,6 +193,15 @@ class SchedulerContext(msgspec.Struct):
                 if isinstance(args := getattr(plugin, "args", None), kind)
             }
         return self._args[kind]
+
+    def pause_if_due(
+        self, steps: float, *, is_alone: bool = False
+    ) -> Generator[Effect, Answer, None]:
+        """Pause if the slice is used up, then charge steps."""
+        budget = self.cluster.budget
+        if budget.is_used_up:
+            yield Pause(is_alone=is_alone)
+        budget.note(steps)
 
     def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""

@@ -35,7 +35,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 
-#: Budget steps for a change that waiting pods are notified of.
+#: Budget steps to notify waiting pods of a change, or to report the result of a group's pod.
 TELL_STEPS: Final = 5
 
 

@@ -142,11 +142,8 @@ def _reserve(
         return
     waiting = WaitingPod(info, node, attempt.runner.profile.scheduler_name)
     if company is not None:
-        tried.decision, tried.waiting, tried.permit = (
-            decision,
-            waiting,
-            company.permit(info.pod.uid),
-        )
+        tried.permit = company.permit(info.pod.uid)
+        tried.decision, tried.waiting = decision, waiting
         return
     if attempt.runner.profile.permits:
         status = _ask_permit(context, attempt, waiting)

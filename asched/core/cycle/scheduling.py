@@ -19,14 +19,12 @@ from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import NOTHING_TO_ADD, Addition
 from asched.core.cycle.failure import fail, failure_of, skip
+from asched.core.cycle.intake import TELL_STEPS
 from asched.core.cycle.post_filter import Background, GivingBack
 from asched.core.cycle.unit import FollowUp, Tried, Unit
-from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage
-
-#: Budget steps to report the result of a pod of a group.
-TELL_STEPS = 5
 
 
 def schedule(context: SchedulerContext, unit: Unit) -> Generator[Effect, Answer, list[FollowUp]]:
@@ -34,7 +32,7 @@ def schedule(context: SchedulerContext, unit: Unit) -> Generator[Effect, Answer,
     costs all of its pods this attempt, and keeps no place.
     """
     follows: list[FollowUp] = []
-    budget, outcome = context.cluster.budget, None
+    outcome = None
     try:
         for attempt in tuple(unit.attempts):
             if context.is_obsolete(attempt):
@@ -53,9 +51,7 @@ def schedule(context: SchedulerContext, unit: Unit) -> Generator[Effect, Answer,
             follows.append(outcome.background)
         for tried in outcome.tried:
             if unit.key:
-                if budget.is_used_up:
-                    yield Pause(is_alone=True)
-                budget.note(TELL_STEPS)
+                yield from context.pause_if_due(TELL_STEPS, is_alone=True)
             then = yield from _settle(context, unit, tried, added)
             if then is not None:
                 follows.append(then)
