@@ -305,9 +305,9 @@ class Scheduler:
         for reflector in self.reflectors.values():
             await reflector.synced.wait()
 
-    def _follow(self, kind: Kind) -> None:
+    def _follow(self, kind: Kind, *, newest: bool = False) -> None:
         name = kind.resource
-        self.tasks.spawn(f"watch {name}", self.reflectors[kind].run())
+        self.tasks.spawn(f"watch {name}", self.reflectors[kind].run(newest=newest))
         listener = self._listeners.get(kind)
         if listener is not None and not self.tasks.has(f"listener to {name}"):
             self.tasks.spawn(f"listener to {name}", listener.run())
@@ -316,7 +316,9 @@ class Scheduler:
         self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
 
     async def list_again(self, kinds: Iterable[Kind]) -> None:
-        """Restart the watches of these kinds with new lists, and wait for the lists.
+        """Restart the watches of these kinds with lists of the newest state, and wait for them. The
+        version of an idle kind in the server's cache may stand still, so a list from there would
+        not prove that nothing is missing.
 
         Kinds whose watch has not begun are skipped: it begins with a list.
         """
@@ -324,7 +326,7 @@ class Scheduler:
         for kind in begun:
             await self.tasks.cancel(f"watch {kind.resource}")
             self.reflectors[kind].synced.clear()
-            self._follow(kind)
+            self._follow(kind, newest=True)
         for kind in begun:
             await self.reflectors[kind].synced.wait()
         if begun:

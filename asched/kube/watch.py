@@ -233,9 +233,11 @@ class Reflector:
             return
         limit.reschedule(asyncio.get_running_loop().time() + OWED_S)
 
-    async def run(self) -> None:
-        """List and watch repeatedly; after a cancellation, continue from the last version."""
-        want = self.version or ANY_VERSION
+    async def run(self, *, newest: bool = False) -> None:
+        """List and watch repeatedly; after a cancellation, continue from the last version.
+        `newest`: begin with the newest state, which the server's cache may not have.
+        """
+        want = "" if newest else self.version or ANY_VERSION
         while True:
             try:
                 await self._once(want)

@@ -10,6 +10,7 @@ from asched.core.cluster.facts import Gone, Listed, Seen
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.kube import reading
 from asched.kube.errors import Forbidden, NotFound
+from asched.kube.history import History
 from asched.kube.pace import INITIAL_S, RETRY_S_MAX, ReflectorOptions
 from asched.kube.watch import Reflector
 from tests.support import HANG_S
@@ -79,6 +80,30 @@ async def test_an_expired_page_begins_a_new_list_of_the_newest():
         assert world.told == [("b",)]
     assert "resourceVersion" not in world.queries[2]
     assert "continue" not in world.queries[2]
+
+
+async def test_an_idle_kind_is_caught_up_with_by_a_list_of_the_newest_state():
+    """Its version in the server's cache stands still if etcd reports no progress."""
+
+    async def listed(seen, _wire):
+        return reply(200, page(version=10 if "resourceVersion" in seen.query else 12))
+
+    world = World(listed)
+    world.now = 12
+    async with living(world, streaming=False) as reflector, asyncio.TaskGroup() as group:
+        history, begun = History(reflector.transport), []
+        history.follow(NODE, lambda: reflector.version)
+
+        async def list_again():
+            world.steps.append(listed)
+            reflector.synced.clear()
+            begun.append(group.create_task(reflector.run(newest=True)))
+            await reflector.synced.wait()
+
+        async with asyncio.timeout(HANG_S):
+            await history.catch_up(NODE, list_again)
+        begun[0].cancel()
+    assert (reflector.version, len(begun)) == ("12", 1)
 
 
 # --- chapters 2 and 3 ----------------------------------------------------------------------------
