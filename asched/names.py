@@ -82,6 +82,13 @@ EVENT_PREEMPTED: Final = "Preempted"
 EVENT_KUBELET_REFUSED: Final = "KubeletRefused"
 EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+#: Annotation of the Lease: what its holder says about its time as leader (JSON).
+LEASE_TERM: Final = "asched.dev/term"
+#: Condition of a pending pod that a new leader wrote, so that bindings of the one before it are
+#: refused.
+TAKEN_OVER: Final = "asched.dev/TakenOver"
+REASON_LEADER_CHANGED: Final = "LeaderChanged"
+EVENT_TRIED_LATER: Final = "TriedLater"
 #: Of a cluster in a kubeconfig: {"server": URL}, where a scheduler serves its pages.
 PAGES_EXTENSION: Final = "asched.dev/pages"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"

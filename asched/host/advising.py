@@ -20,12 +20,12 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.facts import Answer, Listed, Returned, TimedOut
+from asched.core.cluster.facts import Answer, Done, Listed, Returned, TimedOut
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.confirmation import settle
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
-from asched.core.framework.effects import Bind, CallPlugin, Effect, WaitFor
+from asched.core.framework.effects import Bind, CallPlugin, Effect, PodRef, WaitFor
 from asched.core.framework.status import PointError, Status
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
@@ -235,14 +235,18 @@ class _Binding:
             return await self._ask(effect)
         lost = partial(log.warning, "the answer to a binding was lost: %s")
         rows = self._cluster.nodes.row_of
-        return await _driven(
-            settle(effect, self._cluster, lost, lambda: effect.node in rows), self._ask
-        )
+
+        def newest(_is_lost: bool) -> PodRef | None:
+            return effect.pod if effect.node in rows else None
+
+        return await _driven(settle(effect, self._cluster, lost, newest), self._ask)
 
     async def _ask(self, effect: Effect) -> Answer:
         if isinstance(effect, CallPlugin):
             return await answer_of(effect, effect.timeout_s)
         if isinstance(effect, WaitFor):
+            if effect.ready():
+                return Done(0)
             await asyncio.sleep(effect.timeout_s)
             return TimedOut(0)
         self._effect_ids += 1

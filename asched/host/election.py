@@ -27,21 +27,23 @@ import sys
 import threading
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 import orjson
 
-from asched.core.cycle.orders import LeaderDied
 from asched.core.leader.election import (
     Act,
     CreateLease,
     Election,
+    LeaseRecord,
     LeaseTimes,
     Lost,
+    Predecessor,
     Read,
+    Term,
     Wait,
     WriteLease,
 )
@@ -113,14 +115,16 @@ class LeaseClient:
         except NotFound:
             return None
 
-    async def create(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+    async def create(self, record: LeaseRecord, term: Term) -> dict[str, Any]:
         """POST. Raises AlreadyExists if another replica was faster."""
-        body = self._body({"name": self.name, "namespace": self.namespace}, spec)
+        body = self._body({"name": self.name, "namespace": self.namespace}, record, term)
         return await self._send("POST", self._collection, body)
 
-    async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-        """PUT a new spec for `lease`, guarded by its resourceVersion. Raises Conflict."""
-        return await self._send("PUT", self._object, self._body(lease["metadata"], spec))
+    async def update(
+        self, lease: Mapping[str, Any], record: LeaseRecord, term: Term
+    ) -> dict[str, Any]:
+        """PUT a new record for `lease`, guarded by its resourceVersion. Raises Conflict."""
+        return await self._send("PUT", self._object, self._body(lease["metadata"], record, term))
 
     async def announce(
         self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
@@ -157,13 +161,14 @@ class LeaseClient:
         path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
         await self._send("POST", path, orjson.dumps(event), dict)
 
-    def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
+    def _body(self, metadata: Mapping[str, Any], record: LeaseRecord, term: Term) -> bytes:
+        annotations = {**(metadata.get("annotations") or {}), **term.annotations}
         return orjson.dumps(
             {
                 "kind": "Lease",
                 "apiVersion": "coordination.k8s.io/v1",
-                "metadata": dict(metadata),
-                "spec": dict(spec),
+                "metadata": {**metadata, "annotations": annotations},
+                "spec": record.spec(),
             }
         )
 
@@ -180,6 +185,8 @@ class LeaseClient:
 log = logging.getLogger("asched.leader")
 
 EVENT_S: Final = 1.0
+#: How often a leader checks whether the lease has its new names.
+ANNOUNCED_S: Final = 0.1
 #: A leader that lost the lease because the API server did not answer tries for this long to release
 #: it. A guess: a replica that starts later has to observe the lease for its whole duration.
 HAND_ON_S: Final = 60.0
@@ -199,12 +206,14 @@ def identity() -> str:
 
 
 class Stand(msgspec.Struct, frozen=True):
-    """The contested lease and its rules. `component` is named in events."""
+    """The contested lease and its rules. `schedulers` are the names that a leader schedules for;
+    events name the first.
+    """
 
     rules: LeaseTimes
     namespace: str
     name: str
-    component: str
+    schedulers: tuple[str, ...]
 
     def client(self, session: Session) -> LeaseClient:
         timeout_s = max(REQUEST_S_MIN, self.rules.renew_s / 2)
@@ -223,7 +232,7 @@ class Campaign:
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.election = Election(stand.rules, draw)
+        self.election = Election(stand.rules, draw, stand.schedulers)
         self._stand = stand
         self._metrics = metrics
         self._began = began
@@ -238,7 +247,12 @@ class Campaign:
 
     def may_act(self) -> bool:
         """Whether this process leads and the lease cannot have expired."""
-        return self.election.is_leader and self._clock.now_s() < self.election.fence_s
+        return self.fence_s() > 0.0
+
+    def fence_s(self) -> float:
+        """For how long this process may act without another renewal; not positive if it may not."""
+        election = self.election
+        return election.fence_s - self._clock.now_s() if election.is_leader else 0.0
 
     def health_problem(self) -> str:
         """The health check: fails for a leader whose lease has long expired."""
@@ -249,13 +263,6 @@ class Campaign:
         if self._clock.now_s() - election.renewed_s > limit_s:
             return "failed election to renew leadership on lease " + self._label
         return ""
-
-    def predecessor(self) -> LeaderDied | None:
-        """Before the first attempt: whether the previous leader died, and perhaps of which pod."""
-        election = self.election
-        if not election.dead_leaders:
-            return None
-        return LeaderDied(election.dead_leaders, election.died_young)
 
     def hold_back(self) -> None:
         """Watch the lease without acquiring it until `qualify`; call it before `run`."""
@@ -282,16 +289,19 @@ class Campaign:
         log.error("Leaderelection lost", extra={"lock": self._label})
         await self._emit(client, "stopped leading")
 
-    async def release(self, client: LeaseClient, *, is_dying: bool = False) -> None:
+    async def release(
+        self, client: LeaseClient, *, is_handed_on: bool, is_dying: bool = False
+    ) -> None:
         """Release the lease if it is ours, and stop leading; `run` must have ended.
 
-        `is_dying`: because of an error that the next leader should know of.
+        `is_handed_on`: all our writes are answered. `is_dying`: because of an error that the next
+        leader should know of.
         """
         if not self.election.is_leader:
             return
         self.election.resign()
         try:
-            await self._give_back(client, is_dying=is_dying)
+            await self._give_back(client, is_handed_on=is_handed_on, is_dying=is_dying)
         except ClientError as error:
             log.warning("Failed to release lock", extra={"lock": self._label, "err": error})
         self._metrics.leads(self._stand.name, is_leader=False)
@@ -311,7 +321,7 @@ class Campaign:
         until_s = self._now_s() + HAND_ON_S
         while self._now_s() < until_s:
             try:
-                await self._give_back(client)
+                await self._give_back(client, is_handed_on=is_settled)
             except (TransportError, ServerFailed, TooManyRequests, Conflict):
                 await asyncio.sleep(self._stand.rules.retry_s)
             except ClientError as error:
@@ -320,14 +330,18 @@ class Campaign:
             else:
                 return
 
-    async def _give_back(self, client: LeaseClient, *, is_dying: bool = False) -> None:
+    async def _give_back(
+        self, client: LeaseClient, *, is_handed_on: bool, is_dying: bool = False
+    ) -> None:
         """Release the lease if it is ours. Raises ClientError."""
         lease = await client.get()
         if lease is None:
             return
-        write = self.election.release(lease, self._now_s(), is_dying=is_dying)
+        write = self.election.release(
+            lease, self._now_s(), is_handed_on=is_handed_on, is_dying=is_dying
+        )
         if write is not None:
-            await client.update(write.lease, write.record.spec())
+            await client.update(write.lease, write.record, write.term)
 
     def _now_s(self) -> float:
         """The time, after setting the wall clock's offset for the times in the lease."""
@@ -400,7 +414,7 @@ class Campaign:
         try:
             async with asyncio.timeout(EVENT_S):
                 await client.announce(
-                    lease, message, component=self._stand.component, now_ns=now_ns
+                    lease, message, component=self._stand.schedulers[0], now_ns=now_ns
                 )
         except (ApiError, TransportError, TimeoutError) as error:
             log.info("The event was not sent", extra={"v": 2, "err": error})
@@ -423,9 +437,9 @@ class LeaderCandidate:
         self.is_leading = asyncio.Event()
         self.campaign = Campaign(stand, metrics, self._began, clock=clock, draw=draw)
         self.may_act = self.campaign.may_act
+        self.fence_s = self.campaign.fence_s
         self.health_problem = self.campaign.health_problem
         self.hold_back = self.campaign.hold_back
-        self.predecessor = self.campaign.predecessor
         self._session = session
         self._stand = stand
 
@@ -442,9 +456,26 @@ class LeaderCandidate:
         finally:
             self.is_leading.clear()
 
-    async def release(self) -> None:
-        """Release the lease at a clean stop; `run` must have ended."""
-        await self.campaign.release(self._stand.client(self._session))
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """The leader before this one, unless it handed the lease on; for a leader only."""
+        return self.campaign.election.predecessor
+
+    async def announce(self, schedulers: Iterable[str]) -> None:
+        """Return once the lease says that a leader also schedules for these names, or, of a
+        standby, will say so: a successor must know whose bindings may be under way.
+        """
+        election, wanted = self.campaign.election, frozenset(schedulers)
+        election.schedulers |= wanted
+        while self.is_leading.is_set() and not wanted <= election.announced:  # noqa: ASYNC110 - written by another thread
+            await asyncio.sleep(ANNOUNCED_S)
+
+    async def release(self, *, is_handed_on: bool) -> None:
+        """Release the lease at a clean stop; `run` must have ended. `is_handed_on`: all writes of
+        this process are answered.
+        """
+        client = self._stand.client(self._session)
+        await self.campaign.release(client, is_handed_on=is_handed_on)
 
     async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
         """After `run`: stop leading, and release the lease as soon as that is possible, or until
@@ -464,10 +495,10 @@ class LeaderCandidate:
 
 def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
     match act:
-        case CreateLease(record):
-            return client.create(record.spec())
-        case WriteLease(lease, record):
-            return client.update(lease, record.spec())
+        case CreateLease(record, term):
+            return client.create(record, term)
+        case WriteLease(lease, record, term):
+            return client.update(lease, record, term)
     return client.get()
 
 
@@ -598,7 +629,8 @@ class LeaseThread(LeaderCandidate):
         telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
         telling.start()
         assert self._own is not None, "leading needs a connection"
-        await self.campaign.release(self._stand.client(self._own), is_dying=True)
+        client = self._stand.client(self._own)
+        await self.campaign.release(client, is_handed_on=False, is_dying=True)
         telling.join(TELLING_S)
         self._end()
 

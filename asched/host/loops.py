@@ -18,6 +18,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer, Fact, WallClock
@@ -29,6 +30,7 @@ from asched.core.model.kinds import KINDS, POD, Kind
 from asched.host.election import LeaderCandidate, LostLeadershipError
 from asched.host.memory import Collector, own_process
 from asched.host.plugin_calls import PluginCalls
+from asched.host.seal import Seal
 from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import ClientError, HistoryChanged
@@ -100,13 +102,13 @@ class Scheduler:
         self.history, self._company = History(session.general), ListPacer(self.clock.awake_s)
         self._memory = memory or own_process()
         self._collector: Collector
-        self._rng = rng or random.Random()
+        self.rng = rng or random.Random()
         for kind in kinds:
             self.watch(kind)
         self.is_synced = False
         self.begun = asyncio.Event()  # the first turn that may schedule
         self.is_stopping = False
-        self._leadership = leadership  # None: always leading
+        self.leadership = leadership  # None: always leading
         self._delay_cache = delay_cache  # list nothing before leading
         self._is_open = False
         #: The state was invalid: no further effect is sent.
@@ -125,7 +127,7 @@ class Scheduler:
         if kind in self.reflectors or kind in self._pollers:
             return
         if kind.poll_s:
-            self._pollers[kind] = Poller(kind, self.session.general, self.inbox.put, self._rng)
+            self._pollers[kind] = Poller(kind, self.session.general, self.inbox.put, self.rng)
             if self._is_following:
                 self._poll(kind)
             return
@@ -137,7 +139,7 @@ class Scheduler:
             put if listener is None else listener.hearing(put),
             options=ReflectorOptions(
                 field_selector=POD_FIELD_SELECTOR if kind is POD else "",
-                rng=self._rng,
+                rng=self.rng,
                 clock=self.clock.awake_s,
             ),
             on_failure=self._on_failure,
@@ -167,11 +169,11 @@ class Scheduler:
                 self.tasks.spawn("dispatcher", self.dispatcher.run())
                 turns = self.tasks.spawn("turns", self._turns())
                 self.tasks.spawn("beat", self._beat())
-                if self._leadership is not None:
+                if self.leadership is not None:
                     # Prepare the election while the first lists are read.
                     if not self._delay_cache:
-                        self._leadership.hold_back()
-                    self.tasks.spawn("election", self._campaign(self._leadership))
+                        self.leadership.hold_back()
+                    self.tasks.spawn("election", self._campaign(self.leadership))
                 if self._delay_cache:
                     self._collector.settle()  # a standby may wait for months
                     await self._until_leading()
@@ -188,13 +190,15 @@ class Scheduler:
                     log.info("synced", extra={"nodes": self.machine.context.cluster.nodes.count})
                     if not self._delay_cache:
                         await self._until_leading()
-                    if self._leadership is not None:
-                        died = self._leadership.predecessor()
-                        if died is not None:  # perhaps just after it bound pods
-                            known = self.history.catch_up(POD, lambda: self.list_again((POD,)))
-                            await self._first(known, self._stop.wait(), self.tasks.failed)
-                            self.inbox.put(died)
+                    if self.leadership is not None:
                         self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
+                    if was_active:
+                        sealed = asyncio.ensure_future(Seal(self).run())
+                        await self._first(sealed, self._stop.wait(), self.tasks.failed)
+                        if sealed.done():
+                            sealed.result()
+                        else:
+                            sealed.cancel()
                     self._is_open = was_active
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
@@ -238,13 +242,17 @@ class Scheduler:
 
     def may_act(self) -> bool:
         """Whether no other process can be leading."""
-        return not self._is_void and (self._leadership is None or self._leadership.may_act())
+        return not self._is_void and (self.leadership is None or self.leadership.may_act())
+
+    def fence_s(self) -> float:
+        """For how long this process may act."""
+        return inf if self.leadership is None else self.leadership.fence_s()
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
         await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
 
-    async def _taken_in(self) -> None:
+    async def taken_in(self) -> None:
         """Wait until the machine has processed all facts that have arrived."""
         arrived = self.inbox.arrived
         while self.inbox.drained < arrived or self.machine.is_taking_in:
@@ -254,8 +262,8 @@ class Scheduler:
         """Report progress to the election, and notify the machine of a changed wall clock."""
         reported_s = 0.0
         while True:
-            if self._leadership is not None:
-                self._leadership.beat()
+            if self.leadership is not None:
+                self.leadership.beat()
             ahead_s = self.clock.ahead_s()
             if abs(ahead_s - reported_s) >= WALL_CLOCK_S:
                 reported_s = ahead_s
@@ -266,7 +274,7 @@ class Scheduler:
     async def reconfigure(self, order: Reconfigured) -> None:
         """Use other profiles from the next turn on, and wait for it."""
         self.inbox.put(order)
-        await self._taken_in()
+        await self.taken_in()
 
     def _wake(self) -> None:
         if self._waker is not None and not self._waker.done():
@@ -299,7 +307,7 @@ class Scheduler:
             why = next(filter(None, map(self.hearing.why, waiting)), "")
             names = ", ".join(kind.plural for kind in waiting)
             log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
-        await self._taken_in()
+        await self.taken_in()
 
     async def _all_listed(self) -> None:
         for reflector in self.reflectors.values():
@@ -330,7 +338,7 @@ class Scheduler:
         for kind in begun:
             await self.reflectors[kind].synced.wait()
         if begun:
-            await self._taken_in()
+            await self.taken_in()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. A permanent failure ends the start-up with one line."""
@@ -341,16 +349,16 @@ class Scheduler:
             self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:
-        if self._leadership is None:
+        if self.leadership is None:
             return
-        self._leadership.qualify()
-        await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
+        self.leadership.qualify()
+        await self._first(self.leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
 
     async def _campaign(self, leadership: LeaderCandidate) -> None:
         """Lead until leadership is lost; nothing is decided or sent after that."""
         await leadership.run()
         self._is_open = self.machine.is_active = False
-        is_settled = not self._unsettled
+        is_settled = self._is_settled
         await self.tasks.cancel("dispatcher")
         await leadership.hand_on(self._stop, is_settled=is_settled)
         raise LostLeadershipError("another process may lead now")
@@ -365,32 +373,37 @@ class Scheduler:
             await self._turn(until_s - self.clock.now_s())
         await self.dispatcher.drain(DRAIN_S / 2)
         if self.inbox:  # answers of unsent bindings
-            await self._first(self._taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
+            await self._first(self.taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
         log.info("drained", extra={"bindings_left": self.machine.bindings})
 
     @property
-    def _unsettled(self) -> int:
-        """The number of bindings that may still be carried out."""
-        return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
+    def _has_bindings(self) -> bool:
+        """Whether bindings may still be carried out."""
+        return any(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether all writes are answered, so that the next leader knows their results."""
+        return not self._has_bindings and self.dispatcher.is_settled
 
     async def _hand_over(self) -> None:
         """Release the lease. It is left to expire if a binding may still be carried out that the
         next leader cannot know of and might overcommit a node with.
         """
-        unsettled = self._unsettled
+        has_bindings = self._has_bindings
         await self.tasks.cancel("election")
-        if self._leadership is not None and not unsettled:
-            await self._leadership.release()
-        elif unsettled:
+        if self.leadership is not None and not has_bindings:
+            await self.leadership.release(is_handed_on=self._is_settled)
+        elif has_bindings:
             log.warning("some bindings may still be carried out: the lease is left to expire")
 
     async def _give_up(self, why: Exception) -> None:
         """Send nothing more, not even queued effects; another process may be leading."""
         self._is_void, self._is_open, self.machine.is_active = True, False, False
-        is_settled = not self._unsettled
+        is_settled = self._is_settled
         await self.tasks.cancel("dispatcher", "election")
-        if self._leadership is not None:
-            await self._leadership.hand_on(self._stop, is_settled=is_settled)
+        if self.leadership is not None:
+            await self.leadership.hand_on(self._stop, is_settled=is_settled)
         if not self._stop.is_set():
             raise StartOverError(str(why)) from why
 

@@ -288,6 +288,9 @@ class _Run:
         def may_send() -> bool:
             return plan.shadow is None and made.may_act()
 
+        def fence_s() -> float:
+            return made.fence_s()
+
         def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
             made.tasks.spawn(name, work)
 
@@ -300,6 +303,7 @@ class _Run:
                 extenders=consultants.client,
                 metrics=metrics.client,
                 may_send=may_send,
+                fence_s=fence_s,
             ),
             kinds=machine.context.kinds,
             originals=consultants.originals,
@@ -443,10 +447,10 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
         election.renew_deadline_ns / NS_PER_SECOND,
         election.retry_period_ns / NS_PER_SECOND,
     )
-    component = plan.configuration.profiles[0].scheduler_name
+    schedulers = tuple(profile.scheduler_name for profile in plan.configuration.profiles)
     return LeaseThread(
         session,
-        Stand(rules, election.resource_namespace, election.resource_name, component),
+        Stand(rules, election.resource_namespace, election.resource_name, schedulers),
         metrics.leader,
         options=plan.connection,
         observe=metrics.client.requested,

@@ -14,16 +14,27 @@ import asyncio
 import logging
 import random
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from asched.core.cluster.facts import Answer, Refused, Unknown
-from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
-from asched.kube.errors import TransportError, read_status
+from asched.core.cluster.facts import Answer, ReadPending, Refused, Unknown
+from asched.core.framework.effects import (
+    COURTESY_LANES,
+    LANDS_WITHIN_S,
+    AskExtender,
+    Bind,
+    Effect,
+    EmitEvent,
+    Lane,
+)
+from asched.core.model.meta import runs_backwards
+from asched.kube.errors import TransportError, read_status, says_not_done
 from asched.kube.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.kube.extenders import Extenders
 from asched.kube.lanes import (
@@ -38,10 +49,10 @@ from asched.kube.lanes import (
     share_from_s,
 )
 from asched.kube.pace import Rates
-from asched.kube.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
+from asched.kube.retries import Again, Outcome, next_step, overload_wait_s
 from asched.kube.session import Session
 from asched.kube.transport import Reply, Transport, no_fence
-from asched.kube.writes import request_for, version_of
+from asched.kube.writes import TIMEOUT_S, request_for, version_of, written_version
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +69,27 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 }
 
 
+#: Pods of which the version in the answer to a patch is known. A patch is shown by the watch within
+#: seconds, and status patches are fewer than a thousand a second.
+WRITTEN_MAX: Final = 20_000
+#: The shortest time-out of a binding; the fence is checked once more when it is sent.
+FENCE_S_MIN: Final = 0.001
+
+
 class DispatchOptions(msgspec.Struct, frozen=True):
     """Limits that a test or a configuration may change."""
 
     concurrency: Mapping[Lane, int] = msgspec.field(default_factory=lambda: CONCURRENCY)
     queue_max: Mapping[Lane, int] = msgspec.field(default_factory=lambda: QUEUE_MAX)
-    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
+    attempt_timeout_s: float = TIMEOUT_S
     seed: int = 0
+
+
+def is_doubtful(outcome: Outcome) -> bool:
+    """Whether a request without a clear answer may still be carried out."""
+    if isinstance(outcome, Reply):
+        return outcome.status >= 400 and not says_not_done(outcome.status, outcome.body)
+    return outcome.sent
 
 
 class Dispatcher:
@@ -79,8 +104,11 @@ class Dispatcher:
         recorder: EventRecorder | None = None,
         extenders: Extenders | None = None,
         may_send: Callable[[], bool] = no_fence,
+        fence_s: Callable[[], float] = lambda: inf,
     ) -> None:
+        """`fence_s` returns for how long this process may act: bindings end before that."""
         self.options = options or DispatchOptions()
+        self._fence_s = fence_s
         self._on_answer = on_answer
         #: called with the resource version in the answer to a binding, where there is one
         self.on_bound: Callable[[str], None] = lambda _version: None
@@ -102,6 +130,10 @@ class Dispatcher:
         self._statuses = statuses
         #: Bindings of pods with a status patch in flight; they start when it has finished.
         self._delayed_bindings: dict[str, QueuedWrite] = {}
+        #: uid -> version of pods in the last answers to our patches: the watch may show it later
+        self._written: OrderedDict[str, str] = OrderedDict()
+        #: When the last request that may still be carried out was sent.
+        self._doubtful_s = -inf
         #: Jobs waiting for their next attempt.
         self._delayed: dict[QueuedWrite, asyncio.TimerHandle] = {}
         own = session.options
@@ -235,10 +267,13 @@ class Dispatcher:
                 job = queue.take()
                 if job is None:
                     break
-                if isinstance(job.effect, Bind) and self._delay_for_patch(
-                    state, job, job.effect.pod.uid
-                ):
-                    continue
+                if isinstance(job.effect, Bind):
+                    if self._delay_for_patch(state, job, job.effect.pod.uid):
+                        continue
+                    written = self._written.get(job.effect.pod.uid)
+                    if written and runs_backwards(written, job.effect.pod.resource_version):
+                        self._answer(job.ids, ReadPending(job.effect.id, written))
+                        continue
                 job.throttled_s = now_s - max(since_s, job.queued_s) if since_s is not None else 0.0
                 state.in_flight_count += 1
                 task = self._group.create_task(self._perform(state, job))
@@ -270,6 +305,18 @@ class Dispatcher:
         if held is not None:
             self._resume(self._lanes[Lane.BINDING], held)
 
+    def _note_written(self, uid: str, version: str) -> None:
+        self._written[uid] = version
+        self._written.move_to_end(uid)
+        if len(self._written) > WRITTEN_MAX:
+            self._written.popitem(last=False)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no request of ours can be carried out any more: all are answered, or too old."""
+        is_quiet = all(not state.in_flight_count for state in self._lanes)
+        return is_quiet and self._loop.time() - self._doubtful_s > LANDS_WITHIN_S
+
     def _pump_at(self, when_s: float) -> None:
         if self._pump_timer is not None:
             if self._pump_s <= when_s:
@@ -293,12 +340,18 @@ class Dispatcher:
             if isinstance(job.effect, AskExtender):
                 self._answer(job.ids, await self._ask(job.effect))
                 return
+            sent_s = self._loop.time()
             outcome = await self._attempt(job)
             if isinstance(outcome, Answer):
                 self._answer(job.ids, outcome)
                 return
-            if isinstance(job.effect, Bind) and (version := version_of(outcome)):
-                self.on_bound(version)
+            if is_doubtful(outcome):
+                self._doubtful_s = max(self._doubtful_s, sent_s)
+            if isinstance(job.effect, Bind):
+                if version := version_of(outcome):
+                    self.on_bound(version)
+            elif written := written_version(job.effect, outcome):
+                self._note_written(*written)
             if (wait_s := overload_wait_s(outcome)) is not None:
                 self._pause(state, wait_s)
             if job.event is not None and self._repair_event(job, outcome):
@@ -325,8 +378,13 @@ class Dispatcher:
     async def _attempt(self, job: QueuedWrite) -> Outcome | Answer:
         """Send the request. An effect of a plugin that cannot be encoded is refused here."""
         try:
-            event = job.event
-            request = request_for(job.effect) if event is None else self._recorder.request(event)
+            event, timeout_s = job.event, self.options.attempt_timeout_s
+            if isinstance(job.effect, Bind):
+                timeout_s = min(timeout_s, max(self._fence_s(), FENCE_S_MIN))
+            if event is None:
+                request = request_for(job.effect, timeout_s)
+            else:
+                request = self._recorder.request(event)
         except (AttributeError, TypeError, ValueError) as error:
             log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
@@ -337,7 +395,7 @@ class Dispatcher:
                 request.path,
                 request.body,
                 content_type=request.content_type,
-                timeout_s=self.options.attempt_timeout_s,
+                timeout_s=timeout_s,
             )
         except TransportError as error:
             return error

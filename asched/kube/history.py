@@ -25,10 +25,10 @@ import msgspec
 
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import NAMESPACE, VERSIONS, Kind
+from asched.core.model.meta import runs_backwards
 from asched.kube.codec import HeadPage, head_page
 from asched.kube.errors import ApiError, HistoryChanged, TransportError
 from asched.kube.parsing import read
-from asched.kube.reading import runs_backwards
 from asched.kube.transport import Transport, successful
 
 READ_S: Final = 3.0

@@ -65,12 +65,6 @@ class LineReader:
         return list(self._codec.sights(lines)) if lines else []
 
 
-def runs_backwards(before: str, after: str) -> bool:
-    """Whether versions, which are growing numbers, decrease; other texts cannot be compared."""
-    is_less = (len(after), after) < (len(before), before)
-    return is_less and before.isdigit() and after.isdigit()
-
-
 def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
     """One line for the log and for start-up: the failure and its fix."""
     if isinstance(error, Forbidden):

@@ -41,9 +41,6 @@ from asched.kube.lanes import QueuedWrite
 from asched.kube.transport import Reply
 from asched.kube.writes import answer_for
 
-#: Timeout of one attempt. kube-apiserver gives a request 60 s; after 30 s a read-back of the object
-#: is more useful.
-ATTEMPT_TIMEOUT_S: Final = 30.0
 #: All attempts of one effect together, measured from its submission.
 RETRY_S_MAX: Final = 60.0
 #: Waits between attempts: 0.1 s doubling to 5 s. A guess; a restarting server is back within

@@ -34,7 +34,7 @@ from urllib.parse import urlencode
 
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.model.kinds import NAMESPACE, POD, Kind
-from asched.core.model.meta import Record
+from asched.core.model.meta import Record, runs_backwards
 from asched.kube import codec
 from asched.kube.codec import KindCodec, WatchLine
 from asched.kube.errors import (
@@ -71,7 +71,6 @@ from asched.kube.reading import (
     log_failure,
     log_malformed,
     log_no_streaming,
-    runs_backwards,
 )
 from asched.kube.transport import StreamingTransport
 

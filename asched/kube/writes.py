@@ -38,13 +38,14 @@ from asched.kube.errors import api_error, says_not_done
 from asched.kube.parsing import read
 from asched.kube.transport import Reply, WireRequest
 
-#: Server-side timeout of a binding, equal to `retries.ATTEMPT_TIMEOUT_S`: once we stop waiting for
-#: the answer, the server will not carry it out any more.
-SERVER_TIMEOUT: Final = "?timeout=30s"
+#: Timeout of one attempt. kube-apiserver gives a request 60 s; after 30 s a read-back of the object
+#: is more useful.
+TIMEOUT_S: Final = 30.0
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     uid: str
+    resource_version: str = ""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -58,14 +59,23 @@ class _ReadBack(msgspec.Struct):
     spec: _Spec
 
 
+class _PatchedPod(msgspec.Struct):
+    """The fields of a pod in the answer to a patch."""
+
+    metadata: _Meta
+
+
+_written: Final = msgspec.json.Decoder(_PatchedPod)
 _read_backs: Final = msgspec.json.Decoder(_ReadBack)
 
 
-def request_for(effect: Effect) -> WireRequest:
-    """The request that performs an effect. Raises TypeError if there is none."""
+def request_for(effect: Effect, timeout_s: float = TIMEOUT_S) -> WireRequest:
+    """The request that performs an effect. Raises TypeError if there is none. `timeout_s`: how long
+    its sender waits for the answer; the server does not begin a binding after that.
+    """
     match effect:
         case Bind():
-            return bind(effect)
+            return bind(effect, timeout_s)
         case PatchPodStatus():
             return patch_pod_status(effect)
         case ReadPod():
@@ -88,19 +98,22 @@ def request_for(effect: Effect) -> WireRequest:
             raise TypeError(f"{type(effect).__name__} is not performed by a request")
 
 
-def bind(effect: Bind) -> WireRequest:
-    """POST pods/NAME/binding; the uid in the metadata is the precondition."""
+def bind(effect: Bind, timeout_s: float = TIMEOUT_S) -> WireRequest:
+    """POST pods/NAME/binding; uid and resourceVersion in the metadata are the preconditions."""
     pod = effect.pod
+    metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    if pod.resource_version:
+        metadata["resourceVersion"] = pod.resource_version
     body = orjson.dumps(
         {
             "kind": "Binding",
             "apiVersion": "v1",
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "metadata": metadata,
             "target": {"kind": "Node", "name": effect.node},
         }
     )
     path = _pod_path(pod.namespace, pod.name)
-    return WireRequest("POST", f"{path}/binding{SERVER_TIMEOUT}", body)
+    return WireRequest("POST", f"{path}/binding?timeout={timeout_s:g}s", body)
 
 
 def patch_pod_status(effect: PatchPodStatus) -> WireRequest:
@@ -148,6 +161,22 @@ def version_of(outcome: Reply | Exception) -> str:
     return version if isinstance(version, str) and outcome.status < 300 else ""
 
 
+def written_version(effect: Effect, outcome: Reply | Exception) -> tuple[str, str] | None:
+    """Uid and resource version of a pod after a patch of ours; None for other effects and answers.
+    Its conditions are patched as a status, its annotations by plugins as any object.
+    """
+    is_of_pod = isinstance(effect, PatchPodStatus) or (
+        isinstance(effect, Patch) and effect.kind is POD
+    )
+    if not is_of_pod or not isinstance(outcome, Reply) or outcome.status >= 300:
+        return None
+    try:
+        metadata = read(_written.decode, outcome.body).metadata
+    except MalformedError:
+        return None
+    return metadata.uid, metadata.resource_version
+
+
 def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
     if reply.status == 404:
         return ReadGone(effect.id)
@@ -160,7 +189,9 @@ def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
     if effect.pod.uid and pod.metadata.uid != effect.pod.uid:
         return ReadGone(effect.id)
     node = pod.spec.node_name
-    return ReadPlaced(effect.id, node) if node else ReadPending(effect.id)
+    if node:
+        return ReadPlaced(effect.id, node)
+    return ReadPending(effect.id, pod.metadata.resource_version)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

@@ -36,10 +36,10 @@ from asched.core.cluster.facts import Fact, Gone, Listed, Seen
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
+from asched.core.model.meta import runs_backwards
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from asched.kube.pace import ReflectorOptions
-from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
 from asched.kube.watch import Reflector
 from asched.ops.status_patch import LOOK_S, RETRY_S, StatusController

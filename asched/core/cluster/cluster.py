@@ -350,6 +350,22 @@ class Cluster(Objects):
         held.assumed = False
         return True
 
+    def renew(self, info: PodInfo, pod: Pod) -> bool:
+        """Continue with a newer version of an assumed pod; whether what decides about it changed:
+        then the pod counts by its newest version.
+        """
+        cls = self.classes.class_of(pod)
+        info.pod = pod
+        if cls is info.cls:
+            return False
+        _derive(cls)
+        if not self._relabel(info, cls):
+            node = info.node_name
+            self._unplace(info)
+            info.cls = cls
+            self._put(info, node)
+        return True
+
     def is_assumed(self, uid: str) -> bool:
         info = self.placed.get(uid)
         return info is not None and info.assumed

@@ -100,7 +100,11 @@ class ReadPlaced(Answer, frozen=True):
 
 
 class ReadPending(Answer, frozen=True):
-    """A pod that was read back has no node."""
+    """A pod has no node at this version, and newer versions of it may follow. It was read back, or
+    a binding was not sent because the pod has changed since it was decided.
+    """
+
+    version: str = ""
 
 
 class ReadGone(Answer, frozen=True):

@@ -32,6 +32,7 @@ from asched.core.framework.effects import (
     Effect,
     EmitEvent,
     PatchPodStatus,
+    PodRef,
     WaitFor,
     ref_of,
 )
@@ -250,17 +251,19 @@ class Binding(msgspec.Struct):
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Run the bind plugins in order until one does not skip."""
-        cluster = self.context.cluster
+        cluster, info = self.context.cluster, self.attempt.info
         reason = self.context.why_not_placed(self.attempt, self.node)
+        if not reason and cluster.pods_seen.get(self.attempt.queued.key) is not info.pod:
+            reason = self._follow_changes()
         if reason:
             return failure(reason)
         cluster.refusals.chosen_s[self.node] = cluster.wall_clock_s
         try:
-            for plugin in self.attempt.runner.binders(self.attempt.info):
+            for plugin in self.attempt.runner.binders(info):
                 started_s = self.context.counter_s()
                 status = yield from self._settled(
                     plugin.name,
-                    late.driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
+                    late.driven(plugin.bind(info, self.node), plugin.name, "bind"),
                 )
                 self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
                 if status.code is Code.SUCCESS:
@@ -278,6 +281,8 @@ class Binding(msgspec.Struct):
             while True:
                 answer: Answer
                 if isinstance(effect, Bind):
+                    if not effect.pod.resource_version:  # of a user's plugin
+                        effect = replace(effect, pod=self.attempt.ref)
                     answer = yield effect
                     if not isinstance(answer, Bound):  # rare
                         answer = yield from follow(
@@ -285,7 +290,7 @@ class Binding(msgspec.Struct):
                             self.context.cluster,
                             self._record_unknown,
                             answer,
-                            self._still_fits,
+                            self._newest,
                         )
                     self.is_elsewhere = isinstance(answer, Refused) and names_node(answer)
                 else:
@@ -295,7 +300,7 @@ class Binding(msgspec.Struct):
                     bind = Bind(pod=self.attempt.ref, node=self.node)
                     lost = Unknown(0, text)
                     outcome = yield from follow(
-                        bind, self.context.cluster, self._record_unknown, lost, lambda: False
+                        bind, self.context.cluster, self._record_unknown, lost, lambda _: None
                     )
                     if isinstance(outcome, Bound):
                         steps.close()
@@ -308,11 +313,31 @@ class Binding(msgspec.Struct):
     def _record_unknown(self, message: str) -> None:
         self.context.tell(self.attempt, DecisionStep.UNKNOWN, message)
 
-    def _still_fits(self) -> bool:
-        """Whether the binding may be sent once more. True for a deleted pod: any answer ends it."""
-        if not self.context.cluster.is_assumed(self.attempt.pod.uid):
-            return True
-        return second_look.still_takes(self.attempt.runner, self.attempt.info)
+    def _newest(self, is_lost: bool) -> PodRef | None:
+        """The pod with its newest version if its binding may be sent once more, as `Newest`. A pod
+        that is gone is returned as it was: any answer ends its binding.
+        """
+        context, attempt = self.context, self.attempt
+        if not context.cluster.is_assumed(attempt.pod.uid):
+            return attempt.ref
+        if context.why_not_placed(attempt, self.node) or self._follow_changes():
+            return None
+        if is_lost and not second_look.still_takes(attempt.runner, attempt.info):
+            return None
+        return attempt.ref
+
+    def _follow_changes(self) -> str:
+        """Continue with the newest version of the pod. If what decides about it has changed, check
+        its node once more; returns why the pod may not be bound there. A member of a group keeps
+        its place: the others may be bound already.
+        """
+        context, attempt = self.context, self.attempt
+        now = context.cluster.pods_seen.get(attempt.queued.key)
+        if now is None or not context.cluster.renew(attempt.info, now) or attempt.queued.gang:
+            return ""
+        if second_look.still_takes(attempt.runner, attempt.info):
+            return ""
+        return f"pod {now.metadata.name} has changed and no longer fits on {self.node}"
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -1,18 +1,24 @@
-"""Follow one binding request to its end, also when its answer is lost.
+"""Follow one binding request to its end, also when its answer is lost or the pod has changed.
 
     SENT ──Bound──> ACCEPTED ──the watch shows it──> CONFIRMED
       ├──Refused──> RELEASED
+      ├──Refused, the pod has another version──> OUTDATED
       └──Unknown──> LOST ──read: placed here──> ACCEPTED
               ┌──────^├────read: gone, or placed elsewhere──> RELEASED
               │       ├────Unknown again──> LOST, after a pause
            Unknown    └────read: pending──> RESENT, to the same node, if it takes the pod as
               │                               │ │        things stand now
               └────────────────────────────── │ ├──Bound──> ACCEPTED
+                                              │ ├──Refused, another version──> OUTDATED
                                               │ └──Refused: gone, or placed elsewhere──> RELEASED
        otherwise refused, unfit by now, or sent often enough──> HELD
     HELD ──LANDS_WITHIN_S later, read: pending, gone, or placed elsewhere──> RELEASED
       ├───────────────────────── read: placed here──> ACCEPTED
       └───────────────────────── Unknown──> HELD, after a pause
+    OUTDATED ──read: placed here──> ACCEPTED
+      ├──read: gone, or placed elsewhere──> RELEASED
+      ├──read: pending──> RESENT with the newest version; RELEASED if unfit or refused too often
+      └──Unknown──> OUTDATED, after a pause
 
 A server error (5xx) which says for certain that nothing was carried out, as of a webhook that is
 down, is a refusal. The pod is still read once before its place is given back.
@@ -24,9 +30,16 @@ unhealthy, or another scheduler may have taken the room. If the pod does not fit
 requests stay without answers, the place is held until no sent request can be carried out any more.
 Given back earlier, the place could be filled twice.
 
-Bounds  SENDS_MAX requests; the pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX,
-        without a last read, because a place given back on a guess could be filled twice; a place
-        is held for `effects.LANDS_WITHIN_S` after the last request without an answer.
+A binding carries the version of the pod that it was decided for, and the server refuses it (409)
+for any other version. It does so before it looks at the pod's node, so a repeated binding of a pod
+that is bound gets the same answer. Hence the pod is read, and bound with its newest version once
+the watch has shown that. A request with an older version than one that was read can never be
+carried out, so nothing needs to be held for it.
+
+Bounds  SENDS_MAX requests without an answer; CONFLICTS_MAX refusals because of the version; the
+        pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX, without a last read,
+        because a place given back on a guess could be filled twice; a place is held for
+        `effects.LANDS_WITHIN_S` after the last request without an answer.
 """
 
 from collections.abc import Callable, Generator
@@ -46,8 +59,9 @@ from asched.core.cluster.facts import (
     Refused,
     Unknown,
 )
-from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, ReadPod, WaitFor
+from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, PodRef, ReadPod, WaitFor
 from asched.core.model.kinds import POD
+from asched.core.model.meta import runs_backwards
 
 #: First pause before an unknown binding is read back again, and the longest. Guesses: a server that
 #: answers again does so within seconds.
@@ -55,6 +69,9 @@ READ_AGAIN_S: Final = 0.2
 READ_AGAIN_S_MAX: Final = 5.0
 #: How often one binding is sent. A guess: further requests would add load to a failing server.
 SENDS_MAX: Final = 3
+#: How often a binding is refused because its pod has changed, before the pod is tried anew: its
+#: owner may change it all the time, and its place must not be held for that.
+CONFLICTS_MAX: Final = 10
 
 CONFLICT: Final = 409
 SERVER_ERROR: Final = 500
@@ -66,6 +83,7 @@ class BindingPhase(Enum):
     LOST = "lost"
     RESENT = "sent once more"
     HELD = "held"
+    OUTDATED = "refused, the pod has changed"
     ACCEPTED = "accepted"
     RELEASED = "released"
 
@@ -75,6 +93,7 @@ STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
     (BindingPhase.SENT, Bound): BindingPhase.ACCEPTED,
     (BindingPhase.SENT, Refused): BindingPhase.RELEASED,
     (BindingPhase.SENT, Unknown): BindingPhase.LOST,
+    (BindingPhase.SENT, ReadPending): BindingPhase.RESENT,
     (BindingPhase.LOST, ReadPlaced): BindingPhase.ACCEPTED,  # on this node; see `_elsewhere`
     (BindingPhase.LOST, ReadPending): BindingPhase.RESENT,
     (BindingPhase.LOST, ReadGone): BindingPhase.RELEASED,
@@ -82,6 +101,11 @@ STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
     (BindingPhase.RESENT, Bound): BindingPhase.ACCEPTED,
     (BindingPhase.RESENT, Refused): BindingPhase.HELD,  # unless it holds for the first request, too
     (BindingPhase.RESENT, Unknown): BindingPhase.LOST,
+    (BindingPhase.RESENT, ReadPending): BindingPhase.RESENT,
+    (BindingPhase.OUTDATED, ReadPlaced): BindingPhase.ACCEPTED,
+    (BindingPhase.OUTDATED, ReadPending): BindingPhase.RESENT,
+    (BindingPhase.OUTDATED, ReadGone): BindingPhase.RELEASED,
+    (BindingPhase.OUTDATED, Unknown): BindingPhase.OUTDATED,
     (BindingPhase.HELD, ReadPlaced): BindingPhase.ACCEPTED,
     (BindingPhase.HELD, ReadPending): BindingPhase.RELEASED,
     (BindingPhase.HELD, ReadGone): BindingPhase.RELEASED,
@@ -89,19 +113,17 @@ STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
 }
 
 Settling = Generator[Effect, Answer, Bound | Refused]
+#: Returns the pod with its newest version, or None if the binding may not be sent once more: the
+#: pod does not fit on its node now. `is_lost`: an earlier request was not answered.
+Newest = Callable[[bool], PodRef | None]
 
 
 def settle(
-    bind: Bind,
-    cluster: Cluster,
-    on_unknown: Callable[[str], None],
-    still_fits: Callable[[], bool],
+    bind: Bind, cluster: Cluster, on_unknown: Callable[[str], None], newest: Newest
 ) -> Settling:
-    """Send a binding and follow it to Bound or Refused. `still_fits`: whether the pod fits on the
-    node now; called before the binding is sent once more.
-    """
+    """Send a binding and follow it to Bound or Refused."""
     answer = yield bind
-    return (yield from follow(bind, cluster, on_unknown, answer, still_fits))
+    return (yield from follow(bind, cluster, on_unknown, answer, newest))
 
 
 def follow(
@@ -109,7 +131,7 @@ def follow(
     cluster: Cluster,
     on_unknown: Callable[[str], None],
     answer: Answer,
-    still_fits: Callable[[], bool],
+    newest: Newest,
 ) -> Settling:
     """As `settle`, for a binding that was sent and answered."""
     if isinstance(answer, Refused) and answer.code >= SERVER_ERROR:
@@ -119,24 +141,47 @@ def follow(
             if isinstance(read, ReadPlaced)
             else _refusal(bind, read if isinstance(read, ReadGone) else answer, cluster)
         )
-    now, pause_s, sends = BindingPhase.SENT, READ_AGAIN_S, 1
+    now, pause_s, sends, conflicts = BindingPhase.SENT, READ_AGAIN_S, 1, 0
+    lost: str | None = None  # the version in a request that may still be carried out
+    changed: Refused | None = None  # the last refusal because of the version
     while True:
-        was, now = now, STEPS[now, type(answer)]
-        if was is BindingPhase.RESENT and isinstance(answer, Refused):
-            meaning = _refusal(bind, answer, cluster)
-            if isinstance(meaning, Bound) or _is_final(meaning):
-                return meaning
+        was, now = now, _next(now, answer)
+        was_tried = was in (BindingPhase.SENT, BindingPhase.RESENT)
+        if was_tried and (now is BindingPhase.OUTDATED or isinstance(answer, ReadPending)):
+            conflicts += 1
+        if isinstance(answer, Refused):
+            if now is BindingPhase.OUTDATED:
+                changed = answer
+            elif was is BindingPhase.RESENT:
+                meaning = _refusal(bind, answer, cluster)
+                if lost is None or isinstance(meaning, Bound) or _is_final(meaning):
+                    return meaning
         if now is BindingPhase.ACCEPTED:
             return _elsewhere(bind, answer) or Bound(answer.effect_id)
         if now is BindingPhase.RELEASED:
             return _refusal(bind, answer, cluster)
         if isinstance(answer, Unknown):
             on_unknown(answer.message)
-        if now is was or (now is BindingPhase.RESENT and 1 < sends < SENDS_MAX):
+            if was_tried:
+                lost = bind.pod.resource_version
+        may_send = sends < SENDS_MAX + conflicts and conflicts <= CONFLICTS_MAX
+        if now is was or (now is BindingPhase.RESENT and sends > 1 and may_send):
             yield _pause(bind, cluster, pause_s)
             pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
-        if now is BindingPhase.RESENT and (sends == SENDS_MAX or not still_fits()):
-            now = BindingPhase.HELD
+        if isinstance(answer, ReadPending):
+            if lost is not None and runs_backwards(answer.version, lost):
+                lost = None
+            if not _has_shown(bind, cluster, answer.version):
+                yield _until_shown(bind, cluster, answer.version)
+        if now is BindingPhase.RESENT:
+            again = newest(lost is not None) if may_send else None
+            if again is not None:
+                bind = replace(bind, pod=again)
+            elif lost is not None:
+                now = BindingPhase.HELD
+            else:
+                why = changed if changed is not None and not may_send else _unfit(bind)
+                return _placed_by_watch(bind, cluster) or why
         if now is BindingPhase.HELD and was is not BindingPhase.HELD:
             yield _pause(bind, cluster, LANDS_WITHIN_S)
         placed = _placed_by_watch(bind, cluster)
@@ -147,6 +192,38 @@ def follow(
             answer = yield replace(bind)
         else:
             answer = yield ReadPod(pod=bind.pod)
+
+
+def _next(now: BindingPhase, answer: Answer) -> BindingPhase:
+    is_sent = now in (BindingPhase.SENT, BindingPhase.RESENT)
+    if is_sent and isinstance(answer, Refused) and is_outdated(answer):
+        return BindingPhase.OUTDATED
+    return STEPS[now, type(answer)]
+
+
+def is_outdated(refused: Refused) -> bool:
+    """Whether a binding may have been refused because its pod has another version."""
+    return refused.code == CONFLICT and not names_node(refused)
+
+
+def _has_shown(bind: Bind, cluster: Cluster, version: str) -> bool:
+    """Whether the watch has shown this version of the pod, a newer one, or its end."""
+    pod = cluster.pods_seen.get(bind.pod.key)
+    if pod is None or pod.uid != bind.pod.uid:
+        return True
+    return not runs_backwards(version, pod.metadata.resource_version)
+
+
+def _until_shown(bind: Bind, cluster: Cluster, version: str) -> WaitFor:
+    return WaitFor(
+        ready=lambda: _has_shown(bind, cluster, version),
+        timeout_s=READ_AGAIN_S_MAX,
+        on=((POD.resource, bind.pod.key),),
+    )
+
+
+def _unfit(bind: Bind) -> Refused:
+    return Refused(0, 0, f"pod {bind.pod.name} has changed and no longer fits on {bind.node}")
 
 
 def _pause(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:

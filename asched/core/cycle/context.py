@@ -101,6 +101,8 @@ class SchedulerContext(msgspec.Struct):
     #: Called with each chosen node, before the columns change.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
     beside: ShadowObserver | None = None
+    #: Effects of sliced work, taken by the machine at the end of the turn.
+    requested: list[Effect] = msgspec.field(default_factory=list)
     #: Features that schedule several pods as a unit, or over time; made with the machine.
     extensions: "Extensions" = msgspec.field(default=None)  # type: ignore[assignment]
     #: (point, profile, status) -> how often, since the last report to the observer

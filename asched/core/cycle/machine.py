@@ -135,6 +135,9 @@ class Machine:
         context.cluster.budget.close()
         context.queue.sliced.budget.close()
         context.tell_passed()
+        if context.requested:
+            self._out += context.requested
+            context.requested.clear()
         return self._out
 
     def _decide(self, now_s: float) -> None:

@@ -79,5 +79,8 @@ class Observer(QueueObserver, PointObserver, PluginObserver):
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
         """An attempt found no node or ended in an error."""
 
+    def tried_later(self, pod_key: str, ends: int) -> None:
+        """The pod may have ended as many leaders, and goes behind the others of its priority."""
+
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:
         """A pod had a node but could not be bound to it."""

@@ -18,13 +18,14 @@ from asched.core.cluster.facts import Fact
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
+from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
 from asched.core.queue.concerned import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import BackoffTimes
+from asched.core.queue.queued import BackoffTimes, QueuedPod
 from asched.core.queue.reprofile import reprofile
-from asched.core.queue.suspects import put_behind
+from asched.core.queue.suspects import try_later
 
 
 class Fault(StrEnum):
@@ -85,14 +86,30 @@ class Order(Fact, frozen=True):
         """Carry out the order between two attempts, at the time of the turn."""
 
 
-class LeaderDied(Order, frozen=True):
-    """The previous leader died, maybe because of a pod that waits. `life`: number of the run."""
+class LeadersEnded(Order, frozen=True):
+    """So many leaders ended within ten minutes without releasing the lease, maybe because of a pod
+    that waits.
+    """
 
-    life: int
-    died_young: bool
+    ends: int
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
-        put_behind(context.queue, context.now_s, self.life, died_young=self.died_young)
+        def chosen(suspect: QueuedPod) -> None:
+            pod = suspect.pod
+            context.observer.tried_later(pod.key, self.ends)
+            context.requested.append(
+                EmitEvent(
+                    regarding=POD.reference(pod.metadata),
+                    type="Warning",
+                    reason=names.EVENT_TRIED_LATER,
+                    action="Scheduling",
+                    note=f"{self.ends} schedulers ended without notice within ten minutes, and this"
+                    " pod may be the cause: it is tried after the others of its priority",
+                    reporting_controller=pod.spec.scheduler_name,
+                )
+            )
+
+        try_later(context.queue, context.now_s, self.ends, chosen)
         return ()
 
 

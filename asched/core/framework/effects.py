@@ -77,18 +77,20 @@ def ref_of(pod: Pod) -> PodRef:
     )
 
 
-#: A binding without an answer is carried out within this time or never. kube-apiserver ends a
-#: request after the time it names (ours: 30 s from its arrival), after its own --request-timeout at
-#: the latest (60 s by default), and when its connection closes. The rest, half a minute, is for a
-#: slow proxy and for etcd.
+#: A write without an answer, and without a resourceVersion that refuses it, is carried out within
+#: this time or never. kube-apiserver ends a request after the time it names (ours: 30 s from its
+#: arrival), after its own --request-timeout at the latest (60 s by default), and when its
+#: connection closes. The rest, half a minute, is for a slow proxy and for etcd.
 LANDS_WITHIN_S: Final = 60.0
 
 
 class Bind(Effect, frozen=True, kw_only=True):
-    """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
+    """POST pods/NAME/binding; uid and resourceVersion of the pod are preconditions. Three outcomes;
+    ReadPending if it is not sent because a write of our own gave the pod a newer version.
+    """
 
     lane: ClassVar[Lane] = Lane.BINDING
-    answers: ClassVar = (facts.Bound, facts.Refused, facts.Unknown)
+    answers: ClassVar = (facts.Bound, facts.Refused, facts.Unknown, facts.ReadPending)
     pod: PodRef
     node: str
 

@@ -15,27 +15,33 @@ A leader may act until `fence_s`, which lies before the moment at which another 
 the lease over, and moves only when a renewal succeeded. LOST is final: the process ends, and its
 successor starts from the beginning.
 
+An annotation of the Lease (`Term`) says what its spec cannot: whether all writes of the last holder
+were answered when it released the Lease, whose bindings carry a version, and when leaders ended
+without releasing it. A holder that does not write it, as kube-scheduler, leaves the annotation of
+an earlier term, which does not count.
+
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderelection, and recorded
         requests
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from math import floor
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from asched.core.model.timestamp import micro_time, microseconds
+from asched import names
+from asched.core.model.timestamp import micro_time
 
 #: A follower waits between one retry period and this many more. Upstream waits up to 1.2 more and
 #: does not wake when the lease ends, so that a take-over may come a third of a lease late.
 FOLLOWER_JITTER: Final = 0.2
 #: Lease duration that a resigning leader writes, in seconds.
 RELEASED_DURATION_S: Final = 1
-#: A leader that is killed by the first pod it schedules led for less than this: two renewals of the
-#: default rules.
-YOUNG_S: Final = 5.0
+#: Unclean ends of leaders are counted within this time.
+UNCLEAN_S: Final = 600
 
 
 class LeaseTimes(msgspec.Struct, frozen=True):
@@ -77,18 +83,50 @@ class LeaseRecord(msgspec.Struct, frozen=True):
         spec = lease.get("spec") or {}
         return cls(**{field: spec[key] for field, key in SPELT.items() if spec.get(key)})
 
-    @property
-    def died_young(self) -> bool:
-        """Whether its holder led for less than YOUNG_S, or was stopped by its own process."""
-        try:
-            led_us = microseconds(self.renew_time) - microseconds(self.acquire_time)
-        except ValueError:  # another client's spelling
-            return False
-        return self.duration_s <= RELEASED_DURATION_S or led_us < YOUNG_S * 1e6
-
     def spec(self) -> dict[str, Any]:
         """The Lease's spec to be written."""
         return {key: getattr(self, field) for field, key in SPELT.items()}
+
+
+class Term(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a holder says about its time on the Lease, in an annotation. `transitions`: those of the
+    Lease in that time.
+    """
+
+    transitions: int
+    #: Names of the schedulers whose bindings carry the version of their pod.
+    sealable: tuple[str, ...] = ()
+    #: All writes were answered, and the Lease was released after that.
+    is_handed_on: bool = False
+    #: When leaders ended without releasing the Lease: seconds since 1970.
+    unclean_ends: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, lease: Mapping[str, Any] | None) -> "Term | None":
+        """The term of the Lease's last holder; None if it has said nothing."""
+        annotations = ((lease or {}).get("metadata") or {}).get("annotations") or {}
+        try:
+            term = msgspec.json.decode(annotations.get(names.LEASE_TERM) or b"", type=cls)
+        except (msgspec.MsgspecError, UnicodeError, TypeError):
+            return None
+        return term if lease and term.transitions == LeaseRecord.of(lease).transitions else None
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return {names.LEASE_TERM: msgspec.json.encode(self).decode()}
+
+
+class Predecessor(msgspec.Struct, frozen=True):
+    """The leader before this one, which did not hand the Lease on: its writes may still be carried
+    out.
+    """
+
+    #: The transitions of the Lease since we hold it.
+    transitions: int = 0
+    #: The names of schedulers whose late bindings can be refused; None if it did not say so.
+    sealable: tuple[str, ...] | None = ()
+    #: Leaders that ended without releasing the Lease within UNCLEAN_S, if the last one did.
+    unclean_ends: int = 0
 
 
 # --- what is asked of the outside -----------------------------------------------------------------
@@ -102,6 +140,7 @@ class CreateLease(msgspec.Struct, frozen=True):
     """POST the lease; answer with `written` or `failed`."""
 
     record: LeaseRecord
+    term: Term
 
 
 class WriteLease(msgspec.Struct, frozen=True):
@@ -109,6 +148,7 @@ class WriteLease(msgspec.Struct, frozen=True):
 
     lease: Mapping[str, Any]
     record: LeaseRecord
+    term: Term
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -131,17 +171,21 @@ class ElectionPhase(Enum):
 
 
 class Election:
-    """One candidate. `draw` returns a number in [0, 1) for the pauses of followers."""
+    """One candidate. `draw` returns a number in [0, 1) for the pauses of followers. `schedulers`:
+    the names that it schedules for; more may be added at any time.
+    """
 
-    def __init__(self, rules: LeaseTimes, draw: Callable[[], float]) -> None:
+    def __init__(
+        self, rules: LeaseTimes, draw: Callable[[], float], schedulers: Iterable[str] = ()
+    ) -> None:
         self.rules = rules
+        self.schedulers = frozenset(schedulers)
         self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
-        #: Number of leaders before us, if the last one let the lease run out; else 0.
-        self.dead_leaders = 0
-        #: Whether that leader had only just started, or gave up for lack of progress.
-        self.died_young = False
+        #: The leader before us, unless it handed the lease on.
+        self.predecessor: Predecessor | None = None
+        self._unclean_ends: tuple[int, ...] = ()
         #: Whether it may take the lease, or only watches it.
         self.is_fit = True
         #: How far the wall clock is ahead of the times passed in; for the record's own times.
@@ -194,7 +238,7 @@ class Election:
             return self._take(now_s)
         if self._is_fast:
             assert self.lease is not None
-            return WriteLease(self.lease, self._cached(now_s))
+            return self._write(self.lease, self._cached(now_s))
         return Read()
 
     def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
@@ -212,7 +256,7 @@ class Election:
             return Wait(min(again.until_s, end_s)) if isinstance(again, Wait) else again
         if self._holds():
             self.slow_renewals += 1
-            return WriteLease(lease, self._cached(now_s))
+            return self._write(lease, self._cached(now_s))
         return self._take(now_s)
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
@@ -239,13 +283,25 @@ class Election:
         """Stop leading now."""
         self.phase = ElectionPhase.LOST
 
+    @property
+    def announced(self) -> frozenset[str]:
+        """The names of schedulers on the Lease, as we wrote it last."""
+        term = Term.of(self.lease)
+        return frozenset(term.sealable) if term is not None and self._holds() else frozenset()
+
     def release(
-        self, lease: Mapping[str, Any], now_s: float, *, is_dying: bool = False
+        self,
+        lease: Mapping[str, Any],
+        now_s: float,
+        *,
+        is_handed_on: bool,
+        is_dying: bool = False,
     ) -> WriteLease | None:
         """The spec that releases `lease` (as just read) to other candidates; None if it is not
         ours.
 
-        `is_dying`: our name stays in it, as if the lease had run out.
+        `is_handed_on`: all our writes are answered. `is_dying`: our name stays in it, as if the
+        lease had run out.
         """
         record = LeaseRecord.of(lease)
         if record.holder != self.rules.identity:
@@ -258,7 +314,8 @@ class Election:
             acquire_time=stamp,
             renew_time=stamp,
         )
-        return WriteLease(lease, gone)
+        term = self._term(gone)
+        return WriteLease(lease, gone, replace(term, is_handed_on=is_handed_on and not is_dying))
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -268,11 +325,30 @@ class Election:
             self._is_offered = True
             return self._again(now_s)
         if self.lease is None:
-            return CreateLease(self._fresh(now_s, 0))
-        before = self._seen
-        self.dead_leaders = before.transitions + 1 if before.holder else 0
-        self.died_young = bool(before.holder) and before.died_young
-        return WriteLease(self.lease, self._fresh(now_s, before.transitions + 1))
+            self.predecessor = Predecessor()
+            record = self._fresh(now_s, 0)
+            return CreateLease(record, self._term(record))
+        before, term = self._seen, Term.of(self.lease)
+        record = self._fresh(now_s, before.transitions + 1)
+        since_s = floor(now_s + self.wall_ahead_s) - UNCLEAN_S
+        ends = [at_s for at_s in term.unclean_ends if at_s > since_s] if term is not None else []
+        if before.holder:
+            ends.append(since_s + UNCLEAN_S)
+        self._unclean_ends = tuple(ends)
+        self.predecessor = None
+        if before.holder or term is None or not term.is_handed_on:
+            is_new = before == LeaseRecord()  # made by hand, and never held
+            sealable = () if is_new else None if term is None else term.sealable
+            unclean = len(ends) if before.holder else 0
+            self.predecessor = Predecessor(record.transitions, sealable, unclean)
+        return self._write(self.lease, record)
+
+    def _write(self, lease: Mapping[str, Any], record: LeaseRecord) -> WriteLease:
+        return WriteLease(lease, record, self._term(record))
+
+    def _term(self, record: LeaseRecord) -> Term:
+        sealable = tuple(sorted(self.schedulers))
+        return Term(record.transitions, sealable, unclean_ends=self._unclean_ends)
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:

@@ -3,6 +3,12 @@
 import msgspec
 
 
+def runs_backwards(before: str, after: str) -> bool:
+    """Whether versions, which are growing numbers, decrease; other texts cannot be compared."""
+    is_less = (len(after), after) < (len(before), before)
+    return is_less and before.isdigit() and after.isdigit()
+
+
 class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """Base of every API record: camelCase outside, unknown fields ignored, immutable.
 

@@ -1,7 +1,9 @@
 """DefaultBinder: the pod is bound by a POST to its binding subresource.
 
-Binds     with the pod's uid as precondition; a refusal is an error and the pod is tried again.
-Retry     nothing: it rejects no pod. A lost answer is resolved before this plugin sees it.
+Binds     with the pod's uid and version as preconditions; a refusal is an error and the pod is
+          tried again.
+Retry     nothing: it rejects no pod. A lost answer, or a changed pod, is resolved before this
+          plugin sees it.
 Cost      one effect.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultbinder
 """
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from asched import names
 from asched.core.cluster.facts import Bound, Refused, Unknown
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.effects import Bind, PodRef
+from asched.core.framework.effects import Bind, ref_of
 from asched.core.framework.points import BindPlugin, Late, Registration
 from asched.core.framework.status import SUCCESS, failure
 
@@ -23,9 +25,7 @@ class DefaultBinder(BindPlugin):
         return ()
 
     def bind(self, pod: PodInfo, node: str) -> Late:
-        metadata = pod.pod.metadata
-        ref = PodRef(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
-        answer = yield Bind(pod=ref, node=node)
+        answer = yield Bind(pod=ref_of(pod.pod), node=node)
         match answer:
             case Bound():
                 return SUCCESS

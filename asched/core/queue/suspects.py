@@ -1,19 +1,23 @@
-"""Suspects: after the death of the previous leader, move the pods that may have caused it back.
+"""Suspects: after leaders ended one after the other, try the pod that may be the cause later.
 
 A pod whose attempt ends the process would be the first pod again after each restart, and no pod
-behind it would ever be tried. Attempts begin in the order of the queue, and each that ends leaves a
-trace: a node, or a condition. So the first pod without a trace is the most likely cause, and goes
-last. The last traces may have been lost, so each further pod without a trace goes back with
-probability 1/2, drawn anew in each run. Pods with a trace keep their places, unless the leader died
-shortly after its start: then one of them may be the cause, and the draw covers all pods.
+behind it would ever be tried. A single end nearly always has another cause: a node loses power, a
+process is killed. So pods are tried in the order of the queue until ENDS_MIN leaders have ended
+within `leader.election.UNCLEAN_S`. From then on each new leader tries one pod, or group, later:
 
-Pods that go back are put in backoff: they are popped when no other pod is due, or after PAUSE_S.
-After a leader that released its lease the order stays as it is.
+    ENDS_MIN, ENDS_MIN + 2, …   the first pod without a condition: attempts begin in the order of
+                                the queue, and each that ends leaves a node or a condition
+    ENDS_MIN + 1, …             one of the others, drawn by the number of ends: the last conditions
+                                may have been lost, or a later attempt ends the process
+
+The pod goes behind the others of its priority. Only if there is none behind it, it is put in
+backoff: it is popped when no other pod is due, or after PAUSE_S, so that pods of lower priority are
+tried before it.
 
 Bounds  one pass over the active pods, which is `sliced`; nothing is written or stored.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import floor
 from typing import Final
 
@@ -23,44 +27,52 @@ from asched.core.queue.concerned import WAKE_STEPS
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 
-#: Longer than a lease: if one of the remaining pods is the cause, the moved pods are not tried by
-#: the run that it ends.
+#: Ends of leaders after which a pod is suspected.
+ENDS_MIN: Final = 3
+#: Longer than a lease: the other pods are tried before the suspect can end the process again.
 PAUSE_S: Final = 30.0
-#: In one of this number of runs the most likely cause is drawn like the other pods: it may be
-#: harmless, and the cause may be before it whenever it goes last.
-TRUST_EVERY: Final = 4
 #: Budget steps for a pod that is checked, and for pods that are sorted at once.
-LOOKED_AT_STEPS: Final = 0.3
+CHECK_STEPS: Final = 0.3
 SORT_STEPS: Final = 6.0
 
 
-def put_behind(queue: SchedulingQueue, now_s: float, life: int, *, died_young: bool) -> None:
-    """Move suspects back, before the first attempt. `life`: the number of the run, seeds draws."""
-    queue.sliced.do(_putting_behind(queue, now_s, life, died_young=died_young))
+def try_later(
+    queue: SchedulingQueue, now_s: float, ends: int, chosen: Callable[[QueuedPod], None]
+) -> None:
+    """Choose the suspect of this many ends and move it, before the first attempt; then call
+    `chosen` with it.
+    """
+    if ends >= ENDS_MIN:
+        queue.sliced.do(_trying_later(queue, now_s, ends, chosen))
 
 
-def _putting_behind(
-    queue: SchedulingQueue, now_s: float, life: int, *, died_young: bool
+def _trying_later(
+    queue: SchedulingQueue, now_s: float, ends: int, chosen: Callable[[QueuedPod], None]
 ) -> Iterator[None]:
     places, note = queue.places, queue.sliced.budget.note
-    line: list[QueuedPod] = []
-    traceless: list[QueuedPod] = []
+    pods: list[QueuedPod] = []
     for queued in places.active.in_order_by_steps():
-        if queued is None:
-            note(SORT_STEPS)
+        note(SORT_STEPS if queued is None else CHECK_STEPS)
+        if queued is not None:
+            pods.append(queued)
+        yield
+    if not pods:
+        return
+    first = next((q for q in pods if q.pod.condition(names.POD_SCHEDULED) is None), pods[0])
+    suspect, others = first, [queued for queued in pods if queued is not first]
+    if (ends - ENDS_MIN) % 2 and others:
+        suspect = others[scattered(ends, len(others)) % len(others)]
+    unit = [q for q in pods if q is suspect or (q.gang and q.gang == suspect.gang)]
+    last = pods.index(unit[-1])
+    has_equals = any(q.pod.priority == suspect.pod.priority for q in pods[last + 1 :])
+    behind = max(queued.arrival for queued in pods) + 1
+    for queued in unit:
+        if has_equals:
+            queued.timestamp_s, queued.arrival = now_s, behind
+            places.into(queued, places.active)
         else:
-            note(LOOKED_AT_STEPS)
-            line.append(queued)
-            if queued.pod.condition(names.POD_SCHEDULED) is None:
-                traceless.append(queued)
-        yield
-    suspects = line if died_young else traceless
-    trusts = life % TRUST_EVERY == 0
-    first = next(iter(traceless or suspects), None) if not trusts else None
-    for number, queued in enumerate(suspects):
-        if queued is first or scattered(life, number) % 2:
-            queued.backoff_until_s = floor(now_s) + PAUSE_S + (queued is first)
+            queued.backoff_until_s = floor(now_s) + PAUSE_S
             places.into(queued, places.backoff)
-            note(WAKE_STEPS)
-        note(LOOKED_AT_STEPS)
+        note(WAKE_STEPS)
         yield
+    chosen(suspect)

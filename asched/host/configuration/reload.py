@@ -182,6 +182,8 @@ class Reloader:
         order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
         for kind in kinds_read(order.gangs, runners):
             scheduler.watch(kind)
+        if scheduler.leadership is not None:
+            await scheduler.leadership.announce(runners)
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration

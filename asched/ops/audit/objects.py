@@ -24,9 +24,9 @@ import msgspec
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import Kind
+from asched.core.model.meta import runs_backwards
 from asched.kube.codec import ObjectHead, head_page
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
-from asched.kube.reading import runs_backwards
 from asched.kube.running import Running
 from asched.kube.transport import JSON, successful
 from asched.kube.watch import Reflector

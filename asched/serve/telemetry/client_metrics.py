@@ -84,6 +84,10 @@ class ClientMetrics:
             ("name",),
         )
         self.claims = families.counter(CLAIMS, CLAIMS_TEXT, ("status",))
+        self.binding_conflicts = families.counter(
+            "asched_binding_conflicts_total",
+            "[ALPHA] Bindings refused because their pod had changed since the decision.",
+        )
         self._claim_labels: tuple[str, ...] = ()
 
     def share_claims_metric(self, families: Families) -> None:

@@ -7,7 +7,8 @@ have changed its holder.
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.core.cluster.facts import Answer
+from asched.core.cluster.facts import Answer, Refused
+from asched.core.cycle.confirmation import is_outdated
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -23,6 +24,7 @@ from asched.kube.lanes import QueuedWrite
 from asched.kube.retries import Outcome
 from asched.kube.session import Session
 from asched.kube.transport import NO_CODE, Reply
+from asched.kube.writes import answer_for
 from asched.serve.telemetry.client_metrics import ClientMetrics
 
 #: Upstream's names for the calls of its asynchronous dispatcher.
@@ -78,6 +80,10 @@ class MeasuredDispatcher(Dispatcher):
             if is_eviction and self.evicting:
                 self.evicting -= 1
         is_done = isinstance(outcome, Reply) and outcome.status < 300
+        if isinstance(job.effect, Bind) and not is_done:
+            answer = answer_for(job.effect, outcome) if isinstance(outcome, Reply) else None
+            if isinstance(answer, Refused) and is_outdated(answer):
+                self._metrics.binding_conflicts.add()
         if isinstance(job.effect, Create) and job.effect.kind is RESOURCE_CLAIM:
             self._metrics.created_claim(is_created=is_done)
         took_s = self._loop.time() - started_s

@@ -95,6 +95,10 @@ class Reports(SchedulerMetrics, Observer):
             extra = {"pod": pod_key, "err": message}
             log.error("Error scheduling pod; retrying", extra=extra)
 
+    def tried_later(self, pod_key: str, ends: int) -> None:
+        extra = {"pod": pod_key, "ends": ends}
+        log.warning("Leaders ended one after the other; one pod is tried later", extra=extra)
+
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:
         self._own.binding_failures.add()
         extra = {"v": 2, "pod": pod_key, "node": node, "err": message}

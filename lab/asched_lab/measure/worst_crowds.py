@@ -8,7 +8,7 @@ from typing import Any, Final
 from asched.core.cluster.facts import Fact, Gone, Listed
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.cycle.orders import LeaderDied
+from asched.core.cycle.orders import LeadersEnded
 from asched.core.model.kinds import (
     CSI_NODE,
     DEVICE_CLASS,
@@ -242,7 +242,7 @@ def waiting_listed(nodes: int, pods: int, _kilobytes: int) -> Case:
     for pod in waiting:
         pod["metadata"]["resourceVersion"] = "1"
     listed = Listed(POD, (*placed, *(record_of(pod) for pod in waiting)))
-    return world, [listed, Listed(POD, listed.objects), LeaderDied(1, died_young=False)], None
+    return world, [listed, Listed(POD, listed.objects), LeadersEnded(3)], None
 
 
 CROWDS: Final[dict[str, Maker]] = {

@@ -41,6 +41,21 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "Holds the pods of a plan back until all objects exist (`asched plan --apply`)",
     ),
     Marker(
+        "asched.dev/term",
+        "annotation of the Lease",
+        f"{_READ}, {_WRITTEN}",
+        "",
+        "What the leader says about its time: whose bindings carry a version, whether all writes"
+        " are answered, when leaders ended without releasing the Lease (JSON)",
+    ),
+    Marker(
+        "asched.dev/TakenOver",
+        "condition of a pod",
+        _WRITTEN,
+        "",
+        "Of a pod that waited when the leader changed: late bindings of the last one are refused",
+    ),
+    Marker(
         "asched.dev/pages",
         "extension of a cluster in a kubeconfig",
         _READ,

@@ -10,7 +10,7 @@ import msgspec
 from asched import names
 from asched.core.cluster import facts
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
-from asched.core.cycle.orders import KubeletRefused, LeaderDied, QueueAmended
+from asched.core.cycle.orders import KubeletRefused, LeadersEnded, QueueAmended
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import MalformedError, parse
@@ -80,7 +80,7 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
     kind.__name__: kind
     for kind in (
         WallClock,
-        LeaderDied,
+        LeadersEnded,
         KubeletRefused,
         facts.Bound,
         facts.Refused,

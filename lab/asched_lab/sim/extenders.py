@@ -233,7 +233,7 @@ class Extenders:
         reply = send(self._world.server.ctx, bind_request(bind))
         if reply.status >= 300:
             return f"the API server answered {reply.status}"
-        self._world.bound(bind, late=is_late, by_dead=is_late)
+        self._world.bound(bind, late=is_late, by_extender=is_late)
         return ""
 
     # --- requests --------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """Checks every binding of a simulation against the API objects and what was known; and the lease.
 
 It shares no code with the scheduler's rules. Bindings of another scheduler count from the moment
-the machine had seen them; its own count at once. A broken rule is recorded, not raised, so that the
-run goes on and the end reports all of them.
+the machine had seen them; its own count at once, also those of processes that are dead by then. A
+broken rule is recorded, not raised, so that the run goes on and the end reports all of them.
 
 The lease changes hands only after its holder has released it or could not renew it for its duration
-(counted from the last renewal request), it is not released while a binding of its holder may still
-be carried out, each change is counted, and a process whose lease has expired does not stay leader.
+(counted from the last renewal request), its holder does not claim that all writes are answered
+while a binding of it may still be carried out, each change is counted, and a process whose lease
+has expired does not stay leader.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
-from asched.core.model.timestamp import microseconds
+from asched.core.leader.election import Term
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import BY_PATH
 from asched_lab.sim.checker import (
@@ -90,15 +91,16 @@ class Ledger:
         """A new process numbers its effects anew; none of the old one is open any more."""
         self._open.clear()
 
-    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_dead: bool) -> None:
+    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_extender: bool) -> None:
         """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are its
-        current objects.
+        current objects. `by_extender`: an extender sent it late or unasked. Such a request carries
+        no version, so nothing refuses it, and it counts as another scheduler's.
         """
         self.bound_count += 1
         self.accepted[bind.pod.uid] += 1
         if self.accepted[bind.pod.uid] > 1:
             self.complain(f"pod {bind.pod.key} was bound twice")
-        if by_dead:  # its successor does not know of it: it counts as another scheduler's
+        if by_extender:
             return
         self.ours[bind.pod.uid] = bind.node
         known = self._sent[bind.pod.uid].known_others
@@ -158,12 +160,10 @@ class Leases:
         was, now = before.get("holderIdentity") or "", after.get("holderIdentity") or ""
         lasts_s = before.get("leaseDurationSeconds", 0)
         ends_s = self._written_s + lasts_s
-        if was and not now and now_s < microseconds(before["renewTime"]) / 1e6 + lasts_s:
+        if was and not now and (term := Term.of(change.new.obj)) and term.is_handed_on:
             late = sum(process.wire.bindings for process in world.processes if process.name == was)
             if late:
-                world.ledger.complain(
-                    f"{was} gives its lease back, {late} bindings are on their way"
-                )
+                world.ledger.complain(f"{was} hands its lease on, {late} bindings are on their way")
         if now and now != was and before:
             if was and now_s < ends_s:
                 world.ledger.complain(f"{now} took the lease {ends_s - now_s:.1f} s before its end")

@@ -24,7 +24,7 @@ from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import LeaseTimes
-from asched.core.model.meta import ObjectMeta
+from asched.core.model.meta import ObjectMeta, runs_backwards
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.election import LeaderCandidate, LostLeadershipError, Stand
 from asched.host.loops import Scheduler
@@ -36,7 +36,6 @@ from asched.kube.dispatch import DispatchOptions
 from asched.kube.events import EventRecorder
 from asched.kube.hearing import StartOverError
 from asched.kube.pace import ReflectorOptions
-from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
 from asched.kube.transport import WireRequest
 from asched.ops.audit.auditor import Auditor
@@ -155,7 +154,7 @@ class Process:
             world.server.ctx,
             world.clock,
             world.active_faults,
-            lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
+            lambda bind, late: world.bound(bind, late=late),
         )
         #: keys of objects in the last turn's facts: its effects may have been decided before that
         self.keys_now: set[str] = set()
@@ -173,7 +172,7 @@ class Process:
         session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
         if is_elected:
             rules = LeaseTimes(self.name, LEASE_S, RENEW_S, RETRY_S)
-            stand = Stand(rules, "kube-system", "asched", "asched")
+            stand = Stand(rules, "kube-system", "asched", tuple(self.machine.context.runners))
             self.candidate = LeaderCandidate(session, stand, metrics.leader, clock=clock, draw=draw)
         return Scheduler(
             session,
@@ -186,6 +185,7 @@ class Process:
                 extenders=self.world.extenders,
                 metrics=metrics.client,
                 may_send=lambda: self.may_act,
+                fence_s=lambda: self.scheduler.fence_s(),  # noqa: PLW0108 - not yet there
             ),
             kinds=self.kinds,
             listeners=listeners_of(

@@ -45,8 +45,8 @@ CYCLES_PER_TURN: Final = (1, 4, 1000)
 BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
 #: A process that ended is started again within this time.
 STARTS_S_MAX: Final = 3.0
-#: Longest delay of requests that a dead leader had sent.
-LATE_S_MAX: Final = 3.0
+#: Longest delay of requests that a dead process had sent.
+LATE_S_MAX: Final = 60.0
 
 
 class World:
@@ -151,20 +151,20 @@ class World:
         if self.acting not in self.processes:
             return  # it is dead, and no process leads yet
         self.note(f"{self.acting.name} dies")
-        self._replace(self.acting, late_s_max=LATE_S_MAX if self.is_elected else 0.0)
+        self._replace(self.acting)
 
     def lost_lease(self, process: Process) -> None:
         """A process may not act any more and ends."""
         self.note(f"{process.name} lost the lease")
-        self._replace(process, late_s_max=LATE_S_MAX)
+        self._replace(process)
 
     def starts_over(self, process: Process, why: str) -> None:
         """A process drops all it knows, and starts again."""
         self.note(f"{process.name} starts over: {why}")
-        self._replace(process, late_s_max=0.0)
+        self._replace(process)
 
-    def _replace(self, process: Process, late_s_max: float) -> None:
-        process.cut(late_s_max)
+    def _replace(self, process: Process) -> None:
+        process.cut(LATE_S_MAX)
         self.processes.remove(process)
         if not self.is_elected:
             self.ledger.process_died()
@@ -184,7 +184,7 @@ class World:
         self._begin_process()
 
     def _check_leaders(self) -> None:
-        """At most one process may act; bindings of its predecessor count as another scheduler's."""
+        """At most one process may act."""
         self._leases.check()
         leading = [process for process in self.processes if process.may_act]
         if len(leading) > 1:
@@ -195,7 +195,6 @@ class World:
             self.leaders += 1
             self.note(f"{self.acting.name} leads")
             self.ledger.process_died()
-            self.ledger.ours.clear()
 
     def _pause(self) -> None:
         seconds = self.active_faults.seconds(LeaderPause, "lasting_s_max")
@@ -249,12 +248,12 @@ class World:
         for observe in self.on_effect:
             observe(process, effect)
 
-    def bound(self, bind: Bind, *, late: bool, by_dead: bool) -> None:
-        """The server has just accepted a binding; `late`: after its timeout, `by_dead`: its process
-        is gone.
+    def bound(self, bind: Bind, *, late: bool, by_extender: bool = False) -> None:
+        """The server has just accepted a binding; `late`: after its timeout, `by_extender`: sent by
+        an extender that was not asked to, or not any more.
         """
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
-        self.ledger.bound(bind, self.pods(), self.nodes(), by_dead=by_dead)
+        self.ledger.bound(bind, self.pods(), self.nodes(), by_extender=by_extender)
         for observe in self.on_bound:
             observe(bind)
 

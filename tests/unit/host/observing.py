@@ -60,10 +60,13 @@ async def observing() -> AsyncIterator[Observed]:
     server = ApiServer()
     await server.start()
     writes: Counter[str] = Counter()
+    made: Observed | None = None
     answer = server._call
 
     async def counted(request: Any) -> Any:
         call = await answer(request)
+        if made is None:
+            return call
         made.pulse.set()
         if call.method != "GET":
             writes[f"{call.method} {call.path.rpartition('/')[2]}"] += 1
@@ -82,6 +85,7 @@ async def observing() -> AsyncIterator[Observed]:
     scheduler = Scheduler(session, machine)
     made = Observed(server, scheduler, writes)
     running = asyncio.create_task(scheduler.run())
+    await scheduler.begun.wait()
     yield made
     scheduler.stop()
     await running

@@ -59,7 +59,7 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
     )
     options = ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig"))
     session = await connect(options)
-    stand = Stand(LeaseTimes(name, **{**RULES, **rules}), "kube-system", "asched", "asched")
+    stand = Stand(LeaseTimes(name, **{**RULES, **rules}), "kube-system", "asched", ("asched",))
     campaign = LeaseThread(session, stand, metrics.leader, options=options, clock=clock)
     scheduler = Scheduler(
         session,

@@ -27,9 +27,9 @@ class Refusing:
 
     async def get(self) -> None:
         if not self.reads:
-            await self.create({})
+            await self.create()
 
-    async def create(self, _: object) -> None:
+    async def create(self, *_: object) -> None:
         self.asked += 1
         if self.asked >= TRIES:
             self.enough.set()
@@ -38,7 +38,7 @@ class Refusing:
 
 async def said(client: Refusing, caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     caplog.set_level(logging.INFO, "asched.leader")
-    stand = Stand(RULES, "kube-system", "asched", "asched")
+    stand = Stand(RULES, "kube-system", "asched", ("asched",))
     campaign = Campaign(stand, Metrics().leader, lambda: None)
     running = asyncio.create_task(campaign.run(client))  # type: ignore[arg-type]
     async with asyncio.timeout(HANG_S):

@@ -73,7 +73,7 @@ async def leads(elsewhere):
     def start(name="me", **given):
         rules = LeaseTimes(name, **{**RULES, **given.pop("rules", {})})
         options = ConnectionOptions(kubeconfig=str(elsewhere.kubeconfig))
-        stand = Stand(rules, "kube-system", "asched", "asched")
+        stand = Stand(rules, "kube-system", "asched", ("asched",))
         made = LeaseThread(session, stand, Metrics().leader, options=options, **given)
         made.task = asyncio.ensure_future(made.run())
         tasks.append(made.task)
@@ -131,7 +131,7 @@ async def test_an_orderly_end_hands_on_over_the_connection_of_the_loop(elsewhere
     me.task.cancel()
     await asyncio.wait([me.task])
 
-    await me.release()
+    await me.release(is_handed_on=True)
 
     assert not me.may_act()
     assert elsewhere.lease()["holderIdentity"] == ""

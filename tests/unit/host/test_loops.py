@@ -79,14 +79,16 @@ class Lead:
     def qualify(self):
         pass
 
-    def predecessor(self):
-        return None
+    predecessor = None
+
+    def fence_s(self):
+        return 60.0
 
     async def run(self):
         await asyncio.Event().wait()
 
-    async def release(self):
-        self.is_released = True
+    async def release(self, *, is_handed_on):
+        self.is_released, self.was_settled = True, is_handed_on
 
     async def hand_on(self, stop, *, is_settled):
         self.is_released, self.was_settled = True, is_settled

@@ -39,7 +39,7 @@ async def test_an_election_goes_on():
     async with scripted(senseless()) as server:
         session = await connect(ConnectionOptions(master=server.url), handshake=False)
         rules = LeaseTimes("me", lease_s=3.0, renew_s=2.0, retry_s=0.001)
-        stand = Stand(rules, namespace="kube-system", name="asched", component="asched")
+        stand = Stand(rules, namespace="kube-system", name="asched", schedulers=("asched",))
         campaign = Campaign(stand, Metrics().leader, lambda: None)
         running = asyncio.create_task(campaign.run(stand.client(session)))
         await asked_again(server, running)

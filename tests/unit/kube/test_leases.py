@@ -5,13 +5,15 @@ import json
 
 import pytest
 
+from asched.core.leader.election import LeaseRecord, Term
 from asched.host.election import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
 from tests.support import shared_path
 from tests.unit.kube.scripted import reply, status
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-SPEC = {"holderIdentity": "me", "leaseDurationSeconds": 15}
+RECORD, TERM = LeaseRecord("me", 15), Term(0, ("asched",))
+ANNOTATION = {"asched.dev/term": '{"transitions":0,"sealable":["asched"]}'}
 
 
 @pytest.fixture
@@ -29,24 +31,26 @@ async def test_a_missing_lease_is_none(leases, server):
 
 
 async def test_a_lease_is_created_and_updated_with_its_version(leases, server):
-    stored = {"metadata": {"name": "asched", "resourceVersion": "7"}, "spec": SPEC}
+    metadata = {"name": "asched", "resourceVersion": "7", "annotations": {"a": "kept"}}
+    stored = {"metadata": metadata, "spec": RECORD.spec()}
 
     async def store(seen, _wire):
         return reply(201 if seen.method == "POST" else 200, stored)
 
     server.handler = store
-    assert await leases.create(SPEC) == stored
-    assert await leases.update(stored, {**SPEC, "holderIdentity": ""}) == stored
+    assert await leases.create(RECORD, TERM) == stored
+    assert await leases.update(stored, LeaseRecord("", 1), TERM) == stored
     create, update = server.seen
     assert (create.method, create.path) == ("POST", PATH)
     assert create.json == {
         "kind": "Lease",
         "apiVersion": "coordination.k8s.io/v1",
-        "metadata": {"name": "asched", "namespace": "kube-system"},
-        "spec": SPEC,
+        "metadata": {"name": "asched", "namespace": "kube-system", "annotations": ANNOTATION},
+        "spec": RECORD.spec(),
     }
     assert (update.method, update.path) == ("PUT", f"{PATH}/asched")
     assert update.json["metadata"]["resourceVersion"] == "7"
+    assert update.json["metadata"]["annotations"] == {"a": "kept", **ANNOTATION}
     assert update.json["spec"]["holderIdentity"] == ""
 
 
@@ -68,8 +72,8 @@ async def test_a_200_that_is_no_lease_is_a_failed_answer(leases, server, lease):
     server.handler = senseless
     for asked in (
         leases.get(),
-        leases.create(SPEC),
-        leases.update({"metadata": {"resourceVersion": "7"}}, SPEC),
+        leases.create(RECORD, TERM),
+        leases.update({"metadata": {"resourceVersion": "7"}}, RECORD, TERM),
     ):
         with pytest.raises(ProtocolBroken):
             await asked
@@ -146,9 +150,9 @@ async def test_whoever_was_slower_hears_of_it(leases, server):
 
     server.handler = taken
     with pytest.raises(AlreadyExists):
-        await leases.create(SPEC)
+        await leases.create(RECORD, TERM)
     with pytest.raises(Conflict):
-        await leases.update({"metadata": {}}, SPEC)
+        await leases.update({"metadata": {}}, RECORD, TERM)
 
 
 async def test_a_frozen_server_is_not_waited_for(session, server):
@@ -158,4 +162,4 @@ async def test_a_frozen_server_is_not_waited_for(session, server):
     server.handler = frozen
     leases = LeaseClient(session, "n", "l", timeout_s=0.05)
     with pytest.raises(DeadlineExceeded):
-        await leases.update({"metadata": {}}, SPEC)
+        await leases.update({"metadata": {}}, RECORD, TERM)

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.meta import runs_backwards
 from asched.kube.errors import ConnectFailed, Forbidden, NotFound, Unauthorized
-from asched.kube.reading import LineSplitter, explain_failure, runs_backwards
+from asched.kube.reading import LineSplitter, explain_failure
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -26,6 +26,7 @@ from asched.core.framework.effects import (
     PodRef,
     ReadPod,
 )
+from asched.core.leader.election import LeaseRecord, Term
 from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.host.election import LeaseClient
@@ -274,18 +275,14 @@ async def test_a_condition_does_not_land_on_a_pod_made_anew(cluster):
 async def test_a_lease_is_guarded_by_its_version(cluster):
     leases = LeaseClient(cluster.session, cluster.namespace, "l", timeout_s=5.0)
     assert await leases.get() is None
-    spec = {
-        "holderIdentity": "a",
-        "leaseDurationSeconds": 15,
-        "acquireTime": "2026-01-01T00:00:00.000000Z",
-        "renewTime": "2026-01-01T00:00:00.000000Z",
-        "leaseTransitions": 0,
-    }
-    first = await leases.create(spec)
-    second = await leases.update(first, {**spec, "holderIdentity": "b"})
+    stamp = "2026-01-01T00:00:00.000000Z"
+    record, term = LeaseRecord("a", 15, stamp, stamp), Term(0, ("asched",))
+    first = await leases.create(record, term)
+    second = await leases.update(first, replace(record, holder="b"), term)
     assert second["spec"]["holderIdentity"] == "b"
+    assert Term.of(second) == term
     with pytest.raises(Conflict):
-        await leases.update(first, spec)
+        await leases.update(first, record, term)
     assert await leases.get() == second
 
 

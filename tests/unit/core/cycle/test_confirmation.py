@@ -17,7 +17,14 @@ from asched.core.cluster.facts import (
     TimedOut,
     Unknown,
 )
-from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, follow, settle
+from asched.core.cycle.confirmation import (
+    CONFLICTS_MAX,
+    SENDS_MAX,
+    STEPS,
+    BindingPhase,
+    follow,
+    settle,
+)
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
     Bind,
@@ -29,7 +36,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE, POD
 from tests.builders import a_node, a_pod
 
-WEB = PodRef(namespace="default", name="web", uid="uid-web")
+WEB = PodRef(namespace="default", name="web", uid="uid-web", resource_version="1")
 BIND = Bind(pod=WEB, node="n1")
 YES, LOST = Bound(0), Unknown(0, "connection reset")
 NO = Refused(0, 403, "forbidden", "Forbidden")
@@ -38,7 +45,8 @@ OURS = Refused(0, 409, 'pod web is already assigned to node "n1"', "Conflict")
 THEIRS = Refused(0, 409, 'pod web is already assigned to node "n2"', "Conflict")
 CHANGED = Refused(0, 409, "the object has been modified", "Conflict")
 HERE, THERE = ReadPlaced(0, "n1"), ReadPlaced(0, "n2")
-PENDING, VANISHED = ReadPending(0), ReadGone(0)
+PENDING, VANISHED = ReadPending(0, "1"), ReadGone(0)
+NEWER = ReadPending(0, "2")
 
 
 def a_cluster() -> Cluster:
@@ -60,10 +68,12 @@ class Course:
         self.effect: Effect | None = None
         self.still_fits = True
         if sent_by_us:
-            self.steps = settle(BIND, cluster, self.told.append, lambda: self.still_fits)
+            self.steps = settle(
+                BIND, cluster, self.told.append, lambda _: WEB if self.still_fits else None
+            )
         else:
             lost = Unknown(0, "the plugin took too long")
-            self.steps = follow(BIND, cluster, self.told.append, lost, lambda: False)
+            self.steps = follow(BIND, cluster, self.told.append, lost, lambda _: None)
         self._go(None)
 
     def _go(self, answer: Answer | None) -> None:
@@ -89,7 +99,7 @@ class Course:
             if isinstance(self.effect, Bind):
                 assert self.effect.pod == WEB
                 assert self.effect.node == "n1"
-                wanted = (Bound, Refused, Unknown)
+                wanted = (Bound, Refused, Unknown, ReadPending)
             assert isinstance(answer, wanted), f"{answer} is no answer to {self.effect}"
             self._go(answer)
         return self
@@ -105,7 +115,18 @@ TABLE: Sequence[tuple[tuple[Answer, ...], str]] = [
     ((GONE,), "not found"),
     ((OURS,), "ours"),
     ((THEIRS,), 'already assigned to node "n2"'),
-    ((CHANGED,), "has been modified"),
+    ((CHANGED, HERE), "ours"),
+    ((CHANGED, THERE), 'already assigned to node "n2"'),
+    ((CHANGED, VANISHED), "not found"),
+    ((CHANGED, PENDING, YES), "ours"),
+    ((CHANGED, PENDING, NO), "forbidden"),
+    ((CHANGED, LOST, LOST, PENDING, YES), "ours"),
+    ((CHANGED, PENDING, LOST, PENDING, YES), "ours"),
+    ((CHANGED, PENDING) * CONFLICTS_MAX + (CHANGED, PENDING), "has been modified"),
+    # a request with an older version than the pod has now is never carried out
+    ((LOST, NEWER, CHANGED, NEWER, NO), "forbidden"),
+    # not sent, since a write of ours has changed the pod
+    ((NEWER, YES), "ours"),
     ((LOST, HERE), "ours"),
     ((LOST, THERE), 'already assigned to node "n2"'),
     ((LOST, VANISHED), "not found"),

@@ -265,7 +265,7 @@ def test_a_binding_that_fails_costs_its_own_pod_alone() -> None:
     play.turn(*(Seen(POD, a_member(name).build()) for name in ("a", "b", "c")))
     binds = {bind.pod.name: bind for bind in play.of(Bind)}
 
-    play.answer(Refused(binds["b"].id, 409, "no", "Conflict"))
+    play.answer(Refused(binds["b"].id, 403, "no", "Forbidden"))
 
     assert places(play) == {"a", "c"}
     play.turn(after_s=3)

@@ -3,15 +3,13 @@
 from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.cycle.orders import LeaderDied, QueueAmended, Reconfigured
+from asched.core.cycle.orders import QueueAmended, Reconfigured
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
-from asched.core.queue.suspects import put_behind
 from asched.host.assemble import build_runners, reconfigured
 from tests.builders import a_node, a_pod
 from tests.playbook import Play
 
-LIFE = 7
 OTHER = "other-scheduler"
 
 
@@ -25,21 +23,6 @@ def bound(play: Play) -> list[str]:
 
 def pods(count: int) -> list[Seen]:
     return [Seen(POD, a_pod(f"p{number}").build()) for number in range(count)]
-
-
-def test_a_leaders_death_changes_who_is_first_before_anybody_is_tried() -> None:
-    told, by_hand = Play(), Play()
-    for play in (told, by_hand):
-        play.machine.is_active = False
-        play.turn(a_node_for_all(), *pods(20))
-        play.machine.is_active = True
-    put_behind(by_hand.machine.context.queue, by_hand.now_s, LIFE, died_young=False)
-
-    told.turn(LeaderDied(LIFE, died_young=False))
-    by_hand.turn()
-
-    assert bound(told) == bound(by_hand)
-    assert bound(told) != [f"p{number}" for number in range(20)]
 
 
 def test_a_pod_that_an_audit_misses_in_the_queue_stands_there_once() -> None:

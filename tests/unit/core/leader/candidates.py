@@ -39,7 +39,7 @@ class World:
             return election.failed(self.now_s)
         if isinstance(act, Read):
             return election.found(self.lease, self.now_s)
-        self.put(record)
+        self.put(record, act.term)
         return election.written(self.lease, self.now_s)
 
     def _accepts(self, act):
@@ -49,10 +49,17 @@ class World:
             return act.lease["metadata"]["resourceVersion"] == str(self.version)
         return True
 
-    def put(self, record):
+    def put(self, record, term=None):
+        """A write; without a term it leaves the annotations, as one by another client."""
         self.version += 1
+        kept = ((self.lease or {}).get("metadata") or {}).get("annotations") or {}
+        annotations = {**kept, **(term.annotations if term is not None else {})}
         self.lease = {
-            "metadata": {"name": "l", "resourceVersion": str(self.version)},
+            "metadata": {
+                "name": "l",
+                "resourceVersion": str(self.version),
+                "annotations": annotations,
+            },
             "spec": record.spec(),
         }
 
@@ -76,5 +83,6 @@ class World:
         return began
 
 
-def candidate(name="me", draw=lambda: 0.5, rules=RULES):
-    return Election(LeaseTimes(name, rules.lease_s, rules.renew_s, rules.retry_s), draw)
+def candidate(name="me", draw=lambda: 0.5, rules=RULES, schedulers=("asched",)):
+    times = LeaseTimes(name, rules.lease_s, rules.renew_s, rules.retry_s)
+    return Election(times, draw, schedulers)

@@ -15,6 +15,7 @@ from asched.core.leader.election import (
     LeaseRecord,
     LeaseTimes,
     Lost,
+    Predecessor,
     Read,
     Wait,
     WriteLease,
@@ -69,7 +70,7 @@ def test_a_dead_leader_is_replaced_after_the_lease_as_we_saw_it():
 def test_a_released_lease_is_taken_at_the_next_look():
     world, me, other = World(), candidate(), candidate("other")
     world.run({"other": other}, 1_001.0)
-    handed = other.release(world.lease, world.now_s)
+    handed = other.release(world.lease, world.now_s, is_handed_on=True)
     world.put(handed.record)
 
     act = world.perform(me, me.woke(1_001.5))
@@ -81,24 +82,62 @@ def test_a_released_lease_is_taken_at_the_next_look():
     )
 
 
-def test_a_leader_knows_whether_the_one_before_it_died_and_how_young() -> None:
-    for led_s, died_young in ((60.0, False), (1.0, True)):
-        world, other, me = World(), candidate("other"), candidate("me")
-        world.run({"other": other}, 1_000.0 + led_s)
-        assert other.is_leader
-        assert other.dead_leaders == 0
-        world.run({"me": me}, 1_100.0 + led_s)
-        assert me.is_leader
-        assert me.dead_leaders > 0
-        assert me.died_young is died_young
+def test_a_leader_knows_how_the_one_before_it_ended() -> None:
+    world, other, me = World(), candidate("other", schedulers=("b", "a")), candidate("me")
+    world.run({"other": other}, 1_060.0)
+    assert other.predecessor == Predecessor(), "nothing says that nobody scheduled before"
+    world.run({"me": me}, 1_100.0)
+    assert me.predecessor == Predecessor(1, ("a", "b"), 1), "it let the lease run out"
 
-    handed_on, after = World(), candidate("after")
-    other = candidate("other")
-    handed_on.run({"other": other}, 1_001.0)
-    handed_on.put(other.release(handed_on.lease, handed_on.now_s).record)
-    handed_on.run({"after": after}, 1_020.0)
+
+@pytest.mark.parametrize("is_handed_on", [True, False])
+def test_only_a_leader_whose_writes_are_all_answered_hands_on(*, is_handed_on: bool) -> None:
+    world, other, after = World(), candidate("other"), candidate("after")
+    world.run({"other": other}, 1_001.0)
+    act = other.release(world.lease, world.now_s, is_handed_on=is_handed_on)
+    world.put(act.record, act.term)
+
+    world.run({"after": after}, 1_020.0)
+
     assert after.is_leader
-    assert (after.dead_leaders, after.died_young) == (0, False)
+    assert after.predecessor == (None if is_handed_on else Predecessor(1, ("asched",), 0))
+
+
+@pytest.mark.parametrize("holder", ["kube-scheduler", ""])
+def test_a_holder_that_writes_no_term_cannot_be_sealed(holder: str) -> None:
+    """Neither the term before it counts, nor that it released the lease."""
+    world, first, me = World(), candidate("first"), candidate("me")
+    world.run({"first": first}, 1_001.0)
+    act = first.release(world.lease, world.now_s, is_handed_on=True)
+    world.put(act.record, act.term)
+    world.put(LeaseRecord(holder, 15, "2026-01-01T00:00:00.000000Z", "", 1))
+
+    world.run({"me": me}, 1_060.0)
+
+    assert me.is_leader
+    assert me.predecessor == Predecessor(2, None, int(bool(holder)))
+
+
+def test_unclean_ends_are_counted_for_ten_minutes() -> None:
+    world, counts = World(), []
+    for number in range(4):
+        me = candidate(f"leader-{number}")
+        world.run({me.rules.identity: me}, world.now_s + (20.0 if number < 3 else 700.0))
+        counts.append(me.predecessor.unclean_ends)
+        world.now_s += 16.0 if number < 2 else 600.0
+
+    assert counts == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"transitions":"0"}', '{"sealable":["a"]}'])
+def test_an_unreadable_term_says_nothing(text: str) -> None:
+    world, me = World(), candidate("me")
+    world.put(LeaseRecord("dead", 15, "", "2026-01-01T00:00:00.000000Z", 0))
+    world.lease["metadata"]["annotations"] = {"asched.dev/term": text}
+
+    world.run({"me": me}, 1_060.0)
+
+    assert me.predecessor == Predecessor(1, None, 1)
 
 
 def test_whoever_is_not_fit_leaves_a_free_lease_alone_and_then_takes_it_without_reading_again():
@@ -128,7 +167,7 @@ def test_a_dead_leader_is_watched_by_one_who_is_not_fit_yet():
     world.perform(me, me.woke(1_020.0))
 
     assert me.is_leader
-    assert (me.dead_leaders, LeaseRecord.of(world.lease).transitions) == (4, 4)
+    assert LeaseRecord.of(world.lease).transitions == 4
 
 
 def test_an_offer_that_somebody_else_took_is_looked_at_again():
@@ -154,7 +193,7 @@ def test_whoever_resigns_may_not_act_and_can_still_hand_the_lease_on():
     me.resign()
 
     assert not me.is_leader
-    assert me.release(world.lease, world.now_s).record.holder == ""
+    assert me.release(world.lease, world.now_s, is_handed_on=True).record.holder == ""
 
 
 def test_the_records_times_follow_the_wall_clock():
@@ -169,7 +208,7 @@ def test_nobody_releases_what_is_not_theirs():
     world, me = World(), candidate()
     world.put(LeaseRecord("other", 15, "", "", 0))
 
-    assert me.release(world.lease, 5.0) is None
+    assert me.release(world.lease, 5.0, is_handed_on=True) is None
 
 
 def test_a_leader_cut_off_stops_before_anybody_else_can_start():
@@ -255,7 +294,7 @@ def test_a_lease_counts_from_the_sending_of_its_renewal_not_from_the_answer(late
     world.run({"me": me}, 1_001.0)
     sent_s = 1_002.0
     act = me.woke(sent_s)
-    world.put(act.record)
+    world.put(act.record, act.term)
 
     me.written(world.lease, sent_s + late_s)
 
@@ -268,7 +307,7 @@ def test_a_lease_just_won_counts_from_the_sending_too(late_s):
     world, me = World(), candidate(rules=LeaseTimes("me", 15.0, 14.0, 2.0))
     sent_s = world.now_s
     act = me.found(None, sent_s) if isinstance(me.woke(sent_s), Read) else None
-    world.put(act.record)
+    world.put(act.record, act.term)
 
     me.written(world.lease, sent_s + late_s)
 
@@ -311,7 +350,7 @@ def answer_of(world, election, act):
         return election.failed
     if isinstance(act, Read):
         return partial(election.found, world.lease)
-    world.put(act.record)
+    world.put(act.record, act.term)
     return partial(election.written, world.lease)
 
 
@@ -411,7 +450,7 @@ def test_the_recorded_take_overs():
         world, leader, follower = World(), candidate("lead", rules=rules), None
         follower = Election(rules, lambda draw=draw: draw)
         world.run({"lead": leader, "next": follower}, 1_010.3)
-        world.put(leader.release(world.lease, world.now_s).record)
+        world.put(leader.release(world.lease, world.now_s, is_handed_on=True).record)
         ((released, _),) = world.run({"next": follower}, 1_030.0)
         assert released - 1_010.3 <= 2.2
     assert takes[0] - released_s <= 2.2

@@ -1,10 +1,7 @@
 """The election answer by answer: what is asked next, and until when a leader may act."""
 
-import pytest
-
 from asched.core.leader.election import (
     RELEASED_DURATION_S,
-    YOUNG_S,
     CreateLease,
     Election,
     LeaseRecord,
@@ -13,7 +10,6 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
-from asched.core.model.timestamp import micro_time
 from tests.unit.core.leader.candidates import World, candidate
 
 
@@ -28,17 +24,6 @@ def a_leader(now_s: float = 1_000.0) -> Election:
     world.perform(me, me.woke(now_s))
     assert me.is_leader
     return me
-
-
-@pytest.mark.parametrize(
-    ("duration_s", "led_s", "is_young"),
-    [(15, YOUNG_S, False), (15, YOUNG_S - 0.001, True), (RELEASED_DURATION_S, 9 * YOUNG_S, True)],
-)
-def test_who_died_young(duration_s: int, led_s: float, is_young: bool) -> None:
-    begun = 1_700_000_000 * 10**9
-    stamps = micro_time(begun), micro_time(begun + int(led_s * 1e9))
-    assert LeaseRecord("x", duration_s, *stamps).died_young == is_young
-    assert not LeaseRecord("x", duration_s, "once", "then").died_young
 
 
 def test_a_leader_is_none_any_more_in_the_very_moment_of_its_fence() -> None:
@@ -118,7 +103,7 @@ def test_what_hands_the_lease_on_keeps_who_died_and_frees_it_in_a_second() -> No
     me = a_leader()
     assert me.lease is not None
     for is_dying, holder in ((False, ""), (True, "me")):
-        act = me.release(me.lease, 1_003.0, is_dying=is_dying)
+        act = me.release(me.lease, 1_003.0, is_handed_on=True, is_dying=is_dying)
         assert act is not None
         assert act.lease is me.lease
         assert (act.record.holder, act.record.duration_s) == (holder, RELEASED_DURATION_S)

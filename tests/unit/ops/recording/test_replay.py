@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.facts import Fact, Seen
-from asched.core.cycle.orders import LeaderDied
+from asched.core.cycle.orders import LeadersEnded
 from asched.core.model.kinds import NODE
 from asched.host.assemble import build_runners, reconfigured
 from asched.ops.recording.lines import effects_bytes
@@ -86,7 +86,7 @@ def test_a_leaders_death_and_a_reload_are_repeated(tmp_path: Path) -> None:
         machine.is_active = False
         yield [*nodes(), *pods(12)]
         machine.is_active = True
-        yield [LeaderDied(5, died_young=True)]
+        yield [LeadersEnded(3)]
         packing = packs()
         runners = build_runners(packing, Parts(cluster, nominator))
         yield [reconfigured(packing, runners, (), machine.context.observer), *pods(12, start=12)]
@@ -94,7 +94,7 @@ def test_a_leaders_death_and_a_reload_are_repeated(tmp_path: Path) -> None:
     path = record(tmp_path / "r", turns(), config=config, machine=machine)
 
     assert replay(Recording(path), NOBODY).is_equal
-    without = gzip.decompress(path.read_bytes()).replace(b'["LeaderDied",5,true]', b"")
+    without = gzip.decompress(path.read_bytes()).replace(b'["LeadersEnded",3]', b"")
     (tmp_path / "without").write_bytes(gzip.compress(without))
     assert not replay(Recording(tmp_path / "without"), NOBODY).is_equal
 

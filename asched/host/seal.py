@@ -1,0 +1,173 @@
+"""The seal: before a new leader decides, late bindings of the one before it are made impossible.
+
+    leading ──> catch up ──> touch every pod that a late binding could reach ──> catch up ──> decide
+
+A leader that was killed or cut off may have bindings under way: in a proxy, in the API server, in
+etcd. One that arrives after its successor has filled the node would overcommit it, and no time-out
+excludes that. But every binding carries the resourceVersion of its pod, and the API server refuses
+it (409) once the pod has another version. So the successor changes a condition of every pod that
+such a binding could reach: a pod without a node, with a name of the predecessor's schedulers, that
+is neither gated nor terminating. The condition's message contains the lease's transitions, since a
+patch that changes nothing would not change the version. A binding that arrived before its pod was
+touched is seen, since the streams catch up with the last touch before the first decision.
+
+A leader that handed the lease on, with all its writes answered, needs no seal. Without an election
+nothing says how the last process ended, so its pods are always sealed. A predecessor that has not
+said on the lease that its bindings carry versions (kube-scheduler on the same lease, or an older
+release) cannot be sealed: this process waits until none of its requests can be carried out.
+
+What else a predecessor may have sent, and why it needs no seal when it arrives late:
+
+    PersistentVolume, PersistentVolumeClaim, ResourceClaim, ResourceSlice: the patch carries the
+        object's resourceVersion, and is refused once the successor has written
+    annotations of nodes and pods by plugins for devices: the node's carry its resourceVersion, the
+        pod's are written before a binding, which is refused
+    eviction of a victim: its uid is a precondition; the pod was chosen when the eviction was right,
+        and its room is not given to others twice: the successor sees the pod until it is gone
+    conditions, nominations, events: texts; the next attempt writes them again
+    ProvisioningRequests, PodTemplates, statuses of groups and quotas: named by owner and content,
+        or written with a resourceVersion, and reconciled by the successor
+
+Bounds  TOUCHES_MAX requests at a time; a failed one is repeated after PAUSE_S; TOO_OLD_S for a
+        predecessor that cannot be sealed.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from asched import names
+from asched.core.cycle.orders import LeadersEnded
+from asched.core.framework.effects import LANDS_WITHIN_S, PatchPodStatus, ref_of
+from asched.core.leader.election import Predecessor
+from asched.core.model.kinds import POD
+from asched.core.model.pod import Pod
+from asched.kube.errors import TooManyRequests, TransportError, api_error
+from asched.kube.retries import overload_wait_s
+from asched.kube.transport import Transport
+from asched.kube.writes import request_for
+
+if TYPE_CHECKING:
+    from asched.host.loops import Scheduler
+
+log = logging.getLogger("asched.leader")
+
+#: As many as bindings: where a real server's writes per second stop growing.
+TOUCHES_MAX: Final = 64
+#: Timeout of one request, and the pause after a failed one.
+REQUEST_S: Final = 10.0
+PAUSE_S: Final = 1.0
+#: Answers that say that the pod has changed, is another one, or is gone.
+CHANGED: Final = (404, 409, 422)
+SERVER_ERROR: Final = 500
+
+
+class SealError(Exception):
+    """The server does not allow to touch a pod."""
+
+
+class Seal:
+    """Makes sure that nothing of the predecessor can surprise this leader."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self._scheduler = scheduler
+        self._context = scheduler.machine.context
+
+    async def run(self) -> None:
+        """Return when this leader may decide."""
+        scheduler, predecessor = self._scheduler, self._predecessor()
+        if predecessor is None:
+            return
+        await self._catch_up()
+        if predecessor.sealable is None:
+            await self._wait("the last holder of the lease did not say that it can be sealed")
+        else:
+            run = f"{predecessor.transitions} of the lease"
+            if scheduler.leadership is None:
+                run = str(uuid.UUID(int=scheduler.rng.getrandbits(128)))
+            owned = {*predecessor.sealable, *self._context.runners}
+            await self._touch_all(owned, f"a new scheduler decides about this pod: {run}")
+        scheduler.inbox.put(LeadersEnded(predecessor.unclean_ends))
+
+    def _predecessor(self) -> Predecessor | None:
+        leadership = self._scheduler.leadership
+        return Predecessor() if leadership is None else leadership.predecessor
+
+    async def _catch_up(self) -> None:
+        """Receive everything that has happened to pods by now."""
+        scheduler = self._scheduler
+        await scheduler.history.catch_up(POD, lambda: scheduler.list_again((POD,)))
+        await scheduler.taken_in()
+
+    async def _wait(self, why: str) -> None:
+        extra = {"seconds": LANDS_WITHIN_S}
+        log.warning("Bindings begin after a pause: %s", why, extra=extra)
+        await asyncio.sleep(LANDS_WITHIN_S)
+        await self._catch_up()
+
+    async def _touch_all(self, owned: Collection[str], message: str) -> None:
+        pods = [pod for pod in self._context.cluster.pods_seen.values() if _is_open(pod, owned)]
+        if not pods:
+            return
+        scheduler = self._scheduler
+        started_s = scheduler.clock.now_s()
+        pool = scheduler.session.pool(TOUCHES_MAX, may_send=scheduler.may_act)
+        waiting = iter(pods)
+
+        async def touch_some() -> None:
+            for pod in waiting:
+                await self._touch(pool, pod, message)
+
+        why = ""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(TOUCHES_MAX, len(pods))):
+                    group.create_task(touch_some())
+        except* SealError as refused:
+            why = str(refused.exceptions[0])
+        if why:
+            await self._wait(why)
+            return
+        await self._catch_up()
+        took_s = round(scheduler.clock.now_s() - started_s, 3)
+        log.info("The pods of the last leader are sealed", extra={"pods": len(pods), "s": took_s})
+
+    async def _touch(self, pool: Transport, pod: Pod, message: str) -> None:
+        """Give the pod another version. Raises SealError if that is not allowed."""
+        condition = {
+            "type": names.TAKEN_OVER,
+            "status": "True",
+            "reason": names.REASON_LEADER_CHANGED,
+            "message": message,
+        }
+        request = request_for(PatchPodStatus(pod=ref_of(pod), condition=condition))
+        while True:
+            wait_s, error = PAUSE_S, Exception()
+            try:
+                reply = await pool.request(
+                    request.method,
+                    request.path,
+                    request.body,
+                    content_type=request.content_type,
+                    timeout_s=REQUEST_S,
+                )
+            except TransportError as lost:
+                error = lost
+            else:
+                if reply.status < 300 or reply.status in CHANGED:
+                    return
+                error = api_error(reply.status, reply.body)
+                wait_s = overload_wait_s(reply) or PAUSE_S
+                if reply.status < SERVER_ERROR and not isinstance(error, TooManyRequests):
+                    raise SealError(f"pods/status cannot be patched: {error}")
+            log.info("A pod could not be touched yet", extra={"pod": pod.key, "err": error})
+            await asyncio.sleep(wait_s)
+
+
+def _is_open(pod: Pod, owned: Collection[str]) -> bool:
+    """Whether a binding of a scheduler with one of these names could still reach the pod."""
+    spec = pod.spec
+    is_bindable = not (spec.node_name or spec.scheduling_gates or pod.is_terminating)
+    return is_bindable and spec.scheduler_name in owned
