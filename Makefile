@@ -16,7 +16,7 @@ help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
 	@echo "make test-pythons  all tests on the oldest and the newest Python that is promised, public interfaces between"
-	@echo "make check   ruff, mypy, import contracts, house tests, the documentation, commit subjects"
+	@echo "make check   ruff, mypy, import contracts, the plugin contract, house tests, documentation, commit subjects"
 	@echo "make format  format and fix what ruff can"
 	@echo "make docs    build the documentation into build/site; a broken link fails"
 	@echo "make pages   write the generated pages of docs/ from the code"
@@ -55,6 +55,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
 	$(BIN)/python -m pytest -q tests/house tests/docs/test_generated_pages.py tests/docs/test_links.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/conformance/contract
 	$(MAKE) docs
 	.ci/subjects
 

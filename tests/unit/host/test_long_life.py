@@ -27,6 +27,7 @@ from asched.serve.options import (
     ServingOptions,
     ServingPlan,
 )
+from asched.serve.telemetry.metrics import PAGE_AGE_S
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.server import ApiServer
 from tests.support import HANG_S
@@ -73,6 +74,7 @@ async def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 status, _ = await process.ask("/debug/asched/audit", method="POST")
                 assert status == 200
                 await asyncio.sleep(0.1)
+            await asyncio.sleep(PAGE_AGE_S + 0.1)
             _, page = await process.ask("/metrics")
             told = [line for line in page.splitlines() if line.startswith("asched_audit_compared")]
             return sum(float(line.rpartition(" ")[2]) > 0 for line in told)
