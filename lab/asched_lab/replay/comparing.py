@@ -288,7 +288,7 @@ class Comparison:
         if self.findings.first is None:
             effects = self._rebuilt.turn(turn)
             encoded = effects_bytes(effects)
-            if encoded == turn.effects:
+            if encoded == turn.effects or asked_for(encoded) == asked_for(bytes(turn.effects)):
                 for effect in effects:
                     self._common_id = max(self._common_id, effect.id)
                 return
@@ -341,10 +341,6 @@ class Comparison:
     ) -> None:
         findings = self.findings
         if findings.first is None:
-            if [(*request[:5], request.what) for request in then] == [
-                (*a[:5], a.what) for a in now
-            ]:
-                return  # another spelling, by another version of a library
             findings.first, findings.first_at_s = turn.number, self._since(turn.at_s)
             findings.then = [request.words() for request in then if request not in now]
             findings.now = [request.words() for request in now if request not in then]

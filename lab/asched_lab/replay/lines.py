@@ -283,6 +283,9 @@ def _asked(effect: list[Any]) -> RequestedEffect:
         effect_id = fields.get("id", 0)
         for field in _WHEN:
             fields.pop(field, None)
+    if "pod" in fields:  # its version follows from the facts, and is no part of a decision
+        pod = fields["pod"]
+        fields["pod"] = {name: pod[name] for name in pod if name != "resource_version"}
     about = fields.get("pod") or fields.get("regarding") or fields
     subject, uid = _name_of(about, fields), about.get("uid", "")
     key = (name, uid or subject, str(fields.get("reason") or fields.get("verb") or ""))
