@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from asched.core.cluster.changes import RowLog, Trigger
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.nodes import Aspect, LabelColumn
+from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.attempt import Rejection
@@ -40,43 +40,6 @@ from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
 
 I32 = npt.NDArray[np.int32]
-
-#: With more values of a label results are by row: a ranking stores its peaks for each value. A
-#: guess: regions have three to six zones.
-DOMAINS_MAX: Final = 16
-
-
-class DomainCodes:
-    """Filter results for whole domains: all nodes with the same value of a label.
-
-    When a zone's result changes, a third of all rows would have to be filtered, folded and ranked
-    again. A filter with the same result for all rows of a domain, and few domains, provides results
-    by domain only, and no row is visited. `codes` int32[D]: the code of each value id of `column`,
-    rows without the label first. The filter updates it when its stamp is read.
-    """
-
-    def __init__(self) -> None:
-        #: None: the results are by row at the moment
-        self.column: LabelColumn | None = None
-        self.codes: I32 = np.zeros(0, dtype=np.int32)
-        #: changes whenever the code of a domain changes
-        self.version = 0
-
-    def tell(self, column: LabelColumn | None, codes: I32) -> None:
-        """Set the results."""
-        if column is not self.column or codes.tobytes() != self.codes.tobytes():
-            self.version += 1
-        self.column, self.codes = column, codes
-
-    def of_row(self, row: int) -> int:
-        assert self.column is not None
-        code: int = self.codes.item(self.column.ids.item(row))
-        return code
-
-    def by_row(self, height: int) -> I32:
-        """int32[N]"""
-        assert self.column is not None
-        return self.codes.take(self.column.ids[:height])
 
 
 class Expecting:
@@ -215,15 +178,13 @@ class PreFilterResult(NamedTuple):
 
     `node_names`: the only nodes to check, None for all. `data` is passed to Filter, Reserve and
     PreBind. `moved` logs rows whose Filter result changes although nothing of the row does, because
-    counts changed elsewhere; it is up to date once `stamp` has been called. `by_domain`, if it has
-    a column, is the complete result of the filter.
+    counts changed elsewhere; it is up to date once `stamp` has been called.
     """
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
     data: Any = None
     moved: RowLog | None = None
-    by_domain: DomainCodes | None = None
 
 
 class _Idle:

@@ -280,7 +280,7 @@ class VictimSearch:
         if isinstance(prospects, PlainProspects):
             after = False
             for verdict in cached(trial).state.active:
-                if after and not verdict.is_clear and is_blind(verdict.plugin, pod):
+                if after and not verdict.is_uniform and is_blind(verdict.plugin, pod):
                     blocked |= verdict.codes[rows] != 0
                 after |= verdict.plugin.reads_only_amounts
         return blocked

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from asched.core.cluster.nodes import ALL_ASPECTS, AMOUNTS, NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import CachedPlugin, DomainCodes, FilterPlugin, ScorePlugin
+from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedScores
 from asched.core.framework.status import PluginError
@@ -21,7 +21,6 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NO_VALUES: Final[I64] = np.zeros(0, dtype=np.int64)
-NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
 class CachedResult(ByRow[PodInfo]):
@@ -142,39 +141,13 @@ class CachedVerdict(CachedResult):
     plugin: FilterPlugin
 
     @property
-    def by_domain(self) -> DomainCodes | None:
-        """The results by domain, if these are complete; then nothing is stored by row."""
-        domains = self.prepared.result.by_domain
-        return domains if domains is not None and domains.column is not None else None
-
-    @property
     def codes(self) -> I32:
-        domains = self.by_domain
-        return self.values if domains is None else domains.by_row(self._nodes.height)
+        return self.values
 
     def code_of(self, row: int) -> int:
         """The code of one row."""
-        domains = self.by_domain
-        code: int = self.values.item(row) if domains is None else domains.of_row(row)
+        code: int = self.values.item(row)
         return code
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether it rejects no row."""
-        return self.is_uniform and self.by_domain is None
-
-    def refresh(self, pod: PodInfo) -> None:
-        domains, version = self.prepared.result.by_domain, self.prepared.version
-        self.update(pod, version if domains is None else (version, domains.column is None))
-
-    def _make_all(self, pod: PodInfo) -> None:
-        if self.by_domain is None:
-            super()._make_all(pod)
-        else:
-            self.logs, self.values, self.is_uniform = (), NO_CODES, True
-
-    def _make_rows(self, pod: PodInfo, rows: Rows) -> bool:
-        return self.by_domain is not None or super()._make_rows(pod, rows)
 
     def ask_left(self, pod: PodInfo, left: Mask) -> None:
         """Filter these rows only. The others count as accepted."""

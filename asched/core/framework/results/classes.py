@@ -57,7 +57,7 @@ from asched.core.framework.results.prepared import (
     PreparedFilter,
     PreparedScores,
 )
-from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking, WeightedPoints
+from asched.core.framework.results.ranking import Ranking, WeightedPoints
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 
 T = TypeVar("T")
@@ -373,10 +373,7 @@ class ClassState:
         """
         if feasible is not None:
             return self.ranking.once(pod, feasible)
-        totals = self.ranking.of(pod)
-        if self.mask.by_domain is None:
-            return totals
-        return np.where(self.mask.mask, totals, NOT_FEASIBLE)
+        return self.ranking.of(pod)
 
     def data_of(self, plugin: str) -> Any:
         """The data of a plugin's PreFilter; None without one."""
@@ -391,7 +388,7 @@ class ClassState:
         plugins: list[FilterPlugin] = []
         for index, verdict in enumerate(self.active):
             plugins.append(verdict.plugin)
-            if verdict.is_clear:  # the usual case
+            if verdict.is_uniform:  # the usual case
                 continue
             fresh = (judge == 0) & (verdict.codes != 0)
             judge[fresh] = index + 1

@@ -1,11 +1,7 @@
 """The feasible rows of a class: the codes of its filters folded into one mask.
 
     codes int32[N] of each filter ─┐
-    rows that PreFilter left ──────┴─> passing bool[N] ─┐
-    codes int32[D] of whole domains ────────────────────┴─> mask bool[N]
-
-One filter may have results by domain (`points.DomainCodes`). The other results are stored by row,
-and the domains separately: a domain that changes costs no row. The mask itself is made on demand.
+    rows that PreFilter left ──────┴─> mask bool[N]
 
 Convert results of plain methods to statuses, and reasons to codes for columns.
 
@@ -36,7 +32,6 @@ from asched.core.cluster.nodes import LIVE_ONLY, NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import explained
 from asched.core.framework.per_node.late import nonsense
-from asched.core.framework.points import DomainCodes
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import (
@@ -49,8 +44,6 @@ from asched.core.framework.status import (
 )
 
 Mask = npt.NDArray[np.bool_]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 #: If the feasibility of more rows changed at once, ranking all is cheaper. Measured at 5,000 rows:
 #: gathering costs ten to twenty times as much as reading the rows in order.
@@ -62,11 +55,7 @@ ROWS_SHARE: Final = 256
 #: Length of the log of changed rows; a reader that is further behind starts again.
 TURNED_KEPT: Final = 2 * TURNED_MAX
 
-NOWHERE: Final = -1
 _NO_ROWS: Final[Mask] = np.zeros(0, dtype=np.bool_)
-_NO_DOMAINS: Final[I32] = np.zeros(0, dtype=np.int32)
-_NO_COUNTS: Final[I64] = np.zeros(0, dtype=np.int64)
-_NO_DOMAINS_OPEN: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
 class Feasible(ByRow[None]):
@@ -77,66 +66,28 @@ class Feasible(ByRow[None]):
         self._filters: Sequence[CachedVerdict] = ()
         self._left: set[int] | None = None
         self._version_of = (0,)  # a new object for other filters or rows
-        #: bool[N]: the results by row, and a log of rows whose result, or whose domain, changed
-        self.passing: Mask = _NO_ROWS
-        self.passing_turned = RowLog(TURNED_KEPT)
-        #: the filter with results by domain; int32[N] the value id of each passing row, NOWHERE for
-        #: other rows; and the ids that it accepts
-        self.by_domain: DomainCodes | None = None
-        self.domain_of: I32 = _NO_DOMAINS
-        self.open_ids: I64 = _NO_COUNTS
-        self._seen = -1
-        #: filters that may have results by domain; the one used, and the others, which are folded
-        self._speakers: Sequence[CachedVerdict] = ()
-        self._domains: DomainCodes | None = None
-        self._folded: list[DomainCodes] = []
-        #: by id: the number of passing rows, and whether they are feasible; NOWHERE comes last
-        self.counts: I64 = _NO_COUNTS
-        self.is_open: Mask = _NO_DOMAINS_OPEN
-        self._mask, self._mask_version = self.passing, -1
+        #: bool[N]; read-only outside
+        self.mask: Mask = _NO_ROWS
         self.count = 0
         #: changes whenever the set of feasible rows changes
         self.version = 0
         #: rows whose feasibility changed
         self.turned = RowLog(TURNED_KEPT)
 
-    @property
-    def mask(self) -> Mask:
-        """bool[N]; read-only."""
-        if self.by_domain is None:
-            return self.passing
-        if self._mask_version != self.version:
-            self._mask = self.is_open.take(self.domain_of)
-            self._mask_version = self.version
-        return self._mask
-
     def has(self, row: int) -> bool:
         """Whether a row is feasible."""
-        if self.by_domain is None:
-            return bool(self.passing[row])
-        return bool(self.is_open[self.domain_of[row]])
+        return bool(self.mask[row])
 
     def fold(self, filters: Sequence[CachedVerdict], left: set[int] | None) -> None:
         """Use these filters and PreFilter's rows (None for all) from now on."""
         if left != self._left or list(filters) != list(self._filters):
             self._version_of = (self._version_of[0] + 1,)
         self._filters, self._left = filters, left
-        self._speakers = [v for v in filters if v.prepared.result.by_domain is not None]
-        self._domains, self._folded = None, []
 
     def refresh(self) -> None:
         """Update the mask; the filters' codes are up to date."""
         versions = [verdict.full_version for verdict in self._filters]
-        if not self._speakers:
-            self.update(None, (self._version_of, versions))
-            return
-        found = [codes for verdict in self._speakers if (codes := verdict.by_domain) is not None]
-        first, self._folded = (found[0] if found else None), found[1:]
-        versions += [folded.version for folded in self._folded]
-        self._domains = first
-        self.update(None, (self._version_of, versions, first, first and first.column))
-        if first is not None and first.version != self._seen:
-            self._open()
+        self.update(None, (self._version_of, versions))
 
     def _make_all(self, _: None) -> None:
         nodes = self._nodes
@@ -152,12 +103,7 @@ class Feasible(ByRow[None]):
         for verdict in self._filters:
             if not verdict.is_uniform:
                 rows &= verdict.values == 0
-        for folded in self._folded:
-            rows &= folded.by_row(nodes.height) == 0
-        if self._domains is not None or self.by_domain is not None:
-            self._make_domains(self._domains, rows)
-            return
-        before, self.passing = self.passing, rows
+        before, self.mask = self.mask, rows
         if len(before) != len(rows):
             self._turn_all()
             return
@@ -169,49 +115,14 @@ class Feasible(ByRow[None]):
                 self._turn(row)
             self.count = int(np.count_nonzero(rows))
 
-    def _make_domains(self, domains: DomainCodes | None, rows: Mask) -> None:
-        """Make everything if a filter has, or had, results by domain."""
-        self.passing, self.by_domain = rows, domains
-        if domains is None:
-            self.domain_of = _NO_DOMAINS
-        else:
-            assert domains.column is not None
-            ids, do_all_pass = domains.column.ids[: len(rows)], rows.all()
-            self.domain_of = ids.copy() if do_all_pass else np.where(rows, ids, np.int32(NOWHERE))
-            ids_passing = ids if do_all_pass else ids[rows]
-            self.counts = np.bincount(ids_passing, minlength=len(domains.codes))
-            self._seen = NOWHERE
-            self._open()
-        self._turn_all()
-
-    def _open(self) -> None:
-        """Update which domains pass."""
-        domains = self.by_domain
-        assert domains is not None
-        self._seen = domains.version
-        is_open = np.zeros(len(self.counts) + 1, dtype=np.bool_)
-        codes = domains.codes[: len(self.counts)]
-        is_open[: len(codes)] = codes == 0
-        if is_open.tobytes() != self.is_open.tobytes():  # np.array_equal: 5 us
-            self.is_open, self.open_ids = is_open, is_open.nonzero()[0]
-            self.turned.forget()
-            self.version += 1
-        self._count_open()
-
-    def _count_open(self) -> None:
-        self.count = int(self.counts[self.open_ids].sum())
-
     def _turn(self, row: int) -> None:
-        self.passing_turned.add(row, LIVE_ONLY)
         self.turned.add(row, LIVE_ONLY)
         self.version += 1
 
     def _turn_all(self) -> None:
-        self.passing_turned.forget()
         self.turned.forget()
         self.version += 1
-        if self.by_domain is None:
-            self.count = int(np.count_nonzero(self.passing))
+        self.count = int(np.count_nonzero(self.mask))
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         if len(rows) > max(ROWS_MANY, self._nodes.height // ROWS_SHARE):
@@ -224,37 +135,10 @@ class Feasible(ByRow[None]):
                     if not verdict.is_uniform and verdict.values.item(row):
                         fits = False
                         break
-            if self.by_domain is not None:
-                if not self._place(row, fits):
-                    return False
-            elif fits != self.passing.item(row):
-                self.passing[row] = fits
+            if fits != self.mask.item(row):
+                self.mask[row] = fits
                 self.count += 1 if fits else -1
                 self._turn(row)
-        return True
-
-    def _place(self, row: int, fits: bool) -> bool:
-        """Assign a row to its domain. False for a domain that is not known yet."""
-        domains, counts = self.by_domain, self.counts
-        assert domains is not None
-        assert domains.column is not None
-        fits = fits and not any(folded.of_row(row) for folded in self._folded)
-        was, id_ = self.domain_of.item(row), domains.column.ids.item(row) if fits else NOWHERE
-        if id_ == was:
-            return True
-        if id_ >= len(counts):
-            return False
-        self.passing[row] = fits
-        self.domain_of[row] = id_
-        if was >= 0:
-            counts[was] -= 1
-        if id_ >= 0:
-            counts[id_] += 1
-        self.passing_turned.add(row, LIVE_ONLY)
-        if self.is_open[was] != self.is_open[id_]:
-            self.turned.add(row, LIVE_ONLY)
-            self.version += 1
-            self._count_open()
         return True
 
 

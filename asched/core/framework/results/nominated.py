@@ -449,7 +449,7 @@ class NominatedPods:
         for index, verdict in enumerate(state.active):
             if verdict.plugin.reads_only_amounts:
                 found = layer.codes(verdict, pod)[rows]
-            elif verdict.is_clear:
+            elif verdict.is_uniform:
                 continue
             else:
                 found = verdict.codes[rows]

@@ -19,7 +19,6 @@ that a decision among a million nodes reads three blocks.
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -344,75 +343,6 @@ def drawn(seed: int, tied: Indices, height: int) -> int:
     return tied.item(draw_again(seed, len(tied)))
 
 
-class PeaksByDomain(Peaks):
-    """Peaks per domain (`int64[D, blocks]` per level), in the same blocks of rows: only those of
-    open domains count. `totals` are those of all passing rows.
-
-    They are made for the second choice: that costs as much as three choices among all open rows,
-    and many a class of pods is used once.
-    """
-
-    def __init__(self, totals: I64, feasible: Feasible) -> None:
-        self._feasible = feasible
-        self._ids = np.arange(len(feasible.counts), dtype=np.int32)[:, None]
-        self._was_used = False
-        super().__init__(totals)
-
-    def choose(self, seed: int) -> int:
-        if not self._levels:
-            if not self._was_used:
-                self._was_used = True
-                return Peaks(self._tops(-1)).choose(seed)
-            self._make_levels()
-        return super().choose(seed)
-
-    def first(self, count: int) -> list[tuple[int, int]]:
-        if not self._levels:
-            self._make_levels()
-        return super().first(count)
-
-    def _make(self) -> None:
-        """Put off."""
-
-    def _make_levels(self) -> None:
-        of_rows, totals = self._feasible.domain_of, self._totals
-        starts = _starts(len(totals))
-        apart = (np.where(of_rows == id_, totals, NOT_FEASIBLE) for id_ in self._ids)
-        below: I64 = np.stack([np.maximum.reduceat(entries, starts) for entries in apart])
-        self._levels.append(below)
-        while below.shape[1] > BLOCK_ROWS:
-            starts = _starts(below.shape[1])
-            below = np.maximum.reduceat(below, starts, axis=1)
-            self._levels.append(below)
-
-    def _tops(self, level: int, start: int | None = None) -> I64:
-        span = slice(None) if start is None else slice(start, start + BLOCK_ROWS)
-        feasible = self._feasible
-        if level >= 0:
-            tops = self._levels[level][feasible.open_ids, span]
-            best: I64 = np.maximum.reduce(
-                tops, axis=0, initial=NOT_FEASIBLE
-            )  # possibly none is open
-            return best
-        is_open = feasible.is_open.take(feasible.domain_of[span])
-        return np.where(is_open, self._totals[span], NOT_FEASIBLE)
-
-    def renew(self, rows: Iterable[int]) -> None:
-        if not self._levels:
-            return
-        levels, of_rows, totals = self._levels, self._feasible.domain_of, self._totals
-        blocks = {row // BLOCK_ROWS for row in rows}
-        for block in blocks:
-            span = slice(block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS)
-            apart = np.where(of_rows[span] == self._ids, totals[span], NOT_FEASIBLE)
-            levels[0][:, block] = np.maximum.reduce(apart, axis=1)
-        for below, level in pairwise(levels):
-            blocks = {block // BLOCK_ROWS for block in blocks}
-            for block in blocks:
-                part = below[:, block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
-                level[:, block] = np.maximum.reduce(part, axis=1)
-
-
 #: (name, weight) of each; the garbage collector stops tracking such tuples.
 Scorers = tuple[tuple[str, int], ...]
 
@@ -432,7 +362,7 @@ class Ranking(ByRow[None]):
         """`noughts` are scorers that score these pods 0 on every node. `floor` is added for every
         row: 1 if no scorer is enabled, as upstream.
         """
-        super().__init__(cluster.nodes, _aspects_of(points), feasible.passing_turned)
+        super().__init__(cluster.nodes, _aspects_of(points), feasible.turned)
         self.points = points
         #: points of a row that may depend on other rows
         self._relative = [part for part in points if part.may_be_relative]
@@ -444,7 +374,7 @@ class Ranking(ByRow[None]):
         self._versions: list[int] = []
         #: bits of `Moves` -> the points that depend on them
         self._concerned: dict[int, list[WeightedPoints]] = {}
-        #: int64[N] of the last ranking, over all passing rows (`Feasible.passing`)
+        #: int64[N] of the last ranking
         self.totals: I64 = NO_VALUES
         #: their largest entries; made once there are any
         self.peaks: Peaks
@@ -466,9 +396,7 @@ class Ranking(ByRow[None]):
         self.records = 0
 
     def of(self, pod: PodInfo) -> I64:
-        """The ranking over the feasible rows; the mask is up to date. Rows of closed domains have a
-        total as well.
-        """
+        """The ranking over the feasible rows; the mask is up to date."""
         feasible = self._feasible
         moved = self._moves.look()
         if feasible.version != self._mask_seen:
@@ -591,7 +519,7 @@ class Ranking(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         """Make all rows from the cached parts."""
-        base, varied, logs = self._floor, [], [self._feasible.passing_turned]
+        base, varied, logs = self._floor, [], [self._feasible.turned]
         for points in self.points:
             if points.version >= 0:
                 logs += points.scores.logs
@@ -611,16 +539,15 @@ class Ranking(ByRow[None]):
             else:
                 total += scaled
         if total is None:
-            total = np.full(len(feasible.passing), base, dtype=np.int64)
-        if np.count_nonzero(feasible.passing) < len(total):  # `count` leaves out closed domains
-            total = np.where(feasible.passing, total, NOT_FEASIBLE)
+            total = np.full(len(feasible.mask), base, dtype=np.int64)
+        if feasible.count < len(total):
+            total = np.where(feasible.mask, total, NOT_FEASIBLE)
         self.totals = total
-        is_plain = feasible.by_domain is None
-        self.peaks = Peaks(total) if is_plain else PeaksByDomain(total, feasible)
+        self.peaks = Peaks(total)
         self._asked = self.reading = None
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
-        mask, totals = self._feasible.passing, self.totals
+        mask, totals = self._feasible.mask, self.totals
         if len(rows) > ROWS_FEW:
             at = np.array(rows)
             some = np.full(len(at), self._base, dtype=np.int64)

@@ -131,7 +131,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side, side.moved.log, side.by_domain)
+        return PreFilterResult(SUCCESS, None, side, side.moved.log)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         side: HardSide = data

@@ -5,8 +5,7 @@ Filter  in each constraint, skew = pods in the node's domain + 1 if the pod itse
         - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
         minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
         unless counted nodes share it. Constraints are checked in order; the first that fails
-        decides. Each domain is judged once, then one gather over the rows; a single constraint with
-        few domains needs no gather.
+        decides. Each domain is judged once, then one gather over the rows.
 Score   raw = the rounded sum (halves away from zero), over the constraints whose key the node has,
         of pods in its domain * ln(domains among the feasible nodes + 2) + maxSkew - 1.
         For `kubernetes.io/hostname` the pods on the node itself count, whatever the policies say,
@@ -29,7 +28,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import DOMAINS_MAX, I64, Codes, DomainCodes, Mask
+from asched.core.framework.points import I64, Codes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints, SpreadConstraint
@@ -139,8 +138,6 @@ class HardSide(Side):
         #: of each constraint: the smallest number of its last verdicts
         self._least: list[int] = []
         self._judged_at = -1  # a layout of the nodes
-        self._judged_version = -1  # of its only counter, where there are few domains
-        self.by_domain = DomainCodes()
 
     def find_reach(self) -> int:
         """Up to the first key that no node has: no node passes that constraint."""
@@ -182,9 +179,6 @@ class HardSide(Side):
         if the smallest number changed, or if other nodes count.
         """
         layout = self._memory.layout()
-        if layout == self._judged_at and self.by_domain.column is not None:
-            self._judge_few()
-            return
         rows = self.moved_rows()
         if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
             return
@@ -198,8 +192,6 @@ class HardSide(Side):
             self._judged.append(codes)
             self._least.append(least)
         self._judged_at = layout
-        if self._publish_domains():
-            return
         if len(old) != len(self._judged):
             self.moved.turn_all()
             return
@@ -208,24 +200,6 @@ class HardSide(Side):
             if len(turned):
                 column = self._cluster.nodes.label_column(constraint.topology_key)
                 self.moved.turn(column, turned.tolist())
-
-    def _judge_few(self) -> None:
-        """A single constraint with few domains: judge all of them, if any count changed."""
-        version = self._version()
-        if version == self._judged_version:
-            return
-        counts, least = self._counts(0)
-        allowed = self._allowed(0, least)
-        codes = [CODE_SKEWED if number > allowed else 0 for number in counts.tolist()]
-        codes[0] = CODE_NO_LABEL
-        self._judged_version, self._least[0] = version, least
-        if codes != self._judged[0].tolist():
-            self._judged[0] = np.array(codes, dtype=np.int32)
-            self.by_domain.tell(self.by_domain.column, self._judged[0])
-
-    def _version(self) -> int:
-        counter = self.counter(0)
-        return 0 if counter is None else counter.version
 
     def _judge_row(self, row: int) -> bool:
         """Judge the domains of a row again. False if all domains have to be."""
@@ -240,16 +214,6 @@ class HardSide(Side):
                 judged[id_] = code
                 self.moved.turn_row(row, column, id_)
         return True
-
-    def _publish_domains(self) -> bool:
-        """Publish the verdicts of a single constraint with few domains."""
-        by_domain = self.by_domain
-        if len(self._judged) == 1 and len(self._judged[0]) <= 1 + DOMAINS_MAX:
-            key, self._judged_version = self.constraints[0].topology_key, self._version()
-            by_domain.tell(self._cluster.nodes.label_column(key), self._judged[0])
-            return True
-        by_domain.column = None
-        return False
 
     def _counts(self, index: int) -> tuple[I64, int]:
         """int64[D] pods by domain, and the number they are compared with."""
