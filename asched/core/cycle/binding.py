@@ -322,7 +322,8 @@ class Binding(msgspec.Struct):
             return attempt.ref
         if context.why_not_placed(attempt, self.node) or self._follow_changes():
             return None
-        if is_lost and not second_look.still_takes(attempt.runner, attempt.info):
+        keeps_place = bool(attempt.queued.gang) and not is_lost and attempt.info.row >= 0
+        if not keeps_place and not second_look.still_takes(attempt.runner, attempt.info):
             return None
         return attempt.ref
 
