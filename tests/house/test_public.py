@@ -10,6 +10,7 @@ PUBLIC = {
     "asched.cli.main": "the command line",
     "asched.core.cycle.context.Attempt": "what extensions are given",
     "asched.core.cycle.extension": "the extension of the cycle",
+    "asched.core.cycle.orders": "orders that the machine is given",
     "asched.core.framework.effects": "what the machine asks for",
     "asched.core.framework.group_post_filter": "the plugin protocol for groups",
     "asched.core.framework.points": "the plugin protocol",

@@ -554,7 +554,7 @@ def _on_row(context: SchedulerContext, attempt: Attempt, row: int) -> Decision |
     node = cluster.nodes.node_at[row]
     if state.update(attempt.info).rejection is not None or node is None or not state.fits(row):
         return None
-    if row in cluster.refusals.rows(attempt.pod, cluster.wall_clock_s):
+    if row in cluster.refusals.rows(attempt.pod, cluster.steady_s):
         return None
     return Decision(node.name, row, 1, cluster.nodes.count, None, state)
 

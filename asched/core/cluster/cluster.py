@@ -95,7 +95,10 @@ class Cluster(Objects):
         #: change with pods that have more than amounts; settled: without changes by trials
         self.counts = self.counts_settled = 0
         self.is_supposed = False  #: whether a long trial has removed existing pods
-        self.wall_clock_s = 0.0  # since 1970, from the machine's last turn; 0: unknown
+        #: time of the machine's last turn, for what lasts for seconds; unaffected by clock changes
+        self.steady_s = 0.0
+        #: the same since 1970, for dates that other processes write or read; 0: unknown
+        self.wall_clock_s = 0.0
         self.wall_ahead_s = 0.0
         #: ignored objects, whose derived data cannot be computed, with the error
         self.unreadable: list[tuple[str, Exception]] = []
@@ -137,7 +140,7 @@ class Cluster(Objects):
             raise self._broken
         if self.topology.on_trial:
             raise InvariantError("broken invariant of the columns: a trial ends before its turn")
-        self.wall_clock_s = now_s + self.wall_ahead_s
+        self.steady_s, self.wall_clock_s = now_s, now_s + self.wall_ahead_s
         if is_quiet and self.nodes.cut():
             del self._rows[self.nodes.height :]
 
@@ -306,7 +309,7 @@ class Cluster(Objects):
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
         if info is None:
-            self.refusals.foreign_pod(fresh, self.wall_clock_s)
+            self.refusals.foreign_pod(fresh, self.steady_s)
         return gives_way
 
     def _relabel(self, info: PodInfo, cls: PodClass) -> bool:

@@ -63,7 +63,7 @@ class _Contested(NamedTuple):
 
 
 class Refusals:
-    """By owner and node, and by node. Times are seconds since 1970."""
+    """By owner and node, and by node. Times are steady (`Cluster.steady_s`)."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes

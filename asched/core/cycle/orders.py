@@ -128,7 +128,7 @@ class KubeletRefused(Order, frozen=True):
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
-        consequence, now_s = "", cluster.wall_clock_s
+        consequence, now_s = "", cluster.steady_s
         row = cluster.nodes.row_of.get(self.node)
         if row is not None:
             newest_first = reversed(list(cluster.pods_on(row).values()))

@@ -387,7 +387,7 @@ class Runner:
             return None
         if self.nominated_pods.judge_row(pod, state, row) is not None:
             return None
-        if row in self.cluster.refusals.rows(pod.pod, self.cluster.wall_clock_s):
+        if row in self.cluster.refusals.rows(pod.pod, self.cluster.steady_s):
             return None
         if self.extenders is not None and self.extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)

@@ -378,7 +378,7 @@ PREEMPTORS_MAX: Final = 4_096
 
 class _Fought(NamedTuple):
     """`rooms`: the nodes that victims left last, each with the number of pods of other schedulers
-    that had come there until then. `rests_until_s` is since 1970.
+    that had come there until then. `rests_until_s` is steady time.
     """
 
     rooms: tuple[tuple[str, int], ...]
@@ -406,7 +406,7 @@ class Duels:
     def is_resting(self, uid: str) -> bool:
         """Whether evictions for it are suspended; changes nothing."""
         known = self._fought.get(uid)
-        return known is not None and known.rests_until_s > self._cluster.wall_clock_s
+        return known is not None and known.rests_until_s > self._cluster.steady_s
 
     def rests(self, uid: str) -> bool:
         """Whether evictions are suspended for a preemptor that fits nowhere although its victims
@@ -415,7 +415,7 @@ class Duels:
         known = self._fought.get(uid)
         if known is None:
             return False
-        now_s = self._cluster.wall_clock_s
+        now_s = self._cluster.steady_s
         count_foreign = self._cluster.refusals.foreign_pods
         if any(count_foreign(node) > before for node, before in known.rooms):
             lost = known.lost + 1

@@ -124,11 +124,11 @@ class ServingTurns(ABC):
         """Let the pod through once its turn has come."""
         line = self._lines.setdefault(node, deque())
         line.append(pod.uid)
-        until_s = self._steady_s + TURN_S_MAX
+        until_s = self._cluster.steady_s + TURN_S_MAX
         try:
             for _ in range(ATTEMPTS_MAX):
                 while why := self._obstacle(pod, node, line):
-                    left_s = until_s - self._steady_s
+                    left_s = until_s - self._cluster.steady_s
                     if left_s <= 0:
                         return failure(f"node {node} was not free to serve {pod.key}: {why}")
                     yield WaitFor(
@@ -147,11 +147,6 @@ class ServingTurns(ABC):
         return failure(
             f"the lock of node {node} could not be taken: it changed {ATTEMPTS_MAX} times"
         )
-
-    @property
-    def _steady_s(self) -> float:
-        """Monotonic time, unaffected by wall clock changes."""
-        return self._cluster.wall_clock_s - self._cluster.wall_ahead_s
 
     def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
         return self._in_the_way(pod, node) if line[0] == pod.uid else "other pods wait before it"

@@ -360,7 +360,7 @@ class NominatedPods:
         recently refused such a pod.
         """
         found = self._by_nominated(pod, state) if self._nominator.by_uid else NONE_REFUSED
-        refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
+        refusals, now_s = self._cluster.refusals, self._cluster.steady_s
         if not (refusals.avoided or refusals.contested_nodes):
             return found
         has = state.mask.has

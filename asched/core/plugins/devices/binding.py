@@ -446,7 +446,7 @@ class ClaimBinding:
             note=f"waiting for binding conditions for device on node {node}",
             reporting_controller=pod.spec.scheduler_name,
         )
-        since_s = self._cluster.wall_clock_s
+        since_s = self._cluster.steady_s
         answer = yield WaitFor(
             ready=lambda: self._verdict(waiting) is not None,
             timeout_s=self._timeout_s,
@@ -455,7 +455,7 @@ class ClaimBinding:
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):
             verdict = WaitVerdict("timeout", failure(TIMED_OUT))
-        self._report(pod, claims, verdict.label, self._cluster.wall_clock_s - since_s)
+        self._report(pod, claims, verdict.label, self._cluster.steady_s - since_s)
         return verdict.status
 
     def _verdict(self, claims: list[ResourceClaim]) -> WaitVerdict | None:

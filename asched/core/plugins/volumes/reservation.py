@@ -157,9 +157,9 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
         if isinstance(answer, Done) and answer.obj is not None:
             write.version = answer.obj.get("metadata", {}).get("resourceVersion", write.version)
     check = BindingCheck(cluster, pod, reservation)
-    until_s = cluster.wall_clock_s + timeout_s
+    until_s = cluster.steady_s + timeout_s
     while True:
-        left_s = min(max(until_s - cluster.wall_clock_s, 0.0), timeout_s)  # clocks are set
+        left_s = max(until_s - cluster.steady_s, 0.0)
         answer = yield WaitFor(ready=check.has_news, timeout_s=left_s, on=check.follow())
         if isinstance(answer, TimedOut) or check.is_settled():
             break

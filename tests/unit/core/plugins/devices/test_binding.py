@@ -309,7 +309,7 @@ class Heard(PluginObserver):
 def test_binding_goes_on_once_the_conditions_are_met() -> None:
     talk = waiting()
     heard = Heard(talk)
-    talk.world.cluster.wall_clock_s += 7.5
+    talk.world.cluster.steady_s += 7.5
     talk.world.see_claim(told("ready", "4"))
     assert talk.effect.ready()
     talk.done()
