@@ -33,6 +33,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
+from asched.core.cycle.orders import KubeletRefused
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -238,6 +239,23 @@ def seen_group(play: Play, min_count: int | None = 3) -> None:
 
 def places(play: Play) -> set[str]:
     return {name for name in ("a", "b", "c") if play.node_of(uid_of(name))}
+
+
+def refused(play: Play, pod: Pod, resource: str = "", missing: int = 0) -> None:
+    """A kubelet refuses a pod that asched has bound."""
+    metadata, node = pod.metadata, play.node_of(pod.uid)
+    owner = metadata.controller.uid if metadata.controller is not None else ""
+    what = metadata.namespace, metadata.name, pod.uid, owner, node, f"OutOf{resource}", "x"
+    play.turn(Gone(POD, pod.on(node)), KubeletRefused(*what, resource, missing))
+
+
+def placed(play: Play, pod: PodBuilder) -> str:
+    """The node of a pod of ours, which is shown to be there; empty if it waits."""
+    built = pod.build()
+    play.see(built)
+    for bind in play.of(Bind):
+        play.turn(Bound(bind.id), Seen(POD, play.parts.cluster.pods_seen[built.key].on(bind.node)))
+    return play.node_of(built.uid)
 
 
 def label_gang_play(

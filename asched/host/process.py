@@ -97,7 +97,10 @@ def listeners_of(
     context = machine.context
 
     clashes = Clashes(
-        session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refusals.add
+        session,
+        has_chosen=context.cluster.has_chosen,
+        may_act=may_act,
+        refused=metrics.own.kubelet_refusals.add,
     )
     if not writes_statuses:
         return {POD: clashes}

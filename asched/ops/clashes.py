@@ -1,10 +1,13 @@
-"""Detect pods that a kubelet refused: the node was full, or not as it was cached.
+"""Detect pods of ours that a kubelet refused: the node was full, or not as it was cached.
 
 A refused pod fails without ever having run, so it disappears from our watch (which excludes
 finished pods) in its former state: pending on its node, without a start time. Only pods deleted by
 force do the same. Such a pod is read once; a refusal in its status is counted and logged, since a
-clash with another scheduler shows nowhere else. The machine is notified, too, and keeps pods of the
-same owner from that node for a while (`core/cluster/refusals.py`).
+clash with another scheduler shows nowhere else. The machine is notified, too, with the room that
+the kubelet missed, and keeps pods from that node for a while (`core/cluster/refusals.py`).
+
+Pods that this process did not place are ignored: who creates a pod may write its node, so that such
+refusals cost nothing and prove nothing.
 
 Bounds  QUEUE_MAX pods wait to be read, further ones are ignored; one is read at a time.
 Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/kubelet.go
@@ -13,8 +16,9 @@ Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kube
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -49,6 +53,28 @@ REASONS: Final = frozenset(
         "UnexpectedAdmissionError",
     }
 )
+#: "OutOf" and the longest name of a resource; a kubelet writes no longer reason.
+REASON_CHARS_MAX: Final = len(FULL) + 317
+#: The kubelet's message for a full node (InsufficientResourceError), in milli-CPU or bytes.
+_SHORT: Final = re.compile(
+    r"enough resource: (\S{1,317}), requested: (\d{1,18}), used: (\d{1,18}), capacity: (\d{1,18})"
+)
+MESSAGE_CHARS_MAX: Final = 1_024
+
+
+class Shortage(NamedTuple):
+    """The resource of which `missing` more would have sufficed; empty if the message has none."""
+
+    resource: str = ""
+    missing: int = 0
+
+    @classmethod
+    def of(cls, message: str) -> "Shortage":
+        match = _SHORT.search(message[:MESSAGE_CHARS_MAX])
+        if match is None:
+            return cls()
+        requested, used, capacity = map(int, match.groups()[1:])
+        return cls(match[1], max(requested + used - capacity, 0))
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -69,22 +95,26 @@ class PodEnd(msgspec.Struct, frozen=True):
 
 
 def is_refusal(phase: str, reason: str) -> bool:
-    return phase == "Failed" and (reason.startswith(FULL) or reason in REASONS)
+    if phase != "Failed" or len(reason) > REASON_CHARS_MAX:
+        return False
+    return reason.startswith(FULL) or reason in REASONS
 
 
 class Clashes:
-    """`refused` counts by reason and by scheduler. Spawn `run`; observes facts about pods."""
+    """`has_chosen`: whether this process chose the node of the pod with a uid; `refused` counts by
+    reason. Spawn `run`; observes facts about pods.
+    """
 
     def __init__(
         self,
         session: Session,
         *,
-        owns: Callable[[Pod], bool],
+        has_chosen: Callable[[str], bool],
         may_act: Callable[[], bool],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str], None],
     ) -> None:
         self._session = session
-        self._owns = owns
+        self._has_chosen = has_chosen
         self._may_act = may_act
         self._refused = refused
         self._put: Callable[[Fact], None] = lambda _: None
@@ -105,6 +135,8 @@ class Clashes:
         has_run = pod.status.phase not in ("", "Pending") or pod.status.start_time
         if not pod.spec.node_name or has_run or pod.is_terminating:
             return
+        if not self._has_chosen(pod.uid):  # the machine has not received the fact yet
+            return
         if self._may_act() and not self._suspects.full():
             self._suspects.put_nowait(pod)
 
@@ -123,7 +155,7 @@ class Clashes:
         reason = end.status.reason
         if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
             return
-        controller = pod.metadata.controller
+        controller, short = pod.metadata.controller, Shortage.of(end.status.message)
         self._put(
             KubeletRefused(
                 namespace=pod.metadata.namespace,
@@ -133,15 +165,16 @@ class Clashes:
                 node=pod.spec.node_name,
                 reason=reason,
                 reporter=pod.spec.scheduler_name,
+                resource=short.resource,
+                missing=short.missing,
             )
         )
-        scheduler = "ours" if self._owns(pod) else "others"
-        self._refused(reason, scheduler)
+        self._refused(reason)
         extra = {
             "pod": pod.key,
             "node": pod.spec.node_name,
             "schedulerName": pod.spec.scheduler_name,
             "reason": reason,
-            "err": end.status.message,
+            "err": end.status.message[:MESSAGE_CHARS_MAX],
         }
         log.warning("A kubelet refused a pod", extra=extra)

@@ -94,11 +94,6 @@ class Figures:
         families.pulled(
             "asched_contested_nodes", "gauge", text, (), lambda: {(): refusals.contested}
         )
-        text = (
-            "[ALPHA] Clashes with other schedulers: their pods that appeared beside a placement of"
-            " ours (overlap), pods of any scheduler that a kubelet refused (refused)."
-        )
-        families.pulled("asched_node_clashes_total", "counter", text, ("kind",), self.clashes)
         text = "[ALPHA] Facts queued for the scheduling loop."
         families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
         text = "[ALPHA] Pods being bound."
@@ -259,10 +254,6 @@ class Figures:
     def looks(self) -> Values:
         looking = self._context.queue.looking
         return {("tried",): looking.tried, ("left",): looking.left}
-
-    def clashes(self) -> Values:
-        refusals = self._context.cluster.refusals
-        return {("overlap",): refusals.overlaps, ("refused",): refusals.refused}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

@@ -1,7 +1,5 @@
 """The reason of PodScheduled=False: autoscalers add nodes for pods with `Unschedulable` only."""
 
-from typing import Any
-
 import pytest
 
 from asched.core.cluster.facts import Seen
@@ -9,7 +7,6 @@ from asched.core.framework.effects import PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA
 from asched.core.model.workload import ElasticQuota
-from asched.testing import World, given, node, pod
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.playbook import (
     GROUP_LABEL,
@@ -18,6 +15,8 @@ from tests.playbook import (
     a_label_member,
     label_gang_play,
     lasting,
+    placed,
+    refused,
     two_full_nodes,
 )
 
@@ -78,29 +77,23 @@ def test_a_new_node_is_not_reserved_for_a_promised_start() -> None:
     assert reasons(play) == {"later": HELPS}
 
 
-def contested(*more: dict[str, Any]) -> World:
-    """Another scheduler placed a pod beside one of ours, so room is left there for a moment."""
-    world = given([node("n1", cpu=8), *more])
-    ours = pod("ours", cpu=1)
-    ours["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
-    assert world.schedule(ours).node == "n1"
-    world.wait(1.0)
-    theirs = pod("theirs", cpu=1)
-    theirs["spec"].update(schedulerName="another", nodeName="n1")
-    world.add(theirs)
-    return world
+def contested(*more: NodeBuilder) -> Play:
+    """A kubelet refused a pod of ours beside another scheduler's, so room is left there."""
+    play = Play(room("n1", 8), *more)
+    play.see(a_pod("theirs").requests(cpu="1").on("n1"))
+    assert placed(play, a_pod("ours").requests(cpu="2")) == "n1"
+    refused(play, a_pod("ours").build(), "cpu", 1000)
+    play.see(a_pod("much").requests(cpu="7"))
+    assert "contested by another scheduler" in play.condition()["message"]
+    return play
 
 
 def test_no_node_is_bought_for_a_pause_of_seconds() -> None:
-    outcome = contested().schedule(pod("much", cpu=6))
-    assert outcome.reason == DOES_NOT
-    assert "contested by another scheduler" in outcome.message
+    assert reasons(contested()) == {"much": DOES_NOT}
 
 
 def test_one_rejection_that_a_node_cures_is_enough() -> None:
-    outcome = contested(node("small", cpu=1)).schedule(pod("much", cpu=6))
-    assert outcome.reason == HELPS
-    assert "contested by another scheduler" in outcome.message
+    assert reasons(contested(room("small", 1))) == {"much": HELPS}
 
 
 def test_a_gang_that_lost_a_pod_is_nominated_to_no_node() -> None:

@@ -2,12 +2,9 @@
 
 import pytest
 
-from asched.core.cluster.facts import Bound, Gone, Seen, WallClock
-from asched.core.cycle.orders import KubeletRefused
-from asched.core.framework.effects import Bind
-from asched.core.model.kinds import POD
+from asched.core.cluster.facts import WallClock
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.playbook import EPOCH_S, Play
+from tests.playbook import EPOCH_S, Play, placed, refused
 
 DAY_S = 86_400.0
 STEPS = pytest.mark.parametrize("step_s", [-DAY_S, 0.0, DAY_S])
@@ -20,24 +17,13 @@ def of_web(name: str, cpu: str = "1") -> PodBuilder:
     return built
 
 
-def a_refused_pod(play: Play, node: str = "n1") -> None:
-    """A pod of web is bound to the node, whose kubelet refuses it."""
-    pod = of_web("refused").build()
-    bind = next(effect for effect in play.see(pod) if isinstance(effect, Bind))
-    assert bind.node == node
-    placed = play.parts.cluster.pods_seen[pod.key].on(node)
-    play.turn(Bound(bind.id), Seen(POD, placed))
-    order = KubeletRefused("default", "refused", pod.uid, "web", node, "OutOfcpu", "ours")
-    play.turn(Gone(POD, placed), order)
-
-
 @STEPS
 def test_a_node_that_refused_a_pod_is_avoided_for_seconds(step_s: float) -> None:
     play = Play(a_node("n1").allocatable(cpu="64"))
     play.turn(WallClock(EPOCH_S - play.now_s))
-    a_refused_pod(play)
-    play.see(of_web("next"))
-    assert not play.of(Bind)
+    assert placed(play, of_web("refused")) == "n1"
+    refused(play, of_web("refused").build())
+    assert not placed(play, of_web("next"))
 
     play.turn(WallClock(EPOCH_S + step_s - play.now_s))
     play.turn(after_s=5.0)
@@ -45,3 +31,20 @@ def test_a_node_that_refused_a_pod_is_avoided_for_seconds(step_s: float) -> None
     for _ in range(12):
         play.turn(after_s=1.0)
     assert play.node_of(of_web("next").build().uid) == "n1"
+
+
+@STEPS
+def test_a_contested_node_is_contested_for_seconds(step_s: float) -> None:
+    play = Play(a_node("n1").allocatable(cpu="8"))
+    play.turn(WallClock(EPOCH_S - play.now_s))
+    play.see(a_pod("foreign").requests(cpu="1").on("n1"))
+    assert placed(play, a_pod("refused").requests(cpu="1")) == "n1"
+    refused(play, a_pod("refused").build(), "cpu", 1000)
+    assert not placed(play, a_pod("much").requests(cpu="7"))
+
+    play.turn(WallClock(EPOCH_S + step_s - play.now_s))
+    play.turn(after_s=30.0)
+    assert not play.node_of(a_pod("much").build().uid)
+    for _ in range(45):
+        play.turn(after_s=1.0)
+    assert play.node_of(a_pod("much").build().uid) == "n1"

@@ -18,6 +18,7 @@ expire. A pod on an unknown node is an orphan and counts nowhere until the node 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
+from asched import names
 from asched.core.cluster.budget import Budget, ListParts, gone
 from asched.core.cluster.counters import CounterKey, PodCounter
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
@@ -118,8 +119,8 @@ class Cluster(Objects):
             found = self._singletons[make] = make(self)
         return found
 
-    def pods_on(self, row: int) -> Mapping[str, PodInfo]:
-        """Uid -> pod on a row, including assumed and terminating ones."""
+    def pods_on(self, row: int) -> dict[str, PodInfo]:
+        """Uid -> pod on a row, the newest last, including assumed and terminating ones."""
         return self._rows[row]
 
     def node_of(self, name: str) -> Node | None:
@@ -284,14 +285,18 @@ class Cluster(Objects):
         if names_group or pod.metadata.uid in self.pod_groups.of_pod:
             self.pod_groups.see(pod, old)
         if cls is not None:
-            sights += self._settle(pod, cls)
+            was_waiting = old is not None and not old.spec.node_name
+            sights += self._settle(pod, cls, was_waiting=was_waiting)
         elif old is not None and old.spec.node_name and pod.metadata.uid in self.placed:
             self._unplace(self.placed[pod.metadata.uid])  # no API server does that
         return [*sights, ObservedChange(POD, old, pod)]
 
-    def _settle(self, pod: Pod, cls: PodClass) -> list[ObservedChange]:
-        """Apply the node of a pod from the API, which replaces an assumed node."""
+    def _settle(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
+        """Apply the node of a pod from the API, which replaces an assumed node. `was_waiting`: the
+        version before had no node.
+        """
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
+        is_chosen, was_bound = False, was_waiting
         if info is not None:
             stays = info.node_name == pod.spec.node_name and (
                 info.pod.metadata.deletion_timestamp is None
@@ -303,13 +308,14 @@ class Cluster(Objects):
                     self.nodes.log.add(info.row, moved)
                 info.pod, info.assumed = pod, False
                 return []
+            is_chosen = info.is_chosen and info.node_name == pod.spec.node_name
+            was_bound |= info.was_bound
             if info.assumed:
                 gives_way.append(ObservedChange(POD, info.pod.on(info.node_name), None))
             self._unplace(info)
         fresh = PodInfo(pod, cls)
+        fresh.is_chosen, fresh.was_bound = is_chosen, was_bound or _is_bound(pod)
         self._put(fresh, pod.spec.node_name)
-        if info is None:
-            self.refusals.foreign_pod(fresh, self.steady_s)
         return gives_way
 
     def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
@@ -341,7 +347,7 @@ class Cluster(Objects):
                 f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
             )
         _derive(info.cls)
-        info.assumed = True
+        info.assumed = info.is_chosen = True
         self._put(info, node_name)
 
     def forget(self, info: PodInfo) -> bool:
@@ -368,6 +374,11 @@ class Cluster(Objects):
             info.cls = cls
             self._put(info, node)
         return True
+
+    def has_chosen(self, uid: str) -> bool:
+        """Whether this process chose the node of a placed pod."""
+        info = self.placed.get(uid)
+        return info is not None and info.is_chosen
 
     def is_assumed(self, uid: str) -> bool:
         info = self.placed.get(uid)
@@ -471,6 +482,15 @@ class Cluster(Objects):
     def supposing(self) -> Supposition:
         """A block of tentative changes, which are undone at its end."""
         return Supposition(self, self._count, self._put, self._unplace)
+
+
+def _is_bound(pod: Pod) -> bool:
+    """Whether a binding has set the pod's node, as far as this version shows. The API server sets
+    the condition at a binding, and ignores the status of a pod that is created; a kubelet sets it
+    only with a start time.
+    """
+    condition = None if pod.status.start_time else pod.condition(names.POD_SCHEDULED)
+    return condition is not None and condition.status == "True"
 
 
 def _derive(cls: PodClass) -> None:

@@ -271,17 +271,21 @@ _OF_SPEC: Final = tuple(
 class PodInfo:
     """One pod: its newest version, its class, and its node row (-1: none).
 
+    `is_chosen`: this process chose the node. `was_bound`: another client did that has the right to
+    bind pods. Otherwise the node may be what the pod's creator wrote, and nothing but its room
+    follows from the pod.
+
     `state` has data of plugins between the points of one attempt; None until it is used.
     """
 
-    __slots__ = ("assumed", "cls", "node_name", "pod", "row", "state")
+    __slots__ = ("assumed", "cls", "is_chosen", "node_name", "pod", "row", "state", "was_bound")
 
     def __init__(self, pod: Pod, cls: PodClass) -> None:
         self.pod = pod
         self.cls = cls
         self.row = -1
         self.node_name = ""
-        self.assumed = False
+        self.assumed = self.is_chosen = self.was_bound = False
         self.state: dict[str, Any] | None = None
 
     def __repr__(self) -> str:

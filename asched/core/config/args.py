@@ -216,10 +216,13 @@ class CoschedulingArgs(PluginArgs, frozen=True):
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
-    """How many candidate nodes a dry run covers: the larger of a share and a number."""
+    """How many candidate nodes a dry run covers: the larger of a share and a number. One of our
+    own: `other_schedulers` bind pods on the same nodes.
+    """
 
     min_candidate_nodes_percentage: Annotated[Int32, _PERCENT] = 10
     min_candidate_nodes_absolute: Annotated[Int32, ValueRange(0, math.inf)] = 100
+    other_schedulers: tuple[str, ...] = ()
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):

@@ -257,7 +257,6 @@ class Binding(msgspec.Struct):
             reason = self._follow_changes()
         if reason:
             return failure(reason)
-        cluster.refusals.chosen_s[self.node] = cluster.steady_s
         try:
             for plugin in self.attempt.runner.binders(info):
                 started_s = self.context.counter_s()

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.cluster.facts import Fact
+from asched.core.cluster.refusals import Owner
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
@@ -114,8 +115,9 @@ class LeadersEnded(Order, frozen=True):
 
 
 class KubeletRefused(Order, frozen=True):
-    """A kubelet refused a pod that this or another scheduler bound to its node. `owner` is the uid
-    of the pod's controller, empty if it has none; `reporter` the reporting controller of the event.
+    """A kubelet refused a pod whose node this process chose. `owner` is the uid of the pod's
+    controller, empty if it has none; `reporter` the reporting controller of the event. `resource`,
+    if not empty, was short by `missing` (milli-CPU, bytes, or a number).
     """
 
     namespace: str
@@ -125,17 +127,22 @@ class KubeletRefused(Order, frozen=True):
     node: str
     reason: str
     reporter: str
+    resource: str = ""
+    missing: int = 0
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
         consequence, now_s = "", cluster.steady_s
         row = cluster.nodes.row_of.get(self.node)
-        if row is not None:
-            newest_first = reversed(list(cluster.pods_on(row).values()))
-            last = next((info for info in newest_first if not context.owns(info.pod)), None)
-            cluster.refusals.clash(self.node, last, now_s)
+        if row is not None and self.missing > 0:
+            newest_first = reversed(cluster.pods_on(row).values())
+            foreign = next((info.pod for info in newest_first if not info.is_chosen), None)
+            if foreign is not None:
+                what = self.resource, self.missing, foreign.priority
+                cluster.refusals.contest(self.node, *what, now_s)
         if self.owner:
-            hold_s = cluster.refusals.note(self.owner, self.node, now_s)
+            owner = Owner(self.namespace, self.owner)
+            hold_s = cluster.refusals.note(owner, self.node, now_s)
             consequence = f"; no other pod of its owner goes there for {hold_s:.0f} s"
         yield EmitEvent(
             regarding=ObjectReference(

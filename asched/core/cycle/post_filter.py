@@ -64,6 +64,7 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
     again after its backoff, because no event marks the end of that time.
     """
     comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
+    comes_back |= result is not None and result.comes_back
     statuses = [status for status, count in rejection.statuses() if count]
     helps = (
         bool(rejection.absent_count)

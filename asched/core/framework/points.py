@@ -345,7 +345,8 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     state if it must not run: the pod's group does not fit even so. `background` of any other status
     is carried out before the pod returns to the queue; if it fails, its status is reported in place
     of this one. `first` collects these of all plugins. `violations`: of disruption budgets;
-    `disruptions`: victims that belong to groups.
+    `disruptions`: victims that belong to groups. `comes_back`: the reason ends by time, so that the
+    pod is tried again after its backoff without an event.
     """
 
     status: Status
@@ -356,6 +357,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     first: tuple[Late, ...] = ()
     violations: int = 0
     disruptions: int = 0
+    comes_back: bool = False
 
     def drop(self) -> None:
         """Carry nothing out, and revert the recorded state."""

@@ -307,7 +307,7 @@ class Runner:
         """
         said: list[str] = []
         first: tuple[Late, ...] = ()
-        nomination = Nomination()
+        nomination, comes_back = Nomination(), False
         try:
             for plugin in self.profile.post_filters:
                 steps = plugin.post_filter(pod, rejection, trial)
@@ -330,11 +330,13 @@ class Runner:
                     text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
                     return replace(result, status=failure(text), first=first)
                 said.extend(result.status.reasons)
+                comes_back |= result.comes_back
                 if result.nomination.node is not None:
                     nomination = result.nomination
         except MISTAKES as raised:
             raise_plugin_error(plugin.name, "postFilter", raised)
-        return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination, first=first)
+        status = Status(Code.UNSCHEDULABLE, tuple(said))
+        return PostFilterResult(status, nomination, first=first, comes_back=comes_back)
 
     def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:
         """The binders of the pod, in order: the first interested extender that binds, then the

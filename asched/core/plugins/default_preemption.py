@@ -5,7 +5,8 @@ Makes room on a node that fits once pods of lower priority are gone, at the leas
 Refuses   a pod with preemptionPolicy Never, a pod whose victims are still terminating, and a pod
           of a group that is tried in several placements, or preempts as a group.
 Groups    preempt as a unit, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
-Stops     after pods of other schedulers took the freed room twice (`preemption/eviction.py`).
+Spares    for a minute a node on which a scheduler of `otherSchedulers` took the freed room
+          (`preemption/lost_rooms.py`).
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: deleted pods wake the pods that filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -81,11 +82,11 @@ from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.eviction import (
     NEVER,
     VICTIMS_LEAVING,
-    Duels,
     Preemptor,
     UnderWay,
     prefixed,
 )
+from asched.core.preemption.lost_rooms import LostRooms
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.victims import NominatedRequests
 
@@ -99,10 +100,7 @@ GROUP_FOUND: Final = "found a placement for podgroup, preempting"
 AS_GROUP: Final = "not eligible due to workload aware preemption enabled"
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
-ROOM_LOST: Final = (
-    "not eligible: pods of other schedulers took the room that was made for it twice, so no pod is"
-    " evicted for it for an hour"
-)
+ROOM_LOST: Final = "node(s) on which another scheduler took the freed room a moment ago"
 FOUND: Final = "found a potential placement for pod on node"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
@@ -158,12 +156,17 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         usual = DefaultPreemptionArgs()
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
+        is_restricted = limit != (
+            usual.min_candidate_nodes_percentage,
+            usual.min_candidate_nodes_absolute,
+        )
         self._budgets = cluster.singleton(self.budgets)
         self._budgets.follow(gates)
-        self._search = VictimSearch(cluster, limit, self._budgets, is_restricted=args != usual)
+        self._search = VictimSearch(cluster, limit, self._budgets, is_restricted=is_restricted)
+        self._other_schedulers = frozenset(args.other_schedulers)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)
-        self._duels = cluster.singleton(Duels)
+        self._lost_rooms = cluster.singleton(LostRooms)
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
@@ -199,8 +202,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return prefixed(failure(f'pod "{pod.pod.metadata.name}" not found'))
         obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
-            is_over = obstacle is ROOM_LOST  # its nomination is void
-            return prefixed(unschedulable(obstacle), Nomination("") if is_over else Nomination())
+            return prefixed(unschedulable(obstacle))
+        if self._other_schedulers:
+            self._lost_rooms.look_for_loss(now, self._other_schedulers)
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._find(pod, rejection, trial)
@@ -228,21 +232,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return RoomMade(unschedulable(CONSTRAINED))
         if any(info.pod.spec.preemption_policy == "Never" for info in trial.pods):
             return RoomMade(unschedulable(NEVER))
-        uid = trial.group.metadata.uid
-        if self._duels.rests(uid):
-            return RoomMade(unschedulable(ROOM_LOST))
         probe, found = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
-        keys, nodes, victims = list[str](), dict[str, None](), found.pods
+        keys, victims = list[str](), found.pods
         for start in range(0, len(victims), VICTIMS_AT_ONCE):
             yield from trial.charge(VICTIM_STEPS * VICTIMS_AT_ONCE, is_alone=True)
-            some = victims[start : start + VICTIMS_AT_ONCE]
-            keys += [info.pod.key for info in some]
-            nodes.update(dict.fromkeys(info.node_name for info in some))
+            keys += [info.pod.key for info in victims[start : start + VICTIMS_AT_ONCE]]
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
         leaving = eviction.Eviction(self.name, preemptor, victims, trial, self._under_way)
-        self._duels.makes_room(uid, nodes)
         counts = found.violations, found.disruptions
         return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys), *counts)
 
@@ -278,7 +276,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         except MISTAKES as raised:
             raise_plugin_error(fit.name, "filter", raised)
         is_never = pod.pod.spec.preemption_policy == "Never"
-        obstacle = NEVER if is_never else self._lasting_obstacle(pod.row, pod.pod)
+        obstacle = NEVER if is_never else self._leaving(pod.row, pod.pod)
         if obstacle is not None:
             return short, prefixed(unschedulable(obstacle))
         run = self._search.on_row(pod, _Fit(fit), more)
@@ -291,21 +289,18 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return short, asking
         return short, self._make_room(pod.pod, candidate, site)
 
-    def _lasting_obstacle(self, row: int | None, pod: Pod) -> str | None:
+    def _leaving(self, row: int, pod: Pod) -> str | None:
         """Why no further pod is evicted: a less important pod on the row where room was made
-        terminates because a scheduler evicted it; or others took the room.
+        terminates because a scheduler evicted it.
         """
-        if row is not None and any(
+        is_leaving = any(
             info.pod.priority < pod.priority and eviction.is_preempted(info.pod)
             for info in self._cluster.pods_on(row).values()
-        ):
-            return VICTIMS_LEAVING
-        return ROOM_LOST if self._duels.rests(pod.uid) else None
+        )
+        return VICTIMS_LEAVING if is_leaving else None
 
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
-        if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
-            return False
-        if not self.may_evict(pod, trial):
+        if pod.pod.spec.preemption_policy == "Never" or not self.may_evict(pod, trial):
             return False
         return bool(len(self._find(pod, why(), trial).open))
 
@@ -320,12 +315,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         """Every node on which preemption would work, by name: for explanations (`what if`)."""
         if self._obstacle(pod.pod, rejection, trial) is not None:
             return {}
-        return self._search.all(pod, self._search.find(pod, rejection, trial), trial)
+        return self._search.all(pod, self._find(pod, rejection, trial), trial)
 
     def _find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         extenders = trial.extenders
         with_empty = self._offers_empty and extenders is not None and extenders.finds_victims(pod)
-        return self._search.find(pod, rejection, trial, with_empty=with_empty)
+        resting = self._lost_rooms.resting(pod.pod.priority, self._other_schedulers)
+        return self._search.find(pod, rejection, trial, resting, with_empty=with_empty)
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
         """Why the pod may not preempt, or None. A nomination counts before it is written."""
@@ -343,8 +339,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         row = self._cluster.nodes.row_of.get(nominated) if nominated else None
         status = rejection.status_at(row) if row is not None else None
         if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            row = None  # its nominated node, if any, is of no use any more
-        return self._lasting_obstacle(row, pod)
+            return None  # its nominated node, if any, is of no use any more
+        return None if row is None else self._leaving(row, pod)
 
     def _nothing(
         self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
@@ -359,7 +355,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if nodes:
             none = searched.NO_VICTIMS.text
             reasons[none] = reasons.get(none, 0) + len(nodes)
-        return _cannot_help(rejection, reasons)
+        spared = len(rejection.candidates) - len(findings.tried)
+        if spared:
+            reasons[ROOM_LOST] = spared
+        return _cannot_help(rejection, reasons, comes_back=bool(spared))
 
     def _ask(
         self,
@@ -384,7 +383,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         preemptor = Preemptor.of_pod(now, candidate.node)
         victims, disruptions = self._with_groups(now, candidate.victims)
         leaving = eviction.Eviction(self.name, preemptor, victims, site, self._under_way)
-        self._duels.makes_room(now.uid, (candidate.node,))
+        if self._other_schedulers:
+            self._lost_rooms.make_room(now.uid, candidate.node)
         status = SUCCESS
         if self._reports_success:
             count = len(victims)
@@ -422,13 +422,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return victims, len(units)
 
 
-def _cannot_help(rejection: Rejection, reasons: dict[str, int]) -> PostFilterResult:
+def _cannot_help(
+    rejection: Rejection, reasons: dict[str, int], *, comes_back: bool = False
+) -> PostFilterResult:
     """`reasons`: of the nodes on which evictions could have helped, with their counts."""
     count = rejection.node_count
     unhelpful = count - len(rejection.candidates)
     if unhelpful:
         reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + unhelpful}
-    return prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+    result = prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+    return replace(result, comes_back=comes_back)
 
 
 def _pod_gone(_pod: Pod, _old: Pod | None, _new: Pod | None) -> Hint:

@@ -12,19 +12,9 @@ Preemptions under way: their preemptors, and the pods that are held back meanwhi
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
         (IsPodRunningPreemption, IsPodGroupRunningPreemption)
-
-Lost rooms: stop evicting for a preemptor whose freed room other schedulers keep taking.
-
-Another scheduler neither sees nor honours the room that we make for a pod. If its pods take it each
-time, evicting would never end. A preemptor that still waits although its victims are gone, while a
-pod of another scheduler is on a node that they left, has lost a room.
-
-Rules   after ROOMS_LOST_MAX lost rooms no pod is evicted for the preemptor for REST_S. It waits for
-        room like other pods, is retried by events and the sweep, and its condition says why.
-Bounds  PREEMPTORS_MAX; the one that made room longest ago is forgotten first.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, Self
 
 from asched import names
@@ -48,7 +38,6 @@ from asched.core.framework.points import Expecting, Late, Nomination, PostFilter
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
-from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod, PodCondition, difference
 from asched.core.model.workload import CompositePodGroup, PodGroup
@@ -369,60 +358,3 @@ def _is_gone(answer: Answer) -> bool:
 def _failed(victim: Pod, answer: Answer) -> Status:
     message = answer.message if isinstance(answer, Refused | Unknown) else type(answer).__name__
     return failure(f"preempting {victim.key}: {message}")
-
-
-ROOMS_LOST_MAX: Final = 2
-REST_S: Final = 3600.0
-PREEMPTORS_MAX: Final = 4_096
-
-
-class _Fought(NamedTuple):
-    """`rooms`: the nodes that victims left last, each with the number of pods of other schedulers
-    that had come there until then. `rests_until_s` is steady time.
-    """
-
-    rooms: tuple[tuple[str, int], ...]
-    lost: int = 0
-    rests_until_s: float = 0.0
-
-
-class Duels:
-    """Lost rooms by the uid of a preemptor, a pod or a group. For `Cluster.singleton`."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._fought: Lru[str, _Fought] = Lru(PREEMPTORS_MAX)
-
-    def __len__(self) -> int:
-        return len(self._fought)
-
-    def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
-        """Record that pods are evicted from these nodes for a preemptor."""
-        known = self._fought.get(uid)
-        count_foreign = self._cluster.refusals.foreign_pods
-        rooms = tuple((node, count_foreign(node)) for node in dict.fromkeys(nodes))
-        self._fought.put(uid, _Fought(rooms, known.lost if known is not None else 0))
-
-    def is_resting(self, uid: str) -> bool:
-        """Whether evictions for it are suspended; changes nothing."""
-        known = self._fought.get(uid)
-        return known is not None and known.rests_until_s > self._cluster.steady_s
-
-    def rests(self, uid: str) -> bool:
-        """Whether evictions are suspended for a preemptor that fits nowhere although its victims
-        are gone; counts a lost room.
-        """
-        known = self._fought.get(uid)
-        if known is None:
-            return False
-        now_s = self._cluster.steady_s
-        count_foreign = self._cluster.refusals.foreign_pods
-        if any(count_foreign(node) > before for node, before in known.rooms):
-            lost = known.lost + 1
-            until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0
-            known = _Fought((), lost, until_s)
-            self._fought.put(uid, known)
-        if known.rests_until_s and now_s >= known.rests_until_s:
-            self._fought.pop(uid)
-            return False
-        return known.lost >= ROOMS_LOST_MAX

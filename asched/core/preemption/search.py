@@ -106,12 +106,21 @@ class VictimSearch:
         self._cached: Lru[Hashable, Prospects] = Lru(PROSPECTS_MIN)
 
     def find(
-        self, pod: PodInfo, rejection: Rejection, trial: Trial, *, with_empty: bool = False
+        self,
+        pod: PodInfo,
+        rejection: Rejection,
+        trial: Trial,
+        spared: I64,
+        *,
+        with_empty: bool = False,
     ) -> Findings:
-        """Try the rows that were rejected for a reason that evicting pods may resolve.
-        `with_empty`: rows without victims, which an extender rejected, are open as well.
+        """Try the rows that were rejected for a reason that evicting pods may resolve, except
+        `spared` ones. `with_empty`: rows without victims, which an extender rejected, are open as
+        well.
         """
         rows = rejection.candidates
+        if len(spared):
+            rows = np.setdiff1d(rows, spared)
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
         blocked = self._blocked(pod, prospects, rows, trial)

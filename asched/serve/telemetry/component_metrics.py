@@ -162,9 +162,9 @@ class OwnMetrics:
         )
         self.kubelet_refusals = families.counter(
             "asched_pods_refused_by_kubelet_total",
-            "[ALPHA] Pods that a kubelet rejected because the node was full (OutOfcpu and the like)"
-            " or differed from the cached one, by reason and scheduler: ours or others.",
-            ("reason", "whose"),
+            "[ALPHA] Pods placed by this process that a kubelet rejected because the node was full"
+            " (OutOfcpu and the like) or differed from the cached one, by reason.",
+            ("reason",),
         )
         self.group_statuses = families.counter(
             "asched_podgroup_status_writes_total",

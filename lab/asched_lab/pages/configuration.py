@@ -121,6 +121,10 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "DefaultPreemption.minCandidateNodesAbsolute": (
         "Number of nodes tried for preemption; the larger of both counts"
     ),
+    "DefaultPreemption.otherSchedulers": (
+        "Schedulers that bind pods on the same nodes: where one took the room of evicted pods for a"
+        " pod that is not less important, no pod is evicted for a minute"
+    ),
     "DynamicResources.filterTimeout": "Bound of the search for devices, as steps of work",
     "DynamicResources.bindingTimeout": "Time to wait for binding conditions of devices",
     "GroupScaleUp.nodeShapes": (

@@ -59,22 +59,17 @@ VALUES: Final[Mapping[str, str]] = {
     ),
     "asched_config_reloads_total": "`result`: `applied`, `refused`, `unchanged`",
     "asched_contested_nodes": (
-        "A node counts from the moment at which a pod of another scheduler appears there within"
-        " 5 s of a placement by asched, or a kubelet refuses a pod. asched leaves room for one"
-        " more such pod there (two, then four after refusals; a quarter of the node at most), and"
-        " half as many every 30 s without a clash"
+        "A node counts for 60 s after its kubelet refused a pod of asched for want of room, if a"
+        " pod of another scheduler is there. asched leaves the missing room free, a quarter of the"
+        " node at most; pods more important than that pod ignore it"
     ),
     "asched_extender_requests_total": (
         "`result`: `success` (any answer), `refused` (the extender did not act), `lost` (the"
         " extender may have acted)"
     ),
-    "asched_node_clashes_total": (
-        "`kind`: `overlap` (another scheduler placed a pod beside one of asched's), `refused`"
-        " (a kubelet refused a pod)"
-    ),
     "asched_pods_refused_by_kubelet_total": (
-        "`reason`: as the kubelet writes it, such as `OutOfcpu`. `whose`: `ours` or `others`. Pods"
-        " of the same owner avoid that node for 10 s, twice as long after each further refusal,"
+        "`reason`: as the kubelet writes it, such as `OutOfcpu`. Pods of the same owner avoid"
+        " that node for 10 s, twice as long after each further refusal,"
         " 5 minutes at most"
     ),
     "asched_promised_start_changes_total": (

@@ -12,7 +12,7 @@ from asched_lab.apiserver.context import DELETED, Change, Key, Record
 from asched_lab.apiserver.kubelet import running
 from asched_lab.apiserver.resources import NODES, PODS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState, amount, requests_of
 from asched_lab.sim.clock import VirtualClock
 
 Json = dict[str, Any]
@@ -20,11 +20,8 @@ Json = dict[str, Any]
 START_S_MAX: Final = 2.0
 GRACE_S_MAX: Final = 5.0
 #: The status that a kubelet writes of a pod that it does not admit.
-REFUSED: Final = {
-    "phase": "Failed",
-    "reason": "OutOfcpu",
-    "message": "Pod was rejected: Node didn't have enough resource: cpu",
-}
+REFUSED: Final = {"phase": "Failed", "reason": "OutOfcpu"}
+SHORT: Final = "Pod was rejected: Node didn't have enough resource: cpu, "
 COLLECT_S_MAX: Final = 20.0
 
 
@@ -77,22 +74,28 @@ class Inhabitants:
         pod = record.obj
         if pod["status"].get("phase", "Pending") == "Pending" and pod["spec"].get("nodeName"):
             status = {**pod["status"], **running(self._ctx.now(), pod, "10.0.0.1")}
-            if self.refuses and not self._has_room(pod):
-                status = {**pod["status"], **REFUSED}
+            if self.refuses and (why := self._shortage(pod)):
+                status = {**pod["status"], **REFUSED, "message": why}
             self._ctx.put(PODS, {**pod, "status": status})
 
-    def _has_room(self, pod: Json) -> bool:
-        """Whether the node's kubelet admits it beside the pods it runs or still counts."""
+    def _shortage(self, pod: Json) -> str:
+        """Why the node's kubelet does not admit it beside the pods it runs or still counts; empty
+        if it does. Only CPU is ever short.
+        """
         node = self._ctx.get(NODES, "", pod["spec"]["nodeName"])
         if node is None:
-            return True
+            return ""
         now_s, uid = self._clock.now_s(), pod["metadata"]["uid"]
         self._held = {key: held for key, held in self._held.items() if held[0] > now_s}
         pods = self._server.list("pods")
         running = [other for other in pods if other["status"].get("phase") == "Running"]
         ended = [held for _, held in self._held.values() if held["metadata"]["uid"] != uid]
-        end = EndState([node.obj], [*running, *ended])
-        return end.has_room(node.obj["metadata"]["name"], pod)
+        end, name = EndState([node.obj], [*running, *ended]), node.obj["metadata"]["name"]
+        if end.has_room(name, pod):
+            return ""
+        capacity, free = amount(node.obj["status"]["allocatable"]["cpu"]), end.free[name]["cpu"]
+        milli = [int(cpu * 1000) for cpu in (requests_of(pod)["cpu"], capacity - free, capacity)]
+        return SHORT + "requested: {}, used: {}, capacity: {}".format(*milli)
 
     def _end(self, key: Key) -> None:
         record = self._ctx.get(PODS, *key)

@@ -297,9 +297,9 @@ MISTAKES: Final = (
         "neighbours",
         "evictions for others' benefit never end",
         "IncidentN1",
-        "core/preemption/eviction.py",
-        "ROOMS_LOST_MAX: Final = 2",
-        "ROOMS_LOST_MAX: Final = 10**6",
+        "core/preemption/lost_rooms.py",
+        "REST_S: Final = 60.0",
+        "REST_S: Final = 0.0",
     ),
     Mistake(
         "neighbours",

@@ -1,4 +1,4 @@
-"""Pods that a kubelet refuses are counted by reason and told, neighbours' as well as ours."""
+"""Pods of ours that a kubelet refuses are counted by reason and reported."""
 
 import asyncio
 import json
@@ -21,6 +21,7 @@ from tests.support import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
+SHORT = "Pod was rejected: Node didn't have enough resource: "
 
 
 class World:
@@ -29,19 +30,20 @@ class World:
     def __init__(self, server: ApiServer, session: Session) -> None:
         self.server = server
         self.session = session
-        self.refused: Counter[tuple[str, str]] = Counter()
+        self.refused: Counter[str] = Counter()
         self.facts: list[Fact] = []
         self.may_act = True
+        self.chosen: set[str] = set()
         self.told, self.moved = asyncio.Event(), asyncio.Event()
         self.clashes = Clashes(
             session,
-            owns=lambda pod: pod.spec.scheduler_name == "mine",
+            has_chosen=lambda uid: uid in self.chosen,
             may_act=lambda: self.may_act,
             refused=self._refused,
         )
 
-    def _refused(self, reason: str, whose: str) -> None:
-        self.refused[reason, whose] += 1
+    def _refused(self, reason: str) -> None:
+        self.refused[reason] += 1
         self.told.set()
 
     def hear(self, fact: Fact) -> None:
@@ -53,15 +55,17 @@ class World:
             await self.moved.wait()
             self.moved.clear()
 
-    def place(self, name: str, scheduler: str) -> None:
+    def place(self, name: str, *, chosen: bool = True) -> None:
         spec = {
-            "schedulerName": scheduler,
+            "schedulerName": "mine",
             "nodeName": "n1",
             "containers": [{"name": "c", "image": "i"}],
         }
         metadata = {"name": name, "namespace": "default"}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        self.server.create("pods", pod)
+        made = self.server.create("pods", pod)
+        if chosen:
+            self.chosen.add(made["metadata"]["uid"])
 
     async def tell(self, name: str, **status: Any) -> None:
         """As the node's kubelet would."""
@@ -90,14 +94,15 @@ async def a_world() -> AsyncIterator[World]:
         await server.stop()
 
 
-@pytest.mark.parametrize(("scheduler", "whose"), [("mine", "ours"), ("theirs", "others")])
-async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str) -> None:
+async def test_a_refusal_is_counted_and_reported(caplog) -> None:
     async with a_world() as world, asyncio.timeout(HANG_S):
-        world.place("web", scheduler)
-        message = "Pod was rejected: Node didn't have enough resource: cpu"
+        world.place("web")
+        message = f"{SHORT}cpu, requested: 2000, used: 3000, capacity: 4000"
         await world.tell("web", phase="Failed", reason="OutOfcpu", message=message)
         await world.told.wait()
-    assert world.refused == {("OutOfcpu", whose): 1}
+    assert world.refused == {"OutOfcpu": 1}
+    (order,) = [fact for fact in world.facts if isinstance(fact, KubeletRefused)]
+    assert (order.resource, order.missing) == ("cpu", 1000)
     (line,) = [record for record in caplog.records if record.getMessage().startswith("A kubelet")]
     assert (line.pod, line.node, line.reason, line.err) == (
         "default/web",
@@ -108,10 +113,15 @@ async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str)
 
 
 async def test_other_ends_are_no_refusals() -> None:
-    """One that ran and failed, one that was evicted, one deleted by force; then a refused one."""
+    """One that ran and failed, one that was evicted, one deleted by force, one with a reason that
+    no kubelet writes, one that was created with its node; then a refused one.
+    """
     async with a_world() as world, asyncio.timeout(HANG_S):
-        for name in ("ran", "evicted", "deleted", "full"):
-            world.place(name, "mine")
+        for name in ("ran", "evicted", "deleted", "long", "full"):
+            world.place(name)
+        world.place("foreign", chosen=False)
+        await world.tell("foreign", phase="Failed", reason="OutOfpods")
+        await world.tell("long", phase="Failed", reason="OutOf" + 900_000 * "x")
         await world.tell("ran", phase="Running", startTime="2026-01-01T00:00:00Z")
         await world.tell("ran", phase="Failed", reason="OutOfcpu")
         await world.tell("evicted", phase="Failed", reason="Evicted")
@@ -121,14 +131,16 @@ async def test_other_ends_are_no_refusals() -> None:
         assert reply.status == 200
         await world.tell("full", phase="Failed", reason="OutOfpods")
         await world.told.wait()
-    assert world.refused == {("OutOfpods", "ours"): 1}
+    assert world.refused == {"OutOfpods": 1}
 
 
 async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
     async with a_world() as world:
         hear = world.clashes.hearing(world.facts.append)
         for number in range(QUEUE_MAX + 50):  # nobody gets a turn meanwhile
-            hear(Gone(POD, a_pod(f"p{number}").on("n1").build()))
+            pod = a_pod(f"p{number}").on("n1").build()
+            world.chosen.add(pod.uid)
+            hear(Gone(POD, pod))
         assert world.clashes._suspects.qsize() == QUEUE_MAX
 
 
@@ -150,15 +162,15 @@ class Ends:
         return self.end
 
 
-async def put_for(ends: Ends, *facts: Fact) -> tuple[list[Fact], list[tuple[str, str]]]:
+async def put_for(ends: Ends, *facts: Fact) -> tuple[list[Fact], list[str]]:
     """What is put, and counted, where these are heard of and looked into."""
     put: list[Fact] = []
-    refused: list[tuple[str, str]] = []
+    refused: list[str] = []
     clashes = Clashes(
         ends,  # type: ignore[arg-type]
-        owns=lambda _: True,
+        has_chosen=lambda _: True,
         may_act=lambda: True,
-        refused=lambda reason, whose: refused.append((reason, whose)),
+        refused=refused.append,
     )
     hear = clashes.hearing(put.append)
     for fact in facts:
@@ -198,5 +210,5 @@ async def test_the_machine_is_told_who_was_refused_where_and_whose_it_is(
             reporter="mine",
         ),
     ]
-    assert refused == [("OutOfcpu", "ours")]
+    assert refused == ["OutOfcpu"]
     assert ends.paths == [f"{PODS}/web"]

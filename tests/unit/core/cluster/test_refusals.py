@@ -5,11 +5,13 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.nodes import NodeTable
-from asched.core.cluster.refusals import HALF_S, HOLD_S, HOLD_S_MAX, OVERLAP_S, Refusals
+from asched.core.cluster.refusals import HOLD_S, HOLD_S_MAX, Owner, Refusals
 from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import NODE
 from asched.testing import World, given, node, pod
 from tests.builders import PodBuilder, a_node, a_pod
+
+WEB = Owner("default", "web")
 
 
 def owned(name: str, owner: str = "web") -> PodBuilder:
@@ -31,7 +33,7 @@ def test_each_refusal_doubles_the_time(nodes: NodeTable) -> None:
     refusals = Refusals(nodes)
     at_s, told = 1000.0, []
     for _ in range(8):
-        told.append(refusals.note("web", "n1", at_s))
+        told.append(refusals.note(WEB, "n1", at_s))
         at_s += told[-1]
     assert told == [10, 20, 40, 80, 160, 300, 300, 300]
     assert told[0] == HOLD_S
@@ -40,7 +42,7 @@ def test_each_refusal_doubles_the_time(nodes: NodeTable) -> None:
 
 def test_only_pods_of_the_owner_are_kept_away_and_only_so_long(nodes: NodeTable) -> None:
     refusals = Refusals(nodes)
-    refusals.note("web", "n2", 1000.0)
+    refusals.note(WEB, "n2", 1000.0)
     row = nodes.row_of["n2"]
     assert refusals.rows(owned("p").build(), 1009.9) == (row,)
     assert refusals.rows(owned("p").build(), 1010.0) == ()
@@ -96,68 +98,18 @@ def test_a_pod_that_was_nominated_to_such_a_node_goes_elsewhere_too() -> None:
 
 # --- contested nodes -----------------------------------------------------------------------------
 
-MESSAGE = "node(s) contested by another scheduler, which is left some room for a moment"
 
-
-def stranger(name: str, on: str, cpu: object = 1) -> dict[str, object]:
-    made = pod(name, cpu=cpu)
-    made["spec"].update(schedulerName="another", nodeName=on)
-    return made
-
-
-def clashing(seconds_between: float = 1.0) -> World:
-    """One node of 8 CPU: a pod of ours went there, and a stranger of 1 CPU appeared beside it."""
-    world = given([node("n1", cpu=8)])
-    assert world.schedule(pod("ours", cpu=1)).node == "n1"
-    world.wait(seconds_between)
-    world.add(stranger("theirs", "n1"))
-    return world
-
-
-def test_a_stranger_beside_a_choice_of_ours_is_left_room_for_one_more() -> None:
-    world = clashing()
-    assert world.schedule(pod("much", cpu=6)).message.startswith(
-        f"0/1 nodes are available: 1 {MESSAGE}."
-    )
-    assert world.schedule(pod("less", cpu=5)).node == "n1"
-
-
-def test_whoever_waited_for_that_comes_back_by_itself_when_it_is_quiet() -> None:
-    world = clashing()
-    assert world.schedule(pod("much", cpu=6)).node == ""
-    world.wait(HALF_S + 15)
-    assert world.outcome("much").node == "n1"
-
-
-def test_strangers_that_come_long_after_us_contest_nothing() -> None:
-    assert clashing(OVERLAP_S + 1).schedule(pod("much", cpu=6)).node == "n1"
-
-
-def test_without_strangers_nothing_is_contested() -> None:
-    world = given([node("n1", cpu=8)])
-    for name in ("a", "b"):
-        assert world.schedule(pod(name, cpu=4)).node == "n1"
-
-
-def test_each_refusal_of_a_kubelet_asks_for_more_room_up_to_a_part_of_the_node() -> None:
-    world = clashing()
-    for _ in range(3):
-        refused(world, "n1", owner="")
-    assert world.schedule(pod("much", cpu="4500m")).message.count(MESSAGE) == 1
-    assert world.schedule(pod("a quarter is left", cpu=4)).node == "n1"
-
-
-def test_a_pod_that_room_was_made_for_takes_it() -> None:
-    world = clashing()
-    promised = pod("promised", cpu=6)
-    promised["status"] = {"nominatedNodeName": "n1"}
-    assert world.schedule(promised).node == "n1"
-
-
-def test_a_node_made_anew_is_contested_by_nobody() -> None:
+def test_a_node_made_anew_is_not_contested() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
-    cluster.refusals.clash("n1", None, 1000.0)
+    cluster.refusals.contest("n1", "cpu", 1000, 0, 1000.0)
     assert cluster.refusals.contested == 1
     cluster.apply(Gone(NODE, n1))
+    assert cluster.refusals.contested == 0
+
+
+def test_a_resource_that_no_node_has_contests_nothing() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(NODE, a_node("n1").allocatable(cpu="8").build()))
+    cluster.refusals.contest("n1", "example.com/none", 1, 0, 1000.0)
     assert cluster.refusals.contested == 0
