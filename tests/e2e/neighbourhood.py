@@ -84,7 +84,10 @@ class Neighbourhood:
             await self._write(name, status)
             return
         self.counts[f"{whose} refused"] += 1
-        await self._write(name, {"phase": "Failed", "reason": "OutOfcpu", "message": "no room"})
+        each = self._capacity // len(self._free)
+        short = f"requested: {asked}, used: {each - self._free[node]}, capacity: {each}"
+        message = f"Pod was rejected: Node didn't have enough resource: cpu, {short}"
+        await self._write(name, {"phase": "Failed", "reason": "OutOfcpu", "message": message})
         await asyncio.sleep(0.2)  # whoever wants to read it
         await self.plane.client.ask("DELETE", POD + name, NOW)
         await self.make(whose)  # its owner replaces it

@@ -49,8 +49,9 @@ async def test_no_pod_of_ours_is_left_refused_beside(neighbour: str, tmp_path: P
         )
         await process.says("synced")
         town = Neighbourhood(plane, NODES, CPU, neighbour, seed=1)
+        theirs = (f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false")
         if neighbour == "default-scheduler":
-            await stack.enter_async_context(kube_scheduler(plane))
+            await stack.enter_async_context(kube_scheduler(plane, *theirs))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(town.kubelets())]
             if neighbour == "random":
