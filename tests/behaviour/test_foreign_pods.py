@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cluster.facts import Bound, Done, Fact, Gone, Seen
+from asched.core.cluster.facts import Bound, Done, Fact, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
@@ -105,9 +105,11 @@ def test_pods_created_with_a_node_suspend_no_evictions(others: tuple[str, ...]) 
     assert len(set(tenant.evicted)) == 4
 
 
-def test_a_node_rests_where_a_named_scheduler_took_the_room() -> None:
+@pytest.mark.parametrize("step_s", [-86_400.0, 0.0, 86_400.0])
+def test_a_node_rests_where_a_named_scheduler_took_the_room(step_s: float) -> None:
     """Its pods are as important as ours, so each room would be taken again: with one node that has
-    a victim left, nothing is evicted there for a minute, and then once more.
+    a victim left, nothing is evicted there for a minute, and then once more. The wall clock may be
+    set meanwhile.
     """
     tenant = Tenant(1, binds=True, priority=10, otherSchedulers=[RIVAL])
     for name in NODES[1:]:  # these cannot be evicted
@@ -118,6 +120,7 @@ def test_a_node_rests_where_a_named_scheduler_took_the_room() -> None:
     tenant.play.see(critical(priority=10))
     assert tenant.seconds_until_bound("critical", 10) is None
     assert tenant.evicted == ["n0"]
+    tenant.play.turn(WallClock(step_s))
     thief = a_pod("thief-1").requests(cpu="1").priority(10).on("n0").build()
     tenant.play.turn(Gone(POD, thief))
     tenant.play.see(a_pod("low again").requests(cpu="1").on("n0"))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import Bind, DeletePod, Effect
-from asched.core.preemption.lost_rooms import REST_S
 from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.checker import EndState, is_through
@@ -31,6 +30,7 @@ from asched_lab.sim.world import SCHEDULER, World
 
 RIVAL: Final = "rival"
 NODES: Final = 3
+MINUTE_S: Final = 60.0
 FOLLOWS: Final = "follows from another scheduler that binds, nominates and evicts by its own rules"
 
 
@@ -59,7 +59,7 @@ class IncidentN1(Incident):
 
     what = "two schedulers evicted for each other's benefit, in a circle, without end"
     threads = FOLLOWS
-    recovers_in_s = REST_S + 15.0
+    recovers_in_s = MINUTE_S + 15.0
     config: ClassVar[Json] = {
         "profiles": [
             {
@@ -113,7 +113,7 @@ class IncidentN1(Incident):
     def _are_few(self, world: World) -> None:
         assert named(world, "thief"), "no room was taken"
         for at_s in self.evicted_s:
-            count = sum(at_s <= other_s < at_s + REST_S for other_s in self.evicted_s)
+            count = sum(at_s <= other_s < at_s + MINUTE_S for other_s in self.evicted_s)
             assert count <= NODES, f"{count} pods were evicted within a minute"
 
 
