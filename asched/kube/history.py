@@ -81,7 +81,7 @@ class History:
         """
         if not runs_backwards(version, self.reached(kind)):
             return True
-        newest = await self.cached(self._reached[kind][0])  # stands still for an idle kind
+        newest = await self.cached(kind)  # stands still for an idle kind
         return not runs_backwards(newest, self.reached(kind))
 
     async def catch_up(self, kind: Kind, list_again: Callable[[], Awaitable[None]]) -> None:
@@ -121,7 +121,7 @@ class History:
 
         Kinds may be stored in different etcds: only a kind's own version counts.
         """
-        before = {kind: reached() for kind, reached in self._reached.values()}
+        before = {kind: reached() for kind, (_, reached) in self._reached.items()}
         answer = await self._read(NAMESPACE, {})
         self._recognize(next((head.uid for head in answer.heads if head.name == WITNESS), ""))
         for kind, version in before.items():
@@ -144,8 +144,10 @@ class History:
         self._uid = uid or self._uid
 
     async def _read(self, kind: Kind, query: dict[str, str]) -> HeadPage:
+        """Read in the version of the kind that its reflector has found on the server."""
+        spoken, _ = self._reached.get(kind, (kind, None))
         name = WITNESS if kind is NAMESPACE else NAME_ASKED
-        path = kind.object_path(NAMESPACE_ASKED, "").rstrip("/")
+        path = spoken.object_path(NAMESPACE_ASKED, "").rstrip("/")
         asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})
         reply = await self._transport.request("GET", f"{path}?{asked}", timeout_s=READ_S)
         return head_page(successful(reply), kind)

@@ -474,7 +474,7 @@ class Reflector:
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Log a failure once until it changes."""
-        self._complained = log_failure(self.kind, error, self._complained)
+        self._complained = log_failure(self.spoken, error, self._complained)
 
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)

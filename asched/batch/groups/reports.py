@@ -338,7 +338,8 @@ def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent
     group = object_of(context.cluster, key)
     regarding = [POD.reference(first.metadata)]
     if group is not None:
-        regarding.append(kind_of(key).reference(group.metadata))
+        kind = context.cluster.spoken(kind_of(key))
+        regarding.append(kind.reference(group.metadata))
     for about in regarding:
         yield EmitEvent(
             regarding=about,

@@ -264,9 +264,8 @@ def route(ctx: Context, call: Call) -> Reply:
     if path in {"/api", "/apis"}:
         return groups(ctx, call, core=path == "/api")
     parts = path.strip("/").split("/")
-    alpha = [res for res in ALPHA if parts == ["apis", *res.api_version.split("/")]]
-    if alpha and alpha[0].api_version in ctx.alpha:
-        return answer(resource_list(parts[1], parts[2], (*ctx.resources, *alpha)))
+    if parts[0] == "apis" and "/".join(parts[1:]) in ctx.alpha:
+        return answer(resource_list(parts[1], parts[2], (*ctx.resources, *ALPHA)))
     return group_documents(ctx, call, parts)
 
 

@@ -133,7 +133,11 @@ workloads Workload N - - *
 [scheduling.x-k8s.io/v1alpha1]
 podgroups PodGroup N pg,pgs - * status
 elasticquotas ElasticQuota N eq,eqs - * status
+[resource.k8s.io/v1beta2]
+devicetaintrules DeviceTaintRule C - - * status
 [kueue.x-k8s.io/v1beta2]
+localqueues LocalQueue N queue,queues,lq - * status
+[kueue.x-k8s.io/v1beta1]
 localqueues LocalQueue N queue,queues,lq - * status
 [autoscaling.x-k8s.io/v1]
 provisioningrequests ProvisioningRequest N provreq,provreqs - * status
@@ -176,8 +180,8 @@ USUAL_VERBS: Final = (
 )
 STATUS_VERBS: Final = ("get", "patch", "update")
 
-#: Versions that are served but not in discovery: a real server has them only with --runtime-config,
-#: and workloads of scheduler_perf use them.
+#: Versions that are served, but in discovery only if `Options.alpha` names them: a real server has
+#: them only with --runtime-config, and workloads of scheduler_perf use them.
 UNLISTED: Final = frozenset({("resource.k8s.io", "v1alpha3")})
 #: Kinds read through several groups, (group, plural) -> (group, version) that owns the storage.
 SHARED: Final = {
