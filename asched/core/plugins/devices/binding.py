@@ -15,6 +15,7 @@ Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; whi
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
+from collections import deque
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -160,35 +161,68 @@ def _status_of(
     return None
 
 
-#: A write takes milliseconds. A pod that has waited so long writes all the same, and gets a
-#: conflict.
+#: A write takes milliseconds. A pod that has been writing for longer, because the server does not
+#: answer or other clients write the claim, lets the next pod write, too.
 TURN_S_MAX: Final = 5.0
+#: Topic of a pod: it is the first of its line.
+TURN: Final = "turns to write a claim"
+
+
+class WriterLine:
+    """The pods that write one claim or wait for it, first come, first served."""
+
+    __slots__ = ("since_s", "uids")
+
+    def __init__(self) -> None:
+        self.uids: deque[str] = deque()
+        #: when the first one became the first
+        self.since_s = 0.0
 
 
 class Writers:
-    """Serialize writes of a claim that pods of one group share: each write names the version before
-    it, so that all but one of several concurrent writes would be refused. No pod waits longer than
-    TURN_S_MAX.
+    """Serialize writes of a claim that several pods share: each write names the version before it,
+    so that all but one of several concurrent writes would be refused. A line moves on once its
+    first pod has written, or after TURN_S_MAX.
     """
 
-    def __init__(self) -> None:
-        self._writing: dict[str, str] = {}
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lines: dict[str, WriterLine] = {}
 
     def begin(self, claim: ResourceClaim, pod: Pod) -> Generator[Effect, Answer, None]:
-        """Wait until no other pod writes the claim."""
-        while claim.uid in self._writing:
-            answer = yield WaitFor(
-                ready=lambda: claim.uid not in self._writing,
-                timeout_s=TURN_S_MAX,
-                on=((RESOURCE_CLAIM.resource, claim.metadata.key),),
+        """Wait until the pod is the first of its line. Call `end` in any case."""
+        line = self._lines.setdefault(claim.uid, WriterLine())
+        line.uids.append(pod.uid)
+        if line.uids[0] == pod.uid:
+            line.since_s = self._steady_s
+        while line.uids[0] != pod.uid:
+            left_s = line.since_s + TURN_S_MAX - self._steady_s
+            if left_s <= 0:
+                self._leave(line, line.uids[0])
+                continue
+            yield WaitFor(
+                ready=lambda: line.uids[0] == pod.uid, timeout_s=left_s, on=((TURN, pod.uid),)
             )
-            if isinstance(answer, TimedOut):
-                break
-        self._writing[claim.uid] = pod.uid
 
     def end(self, claim: ResourceClaim, pod: Pod) -> None:
-        if self._writing.get(claim.uid) == pod.uid:
-            del self._writing[claim.uid]
+        """The pod has written the claim, or gives up."""
+        line = self._lines.get(claim.uid)
+        if line is not None and pod.uid in line.uids:
+            self._leave(line, pod.uid)
+            if not line.uids:
+                del self._lines[claim.uid]
+
+    def _leave(self, line: WriterLine, uid: str) -> None:
+        was_first = line.uids[0] == uid
+        line.uids.remove(uid)
+        if was_first and line.uids:
+            line.since_s = self._steady_s
+            self._cluster.object_log.add(TURN, line.uids[0])
+
+    @property
+    def _steady_s(self) -> float:
+        """Monotonic time, unaffected by wall clock changes."""
+        return self._cluster.wall_clock_s - self._cluster.wall_ahead_s
 
 
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
@@ -242,7 +276,7 @@ class ClaimBinding:
         self._cluster = cluster
         self._ledger = ledger
         self._timeout_s = timeout_s
-        self._writers = Writers()
+        self._writers = Writers(cluster)
         self._reports = cluster.singleton(PluginReports)
 
     def bind(self, pod: Pod, node: str, reserved: Reserved) -> Late:
@@ -259,8 +293,8 @@ class ClaimBinding:
                     return failure(outcome.message)
                 written.append(outcome)
             else:
-                yield from self._writers.begin(claim, pod)
                 try:
+                    yield from self._writers.begin(claim, pod)
                     outcome = yield from self._write(pod, claim, reserved.allocation_of(claim))
                 finally:
                     self._writers.end(claim, pod)
