@@ -210,16 +210,32 @@ class FreeDevices:
             )
         return tuple(found)
 
-    def take_anywhere(self, pod_request: SharingRequest) -> None:
-        """Subtract a pod whose devices are unknown: from every device."""
-        for device in self.devices:
-            parts = tuple(
-                (DevicePart(device.id, request.memory_of(device.memory), request.cores),)
-                if request is not None
-                else ()
-                for request in pod_request.requests
-            )
+    def has_room_for(self, held: Mapping[str, HeldShare]) -> bool:
+        """Whether the devices, which the node has, are free to this extent."""
+        for device, (slots, memory, cores) in held.items():
+            at = self.place[device]
+            counted = cores if self.devices[at].cores else 0
+            if slots > self.slots[at] or memory > self.memory[at] or counted > self.cores[at]:
+                return False
+        return True
+
+    def take_somewhere(self, pod_request: SharingRequest, policy: str) -> None:
+        """Subtract a pod whose devices are unknown, once: from devices that it would get, whatever
+        its rules, which its owner may have changed. If too little is free it is subtracted from the
+        devices with most memory left; what one does not have is taken from the next.
+        """
+        parts = self.choose(pod_request._replace(rules=DeviceRules(), policy=""), policy)
+        if parts is not None:
             self.take(held_by(pod_request.roles, parts))
+            return
+        order = sorted(range(len(self.devices)), key=lambda at: (-self.memory[at], at))
+        parts = tuple(
+            tuple([self._part(at, request) for at in order[: request.number]]) if request else ()
+            for request in pod_request.requests
+        )
+        for held in held_by(pod_request.roles, parts).values():
+            for free, amount in zip((self.slots, self.memory, self.cores), held, strict=True):
+                _take_in_order(free, order, amount)
 
     def choose(self, pod_request: SharingRequest, policy: str) -> Parts | None:
         """Choose devices for a pod; None if there are not enough.
@@ -277,3 +293,11 @@ class FreeDevices:
             return False
         asked = request.memory_of(device.memory)
         return asked <= self.memory[at]
+
+
+def _take_in_order(free: list[int], order: Sequence[int], amount: int) -> None:
+    """Subtract an amount from devices, one after the other, down to zero."""
+    for at in order:
+        taken = min(free[at], amount)
+        free[at] -= taken
+        amount -= taken

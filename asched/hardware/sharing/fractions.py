@@ -2,9 +2,12 @@
 
 A pod that requests a part of a GPU by another resource is not included in sums of whole GPUs. It
 takes whole devices, however small its parts, as many as its requests imply at most: those that an
-annotation numbers or names, since several pods may share them, or else (no such annotation, or one
-that names more) as many as that, of its own. The devices named when the pod was first read count as
-long as the pod exists.
+annotation numbers or names, since several pods may share them, or else as many as that, of its own:
+without such an annotation, with one that names more, and where the parts of the pods that name a
+device exceed it. The devices named when the pod was first read count as long as the pod exists.
+
+A part is what a pod requests, of what the node says that each of its devices has. It is a whole
+device if the pod requests devices by number only, or memory of which the node offers none.
 
     by number    alibabacloud.com/gpu-index, volcano.sh/gpu-index, ALIYUN_COM_GPU_MEM_IDX, and
                  Koordinator's scheduling.koordinator.sh/device-allocated
@@ -26,13 +29,15 @@ Bounds    MOST devices for a pod; one entry a pod that names some
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.model.quantity import whole
 from asched.hardware.rows import ByNode, decoded_json, sweep
 from asched.hardware.sharing.conventions import annotations_of, decoded, number
 from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
@@ -71,6 +76,21 @@ SHARES: Final[Mapping[str, int]] = {
     "volcano.sh/vgpu-memory": 0,
     "volcano.sh/vgpu-number": 1,
 }
+#: Requested for each device of the pod; other amounts are those of all its devices together.
+OF_EACH: Final = frozenset(
+    {
+        "alibabacloud.com/gpu-milli",
+        "volcano.sh/vgpu-memory",
+        "volcano.sh/vgpu-memory-percentage",
+    }
+)
+#: Resources that say how large parts are, and the amount that is one device; 0: memory.
+PARTS: Final[Mapping[str, int]] = {
+    **{name: unit for name, unit in SHARES.items() if unit != 1},
+    "volcano.sh/vgpu-memory-percentage": WHOLE,
+}
+#: Parts are counted in millionths of a device.
+FULL: Final = 1_000_000
 NUMBERED: Final = (
     "alibabacloud.com/gpu-index",
     "volcano.sh/gpu-index",
@@ -98,13 +118,38 @@ class GpuFractionsArgs:
     resource: str = "nvidia.com/gpu"
 
 
+class FractionRequest(NamedTuple):
+    """Request of a pod: the maximum number of its devices, and (resource, amount) of PARTS."""
+
+    devices: int
+    amounts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, asked: Mapping[str, int], whole_resource: str) -> "FractionRequest":
+        amounts = tuple((name, asked[name]) for name in PARTS if asked.get(name, 0) > 0)
+        return cls(most_of(asked, whole_resource), amounts)
+
+    def total_on(self, node: Node, whole_resource: str) -> int:
+        """Millionths of devices that the pod has together."""
+        offered = node.status.allocatable or {}
+        count = max(whole(offered.get(whole_resource, 0)), 1)
+        total = 0
+        for name, amount in self.amounts:
+            unit = PARTS[name] or whole(offered.get(name, 0)) // count
+            found = amount * FULL // unit if unit > 0 else FULL * self.devices
+            total = max(total, found * self.devices if name in OF_EACH else found)
+        return min(total or FULL * self.devices, FULL * self.devices)
+
+
 class _Taken(ByNode):
     """Number of devices of each row that are in fractional use, and not requested."""
 
     def __init__(self, cluster: Cluster, resource: str) -> None:
         super().__init__(cluster, ASPECTS)
         self._resource = resource
-        self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.accounted, resource))
+        self._requests: PerClass[FractionRequest] = PerClass(
+            lambda cls: FractionRequest.of(cls.accounted, resource)
+        )
         #: by uid, devices named when the pod was first read
         self._named: dict[str, set[Hashable]] = {}
         self.counts: I64 = np.zeros(0, dtype=np.int64)
@@ -123,18 +168,32 @@ class _Taken(ByNode):
         self.counts[row] = self._count(row)
 
     def _count(self, row: int) -> int:
-        pods = self._cluster.pods_on(row).values()
-        using = [(info.pod, most) for info in pods if (most := self._most(info.cls))]
-        return len(set[Hashable]().union(*(self._devices_of(pod, most) for pod, most in using)))
+        node = self._cluster.nodes.node_at[row]
+        if node is None:
+            return 0
+        taken: dict[Hashable, int] = {}  # millionths of the named devices
+        unnamed = 0
+        for info in self._cluster.pods_on(row).values():
+            request = self._requests(info.cls)
+            if not request.devices:
+                continue
+            named = self._named_by(info.pod, request.devices)
+            part = request.total_on(node, self._resource) // max(len(named), 1)
+            if named and all(taken.get(device, 0) + part <= FULL for device in named):
+                for device in named:
+                    taken[device] = taken.get(device, 0) + part
+            else:
+                unnamed += request.devices
+        return len(taken) + unnamed
 
-    def _devices_of(self, pod: Pod, most: int) -> set[Hashable]:
-        """The devices that a pod has parts of, at most `most`."""
+    def _named_by(self, pod: Pod, most: int) -> set[Hashable]:
+        """The devices that a pod names; none if these are more than it has at most."""
         named = self._named.get(pod.uid)
         if named is not None:
             return named
         named = set(islice(_named(pod), MOST))
         if not 0 < len(named) <= most:
-            return {("of", pod.uid, at) for at in range(most)}
+            return set()
         if not self._cluster.topology.on_trial:
             sweep(self._named, self._cluster)
             self._named[pod.uid] = named

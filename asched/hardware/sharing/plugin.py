@@ -317,11 +317,12 @@ def is_over(lock: str, now_s: float) -> bool:
 #
 # A pod's owner can write its annotations at any time. So a pod's devices are those that were
 # reserved for it by this process or, for pods that this process did not bind, those that its
-# annotations named when they were first read; they count with the amounts of the pod's own spec.
-# Later changes of the annotations are ignored. A pod whose annotations name a different number of
-# devices than it requests, devices that its node does not have, or none, may have any: its request
-# is subtracted from each. Assumed pods of ours have no devices yet and get them as if they were
-# bound one after the other.
+# annotations named when they were first read, if these devices had enough left; they count with the
+# amounts of the pod's own spec. Later changes of the annotations are ignored. A pod whose
+# annotations name a different number of devices than it requests, devices that its node does not
+# have or whose other pods leave too little, or none, has unknown devices: its request is subtracted
+# once, from devices that it would get. Assumed pods of ours have no devices yet and get them as if
+# they were bound one after the other.
 #
 # Bounds  one entry a pod with devices; DEVICES_MAX devices a node.
 
@@ -415,30 +416,46 @@ class SharingLedger(ByNode):
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
             return _EMPTY
-        room, assumed_requests = FreeDevices(devices), list[SharingRequest]()
+        room = FreeDevices(devices)
+        others, assumed_requests = list[tuple[Pod, SharingRequest]](), list[SharingRequest]()
         for uid, info in self._cluster.pods_on(row).items():
             request = self.request_of(info.cls) if uid != without else None
             if request is None:
                 continue
-            parts = self.reserved.get(uid)
-            if parts is None and not info.assumed:
-                annotated = self._convention.parts(info.pod, node.name, request)
-                parts = room.confirmed(request, annotated) if annotated is not None else None
-                if parts is not None and not self._cluster.topology.on_trial:
-                    self.reserve(uid, parts)
-            if parts is not None:
-                room.take(held_by(request.roles, parts))
+            if uid in self.reserved:
+                room.take(held_by(request.roles, self.reserved[uid]))
             elif info.assumed:
                 assumed_requests.append(request)
             else:
-                room.take_anywhere(request)
+                others.append((info.pod, request))
+        for request in self._without_named(room, node.name, others):
+            room.take_somewhere(request, self._policy)
         for request in assumed_requests:
             parts = room.choose(request, self._policy)
             if parts is not None:
                 room.take(held_by(request.roles, parts))
             else:
-                room.take_anywhere(request)
+                room.take_somewhere(request, self._policy)
         return room
+
+    def _without_named(
+        self, room: FreeDevices, node: str, pods: Sequence[tuple[Pod, SharingRequest]]
+    ) -> list[SharingRequest]:
+        """Subtract pods from the devices that their annotations name; the requests of pods for
+        which that is not possible.
+        """
+        unknown = []
+        for pod, request in pods:
+            annotated = self._convention.parts(pod, node, request)
+            parts = room.confirmed(request, annotated) if annotated is not None else None
+            held = held_by(request.roles, parts) if parts is not None else {}
+            if parts is None or not room.has_room_for(held):
+                unknown.append(request)
+                continue
+            room.take(held)
+            if not self._cluster.topology.on_trial:
+                self.reserve(pod.uid, parts)
+        return unknown
 
     def _write(self, columns: I64, at: int, room: FreeDevices) -> None:
         columns[:, at] = 0

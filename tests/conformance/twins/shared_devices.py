@@ -33,26 +33,79 @@ class There(NamedTuple):
     parts: list[list[tuple[str, int, int]]] | None
 
 
+#: For each container, the devices that it gets.
+Choice = list[list[tuple[str, int, int]]]
+
+
 def finds_devices(
     gpus: list[Gpu], there: list[There], asks: list[Asks], model: str, spread: bool
 ) -> bool:
     left = {gpu.id: [gpu.slots, gpu.memory, gpu.cores] for gpu in gpus}
+    unknown = []
     for pod in there:
-        known = pod if is_plausible(pod, gpus) else There(pod.asks, None)
-        for gpu in gpus:
-            taken = worst(known, gpu)
-            left[gpu.id] = [max(a - b, 0) for a, b in zip(left[gpu.id], taken, strict=True)]
-    sidecars = [one for one in asks if one.role == "sidecar"]
-    mains = [one for one in asks if one.role == "container"]
-    inits = [one for one in asks if one.role == "init"]
-    beside = fill(gpus, left, sidecars, model, spread)
-    if beside is None or fill(gpus, beside, mains, model, spread) is None:
-        return False
-    return all(fill(gpus, beside, [one], model, spread) is not None for one in inits)
+        if pod.parts is not None and is_plausible(pod, gpus) and is_free(pod, gpus, left):
+            subtract(pod, gpus, left)
+        else:
+            unknown.append(pod)
+    for pod in unknown:
+        parts = choose(gpus, left, pod.asks, "", spread)
+        if parts is not None:
+            subtract(There(pod.asks, parts), gpus, left)
+        else:
+            subtract_somewhere(pod.asks, gpus, left)
+    return choose(gpus, left, asks, model, spread) is not None
+
+
+def is_free(pod: There, gpus: list[Gpu], left: dict[str, list[int]]) -> bool:
+    for gpu in gpus:
+        slots, memory, cores = worst(pod, gpu)
+        if slots > left[gpu.id][0] or memory > left[gpu.id][1]:
+            return False
+        if gpu.cores and cores > left[gpu.id][2]:
+            return False
+    return True
+
+
+def subtract(pod: There, gpus: list[Gpu], left: dict[str, list[int]]) -> None:
+    for gpu in gpus:
+        taken = worst(pod, gpu)
+        left[gpu.id] = [max(a - b, 0) for a, b in zip(left[gpu.id], taken, strict=True)]
+
+
+def subtract_somewhere(asks: list[Asks], gpus: list[Gpu], left: dict[str, list[int]]) -> None:
+    """A pod that fits nowhere: as on the freest devices, and what is missing there on the next."""
+    order = sorted(gpus, key=lambda gpu: -left[gpu.id][1])
+    parts = [[(gpu.id, 0, 0) for gpu in order[: one.number]] for one in asks]
+    for at in range(3):
+        missing = sum(worst(There(asks, parts), gpu)[at] for gpu in gpus)
+        for gpu in order:
+            taken = min(missing, left[gpu.id][at])
+            left[gpu.id][at] -= taken
+            missing -= taken
+
+
+def choose(
+    gpus: list[Gpu], left: dict[str, list[int]], asks: list[Asks], model: str, spread: bool
+) -> Choice | None:
+    """Devices for each container: sidecars first; init containers each beside these alone."""
+    found: Choice = [[] for _ in asks]
+    beside = left
+    for role in ("sidecar", "container", "init"):
+        running = beside
+        for at, one in enumerate(asks):
+            if one.role != role or not one.number:
+                continue
+            taken = fill(gpus, beside if role == "init" else running, one, model, spread)
+            if taken is None:
+                return None
+            running, found[at] = taken
+        if role == "sidecar":
+            beside = running
+    return found
 
 
 def is_plausible(pod: There, gpus: list[Gpu]) -> bool:
-    """Whether it names as many devices of the node as it asks for; amounts are its request's."""
+    """Whether it names as many devices of the node as it asks for."""
     known = {gpu.id for gpu in gpus}
     for one, parts in zip(pod.asks, pod.parts or [], strict=False):
         named = [device for device, _, _ in parts]
@@ -65,12 +118,7 @@ def worst(pod: There, gpu: Gpu) -> list[int]:
     """Slots, memory, cores that a pod takes of a device at its worst moment."""
     moments: dict[str, list[list[int]]] = {"sidecar": [], "container": [], "init": []}
     for at, one in enumerate(pod.asks):
-        if pod.parts is None:
-            if one.number:
-                memory = one.memory or gpu.memory * one.percent // 100
-                moments[one.role].append([1, memory, one.cores])
-            continue
-        for device, _, _ in pod.parts[at]:
+        for device, _, _ in (pod.parts or [])[at]:
             if device == gpu.id:
                 memory = one.memory or gpu.memory * one.percent // 100
                 moments[one.role].append([1, memory, one.cores])
@@ -81,29 +129,27 @@ def worst(pod: There, gpu: Gpu) -> list[int]:
 
 
 def fill(
-    gpus: list[Gpu], left: dict[str, list[int]], asks: list[Asks], model: str, spread: bool
-) -> dict[str, list[int]] | None:
+    gpus: list[Gpu], left: dict[str, list[int]], one: Asks, model: str, spread: bool
+) -> tuple[dict[str, list[int]], list[tuple[str, int, int]]] | None:
+    """What is left with one more container, and its devices."""
     left = {name: list(amounts) for name, amounts in left.items()}
-    for one in asks:
-        if not one.number:
-            continue
-        fitting = [gpu for gpu in gpus if model in gpu.model and takes(gpu, left[gpu.id], one)]
-        if len(fitting) < one.number:
-            return None
-        chosen: list[Gpu] = []
-        while len(chosen) < one.number:
-            pool = [gpu for gpu in fitting if gpu not in chosen]
-            best = pool[0]
-            for gpu in pool[1:]:
-                here, there = left[gpu.id][1], left[best.id][1]
-                if (here > there) if spread else (here < there):
-                    best = gpu
-            chosen.append(best)
-        for gpu in chosen:
-            memory = one.memory or gpu.memory * one.percent // 100
-            for at, amount in enumerate((1, memory, one.cores)):
-                left[gpu.id][at] = max(left[gpu.id][at] - amount, 0)
-    return left
+    fitting = [gpu for gpu in gpus if model in gpu.model and takes(gpu, left[gpu.id], one)]
+    if len(fitting) < one.number:
+        return None
+    chosen: list[Gpu] = []
+    while len(chosen) < one.number:
+        pool = [gpu for gpu in fitting if gpu not in chosen]
+        best = pool[0]
+        for gpu in pool[1:]:
+            here, there = left[gpu.id][1], left[best.id][1]
+            if (here > there) if spread else (here < there):
+                best = gpu
+        chosen.append(best)
+    for gpu in chosen:
+        memory = one.memory or gpu.memory * one.percent // 100
+        for at, amount in enumerate((1, memory, one.cores)):
+            left[gpu.id][at] = max(left[gpu.id][at] - amount, 0)
+    return left, [(gpu.id, 0, 0) for gpu in chosen]
 
 
 def takes(gpu: Gpu, left: list[int], one: Asks) -> bool:

@@ -177,7 +177,8 @@ def a_part(name: str, annotations: Json | None = None, **requests: int) -> Json:
 
 
 MEMORY = {"aliyun.com/gpu-mem": 4}
-TWO_DEVICES = {"koordinator.sh/gpu-core": 200}
+TWO_DEVICES = {"koordinator.sh/gpu.shared": 2, "koordinator.sh/gpu-core": 100}
+FOUR_GPUS = {WHOLE: 4, "aliyun.com/gpu-mem": 64}
 ONE_HALF = {"koordinator.sh/gpu-core": 50}
 
 
@@ -221,14 +222,14 @@ ONE_HALF = {"koordinator.sh/gpu-core": 50}
     ],
 )
 def test_whole_gpus_are_what_parts_of_others_leave(there: list[Json], left: int) -> None:
-    world = given([node("n1", resources={WHOLE: 4})], there, plugins=[GpuFractions])
+    world = given([node("n1", resources=FOUR_GPUS)], there, plugins=[GpuFractions])
     assert world.schedule(asking("too-many", requests={WHOLE: left + 1})).node == ""
     assert world.schedule(asking("just", requests={WHOLE: left})).node == "n1"
 
 
 def test_a_pod_that_names_other_devices_later_is_not_believed() -> None:
     there = [a_part(n, {"ALIYUN_COM_GPU_MEM_IDX": "1"}, **MEMORY) for n in "ab"]
-    world = given([node("n1", resources={WHOLE: 4})], there, plugins=[GpuFractions])
+    world = given([node("n1", resources=FOUR_GPUS)], there, plugins=[GpuFractions])
     assert world.schedule(asking("none", requests={WHOLE: 4})).node == ""
     world.add(a_part("a", {"ALIYUN_COM_GPU_MEM_IDX": "2"}, **MEMORY))
     assert world.schedule(asking("three", requests={WHOLE: 3})).node == "n1"
