@@ -100,8 +100,8 @@ from asched.plugin import (
 #
 # Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `conventions.py`
 # Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
-# Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a check without
-#         events.
+# Bounds  a line that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until
+#         a check without events.
 
 TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
@@ -124,10 +124,12 @@ class ServingTurns(ABC):
         """Let the pod through once its turn has come."""
         line = self._lines.setdefault(node, deque())
         line.append(pod.uid)
-        until_s = self._cluster.steady_s + TURN_S_MAX
+        first, until_s = line[0], self._cluster.steady_s + TURN_S_MAX
         try:
             for _ in range(ATTEMPTS_MAX):
                 while why := self._obstacle(pod, node, line):
+                    if line[0] != first:  # the line moves on
+                        first, until_s = line[0], self._cluster.steady_s + TURN_S_MAX
                     left_s = until_s - self._cluster.steady_s
                     if left_s <= 0:
                         return failure(f"node {node} was not free to serve {pod.key}: {why}")
