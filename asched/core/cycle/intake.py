@@ -27,13 +27,15 @@ from asched.core.cluster.changes import (
 from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer, Fact, Listed
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.node_pace import NodePace
 from asched.core.cycle.orders import Order
 from asched.core.cycle.waits import OpenWaits
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.status import MISTAKES
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
+from asched.core.queue.waking import LOOK_STEPS
 
 #: Budget steps to notify waiting pods of a change, or to report the result of a group's pod.
 TELL_STEPS: Final = 5
@@ -197,6 +199,8 @@ class Intake:
         #: the steps of a fact that is not done yet
         self._begun: Iterator[None] | None = None
         self._announces_arrivals = False
+        self.pace = NodePace()
+        self._budget, self._looking = context.queue.sliced.budget, context.queue.looking
 
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
@@ -212,6 +216,8 @@ class Intake:
 
     def turn(self, facts: Iterable[Fact]) -> bool:
         """Apply a turn's share of the facts; whether there was any work."""
+        if self.pace.rests:
+            facts = self.pace.admit(facts, self._context.now_s)
         self._facts.extend(facts)
         has_work = bool(self)
         sliced = self._context.queue.sliced
@@ -295,12 +301,15 @@ class Intake:
         elif isinstance(fact, Order):
             self._asked(fact.carry_out(context))
         else:
-            started_s = context.counter_s()
+            started_s, kind = context.counter_s(), getattr(fact, "kind", None)
+            spent, due = self._budget.spent, self._looking.made_due
             if context.beside is not None:
                 context.beside.about_to_see(fact)
             label = yield from self._follow(context.cluster.apply(fact))
+            if kind is NODE:
+                steps = self._budget.spent - spent + LOOK_STEPS * (self._looking.made_due - due)
+                self.pace.handled(fact, steps, context.now_s)
             if label:
-                kind = getattr(fact, "kind", None)
                 context.observer.fact_handled(label, context.counter_s() - started_s, kind)
 
     def _follow(self, changes: Iterable[ObservedChange]) -> Generator[None, None, str]:

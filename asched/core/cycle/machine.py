@@ -174,6 +174,7 @@ class Machine:
         may_decide = self.is_active and self._intake.may_decide
         deadlines = (
             self._waits.next_deadline_s,
+            self._intake.pace.next_s,
             self.context.queue.next_deadline_s(),
             *([turn.next_s() for turn in self._extensions.turns] if may_decide else ()),
         )
@@ -191,6 +192,11 @@ class Machine:
         to wait.
         """
         return bool(self._intake)
+
+    @property
+    def postpones_nodes(self) -> bool:
+        """Whether versions of nodes wait that change too often (`node_pace.py`)."""
+        return self._intake.pace.next_s is not None
 
     @property
     def is_deciding(self) -> bool:

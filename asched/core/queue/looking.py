@@ -66,6 +66,7 @@ class DryRunFilter:
         self._count = count
         self.is_unfinished = False  # whether due classes remain after the last pop, which resets it
         self.tried = self.left = 0  # dry runs that led to an attempt, and that did not
+        self.made_due = 0  # classes that became due
         self.spared = 0  # classes without a dry run, since none of their pods could fit
 
     def wake(
@@ -90,6 +91,7 @@ class DryRunFilter:
             ):
                 self.spared += 1
                 return
+            self.made_due += equals.due is None
             self._resting.due.add(equals, reason)
             for queued in excepted:
                 equals.note_tried(queued)

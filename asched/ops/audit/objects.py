@@ -23,7 +23,7 @@ import msgspec
 
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.model.kinds import Kind
+from asched.core.model.kinds import NODE, Kind
 from asched.core.model.meta import runs_backwards
 from asched.kube.codec import ObjectHead, head_page
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
@@ -117,7 +117,8 @@ async def is_taken_in(scheduler: Running, *kinds: Kind) -> bool:
     """Wait until no fact of these kinds is queued; False if that takes too long."""
     machine, inbox = scheduler.machine, scheduler.inbox
     for _ in range(TURNS_MAX):
-        if not (machine.is_taking_in or any(map(inbox.has_of, kinds))):
+        is_queued = machine.is_taking_in or (NODE in kinds and machine.postpones_nodes)
+        if not (is_queued or any(map(inbox.has_of, kinds))):
             return True
         await asyncio.sleep(0)
     return False
