@@ -64,6 +64,47 @@ def test_an_extension_that_raises_in_its_turn_pauses() -> None:
     assert Broken.turns == 2
 
 
+class Restless(Extension):
+    """Has work at once, in each turn."""
+
+    name = "restless"
+    turns = 0
+
+    def is_used(self) -> bool:
+        return True
+
+    def begin_turn(self) -> Iterable[Never]:
+        type(self).turns += 1
+        return ()
+
+    def next_deadline_s(self) -> float:
+        return 0.0
+
+
+def turns_at_once(play: Play) -> int:
+    """Turns, as a process has them, until one is not due at once; no time passes."""
+    before = Restless.turns
+    for _ in range(5_000):
+        due_s = play.machine.next_deadline_s()
+        if due_s is None or due_s > play.now_s:
+            break
+        play.turn()
+    return Restless.turns - before
+
+
+def test_an_extension_that_is_never_done_pauses() -> None:
+    play = Play(a_node("n").allocatable(cpu="1"), extensions=(Restless,))
+    assert turns_at_once(play) <= 1_000
+    play.see(a_pod("small").requests(cpu="1"))
+    assert play.the(Bind).node == "n"
+
+    for pause_s in (1.0, 2.0, 4.0):
+        play.turn(after_s=pause_s - 0.1)
+        assert turns_at_once(play) == 0
+        play.turn(after_s=0.1)
+        assert 0 < turns_at_once(play) <= 1_000
+
+
 def test_only_one_extension_searches_nodes() -> None:
     with pytest.raises(ValueError, match="may override place: also-places, places-too"):
         Play(a_node("n"), extensions=(AlsoPlaces, PlacesToo))

@@ -14,8 +14,9 @@ The machine, the cycle and dry runs use features through this class only; `asche
 them. For a profile without extensions each of these calls is one test for emptiness.
 
 An exception in `begin_turn` or `next_deadline_s` is reported, and the extension is skipped for a
-pause that doubles each time. An exception in another method costs the unit its attempt, like an
-exception in a plugin.
+pause that doubles each time. So is an extension that asks for a turn at once AT_ONCE_MAX times in a
+row, whatever the reason: what it does is then repeated without an effect. An exception in another
+method costs the unit its attempt, like an exception in a plugin.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
@@ -36,6 +37,8 @@ from asched.core.queue.queued import QueuedPod
 
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
+#: Twice the open requests of a namespace (`batch/provisioning`), each of which is tried in a turn.
+AT_ONCE_MAX: Final = 1_000
 
 #: A generator of effects, sent their answers.
 Steps = Generator[Effect, Answer, Any]
@@ -151,37 +154,63 @@ class Extensions:
 
 
 class ExtensionTurn:
-    """Runs an extension's work of a turn; an exception pauses the extension."""
+    """Runs an extension's work of a turn. The extension pauses after an exception, and if its turns
+    follow each other without end.
+    """
 
     def __init__(self, extension: Extension) -> None:
         self.extension = extension
         self._pause_s = self._paused_until_s = 0.0
+        self._at_once = 0  # turns in a row that were asked for at once
+        #: whether the next one is, too; None if `next_s` was not called since the last
+        self._asks_at_once: bool | None = None
 
     def begin(self) -> Iterator[Effect | Work]:
-        if self._pause_s and self.extension.context.now_s < self._paused_until_s:
+        if self._is_paused:
+            return
+        if self._asks_at_once is not None:
+            self._at_once = self._at_once + 1 if self._asks_at_once else 0
+            self._asks_at_once = None
+        if self._at_once > AT_ONCE_MAX:
+            self._at_once = 1
+            self._pause()
+            self.extension.context.observer.complaint(
+                f"extension {self.extension.name} asked for {AT_ONCE_MAX} turns in a row without a"
+                f" pause, and is skipped for {self._pause_s:.0f} s; report this as a defect"
+            )
             return
         try:
             yield from self.extension.begin_turn()
         except MISTAKES as raised:
             self._failed(raised)
         else:
-            self._pause_s = 0.0
+            if not self._at_once:
+                self._pause_s = 0.0
 
     def next_s(self) -> float | None:
         """The time of the next turn that the extension needs, in seconds; None if it needs none."""
-        if self._pause_s:
+        if self._is_paused:
             return self._paused_until_s
         try:
-            return self.extension.next_deadline_s()
+            next_s = self.extension.next_deadline_s()
         except MISTAKES as raised:
             self._failed(raised)
             return self._paused_until_s
+        self._asks_at_once = next_s is not None and next_s <= self.extension.context.now_s
+        return next_s
+
+    @property
+    def _is_paused(self) -> bool:
+        return self.extension.context.now_s < self._paused_until_s
 
     def _failed(self, raised: BaseException) -> None:
         context = self.extension.context
         context.contain(raised, self.extension.name)
+        self._pause()
+
+    def _pause(self) -> None:
         self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX) if self._pause_s else PAUSE_S
-        self._paused_until_s = context.now_s + self._pause_s
+        self._paused_until_s = self.extension.context.now_s + self._pause_s
 
 
 def _with(method: str, extensions: Iterable[Extension]) -> list[Extension]:
