@@ -330,6 +330,10 @@ class Batch(Play):
     def wall_s(self) -> float:
         return self.parts.cluster.wall_clock_s
 
+    def date(self, at_s: float) -> str:
+        """A time of the play, as the API writes it."""
+        return rfc3339(at_s + self.wall_s - self.now_s)
+
     def go(self, *facts: Any, after_s: float = 0.0) -> None:
         """A turn, and what follows of bindings."""
         self.turn(*facts, after_s=after_s)

@@ -127,7 +127,7 @@ class Replay:
         for one in self.play.parts.cluster.singleton(Reservations).all():
             name = one.owner.rpartition("/")[2]
             promises = self.kept.setdefault(name, Kept()).promises
-            start_s = one.start_s - EPOCH_S
+            start_s = one.start_s + self.play.parts.cluster.wall_ahead_s - EPOCH_S
             if not promises or promises[-1][0] != start_s:
                 promises.append((start_s, one.cause))
 

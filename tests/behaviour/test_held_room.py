@@ -172,9 +172,9 @@ def test_a_pod_above_the_priority_of_held_places_takes_one() -> None:
     (node,) = set(play.bindings().values())
     assert play.node_of("uid-vip") == node
     play.turn(after_s=LEAST_S)
-    assert play.settle()["BookingExpired"] == ("True", "CapacityIsLost")
-    play.turn(after_s=LEAST_S)
-    assert set(play.bindings()) == {"equal"}, "nothing is held any more"
+    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
+    assert sum(play.held().values()) == 1, "the other place stays"
+    assert play.bindings() == {}
     play.audited()
 
 

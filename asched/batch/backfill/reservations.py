@@ -29,14 +29,14 @@ from asched.batch.placement.bounds import I64
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, START_TIMES
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import free_amounts, has_room, have_room, vector
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.intake import FreedPlaces
 from asched.core.model.kinds import JOB
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
-from asched.core.model.quantity import within_int64
-from asched.core.model.timestamp import microseconds
+from asched.core.model.timestamp import microseconds, rfc3339
 from asched.core.model.workload import Job
 
 # Expected ends of pods.
@@ -56,8 +56,11 @@ from asched.core.model.workload import Job
 # running pod counts, later ones only if they are earlier, and the end of a pod that outlasts it (a
 # hard one by LATE_S) is unknown.
 #
-# Bounds  an entry per placed pod; LIKES_MAX kinds of pods with learnt durations, SAMPLES_MAX of
-#         each; the least recently used kind is dropped.
+# Kubelets and controllers write when a pod or Job started, as a date. It is converted to steady
+# time when it is first read, so that an end does not move when the wall clock is set.
+#
+# Bounds  READ_MAX entries per placed pod; LIKES_MAX kinds of pods with learnt durations,
+#         SAMPLES_MAX of each; the least recently used kind is dropped.
 
 #: Annotation of a pod: its duration in seconds, as expected by its owner.
 DURATION: Final = "asched.dev/expected-duration-seconds"
@@ -76,7 +79,9 @@ OVERDUE_S: Final = 30.0
 LATE_S: Final = 300.0
 #: The Job controller of Kubernetes; other controllers may let Jobs continue.
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-#: Entries of deleted pods are removed beyond this number.
+#: Entries of deleted pods are removed beyond PLACED_MIN and this number for each placed pod; it has
+#: four at most.
+READ_MAX: Final = 5
 PLACED_MIN: Final = 64
 LIKES_MAX: Final = 1_024
 SAMPLES_MAX: Final = 32
@@ -87,7 +92,7 @@ QUANTILE: Final = 0.9
 
 
 class ExpectedEnd(NamedTuple):
-    """Seconds since 1970. `is_hard`: a kubelet or controller enforces it."""
+    """Steady time. `is_hard`: a kubelet or controller enforces it."""
 
     at_s: float
     is_hard: bool
@@ -104,6 +109,8 @@ class Ends:
         self._first: dict[tuple[str, bool], float] = {}
         #: when pods that have not started were first seen on their nodes, by uid
         self._placed_s: dict[str, float] = {}
+        #: starts of pods, and of their Jobs, by uid of the pod: the date, and its steady time
+        self._starts: dict[tuple[str, bool], tuple[str, float]] = {}
         self._samples = Lru[Hashable, deque[float]](LIKES_MAX)
 
     def of(self, info: PodInfo, now_s: float) -> ExpectedEnd | None:
@@ -111,7 +118,7 @@ class Ends:
         if not info.pod.spec.node_name:  # not bound: possibly placed for an attempt only
             return self._end(info, now_s + START_S)
         uid = info.pod.uid
-        started_s = _seconds(info.pod.status.start_time)
+        started_s = self._started_s(info.pod)
         if started_s is None:
             self._sweep()
             placed_s = self._placed_s.setdefault(uid, now_s)
@@ -134,9 +141,24 @@ class Ends:
 
     def _sweep(self) -> None:
         placed = self._cluster.placed
-        if len(self._placed_s) + len(self._first) > 2 * len(placed) + PLACED_MIN:
+        count = len(self._placed_s) + len(self._first) + len(self._starts)
+        if count > READ_MAX * len(placed) + PLACED_MIN:
             self._placed_s = {uid: at for uid, at in self._placed_s.items() if uid in placed}
             self._first = {key: at for key, at in self._first.items() if key[0] in placed}
+            self._starts = {key: at for key, at in self._starts.items() if key[0] in placed}
+
+    def _started_s(self, pod: Pod, job: Job | None = None) -> float | None:
+        """The steady time at which a pod started, or its Job; None if it has not."""
+        date = (pod if job is None else job).status.start_time
+        at_s = _seconds(date)
+        if date is None or at_s is None:
+            return None
+        key = pod.uid, job is not None
+        known = self._starts.get(key)
+        if known is None or known[0] != date:
+            self._sweep()
+            known = self._starts[key] = (date, at_s - self._cluster.wall_ahead_s)
+        return known[1]
 
     def _end(self, info: PodInfo, from_s: float) -> ExpectedEnd | None:
         """The end by the present fields, for this start time."""
@@ -148,7 +170,7 @@ class Ends:
 
     def ended(self, info: PodInfo, now_s: float) -> None:
         """Record the duration of a pod that has ended, for similar pods."""
-        started_s = _seconds(info.pod.status.start_time)
+        started_s = self._started_s(info.pod)
         if not self.learns or started_s is None or info.pod.is_terminating:
             return
         like = _like(info)
@@ -164,7 +186,7 @@ class Ends:
             found = from_s + spec.active_deadline_seconds
         job = self._job(pod)
         if job is not None and job.spec.managed_by in (None, JOB_CONTROLLER):
-            begun_s, lasts_s = _seconds(job.status.start_time), job.spec.active_deadline_seconds
+            begun_s, lasts_s = self._started_s(pod, job), job.spec.active_deadline_seconds
             if begun_s is not None and lasts_s is not None:
                 found = min(found, begun_s + lasts_s)
         return found + grace_s if found < inf else None
@@ -236,6 +258,9 @@ class NodeNeed(NamedTuple):
     pods: int
 
 
+NO_NEED: Final = NodeNeed({}, 0)
+
+
 class StartOrder(NamedTuple):
     """Smaller goes first: priority, then the time since when it is tried (s of turns), then the
     number assigned with the first promise.
@@ -247,7 +272,7 @@ class StartOrder(NamedTuple):
 
 
 class Reservation(msgspec.Struct, eq=False):
-    """Times in seconds since 1970. `needs` by node name; `likes`: a pod of each of its classes.
+    """Times are steady. `needs` by node name; `likes`: a pod of each of its classes.
     `is_hard`: all ends that it depends on are. `first_s`: the start promised first, and `cause` why
     it is later. `there`: uids of pods on its nodes when it was made, of which `awaited` (key, uid)
     had to end by its start. It was last checked at `made_s`, with the node log at `seen`; since
@@ -283,6 +308,11 @@ class Reservation(msgspec.Struct, eq=False):
         return self.start_s <= at_s < self.end_s
 
 
+def date_of(cluster: Cluster, at_s: float) -> str:
+    """A steady time as a date, for conditions and pages, by the present wall clock."""
+    return rfc3339(round(at_s + cluster.wall_ahead_s, 3))
+
+
 class Left(msgspec.Struct, eq=False):
     """The amounts left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n],
     whose last line counts pods; `at`: the place of each row.
@@ -293,25 +323,6 @@ class Left(msgspec.Struct, eq=False):
     at: dict[int, int]
     version: tuple[int, int]
     cursor: int = -1
-
-
-def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
-    """int64[R+1]: amounts by axis; resources that no node has are left out."""
-    nodes = cluster.nodes
-    found = np.zeros(len(nodes.columns.read("allocatable")) + 1, dtype=np.int64)
-    for name, amount in accounted.items():
-        at = nodes.find_resource(name)
-        if at is not None:
-            found[at] = within_int64(amount)  # the sum of several pods may be larger
-    found[-1] = pods
-    return found
-
-
-def free_amounts(cluster: Cluster, row: int) -> I64:
-    """int64[R+1]: the free amounts of a row, negative where more is requested."""
-    read = cluster.nodes.columns.read
-    amounts = read("allocatable")[:, row] - read("requested")[:, row]
-    return np.append(amounts, read("allowed_pods")[row] - read("pod_count")[row])
 
 
 class Reservations:
@@ -358,7 +369,7 @@ class Reservations:
 
     def tick(self) -> None:
         """As time passes, other reservations may restrict some pods."""
-        if self._cluster.wall_clock_s > self._flip_s:
+        if self._cluster.steady_s > self._flip_s:
             self._flip_s = inf
             self._cluster.note_counts()
 
@@ -371,7 +382,7 @@ class Reservations:
         """Reservations that keep a pod off rows, if it starts now."""
         if not self._by_owner or info.cls.number in self._unbound:
             return []
-        now_s = self._cluster.wall_clock_s
+        now_s = self._cluster.steady_s
         end = self._ends.of(info, now_s)
         lasts_s = inf if end is None else end.at_s - now_s
         found = []
@@ -395,11 +406,10 @@ class Reservations:
             for at, row in enumerate(nodes.row_numbers().tolist()):
                 codes[at] = any(not self._leaves_room(known, info, row) for known in binding)
             return codes
-        need = vector(self._cluster, info.cls.accounted, 1)
-        asked = need > 0
+        need = vector(self._cluster.nodes, info.cls.accounted, 1)
         for reservation in binding:
             left = self.left(reservation)
-            short = (left.amounts[asked] < need[asked, None]).any(axis=0)
+            short = ~have_room(left.amounts, need)
             codes[np.isin(nodes.row_numbers(), left.rows[short])] = 1
         return codes
 
@@ -407,9 +417,8 @@ class Reservations:
         node = self._cluster.nodes.node_at[row]
         if node is None or node.name not in reservation.needs:
             return True
-        need = vector(self._cluster, info.cls.accounted, 1)
-        left = self._left_on(reservation, row, self._others(reservation))
-        return bool((left[need > 0] >= need[need > 0]).all())
+        need = vector(self._cluster.nodes, info.cls.accounted, 1)
+        return has_room(self._left_on(reservation, row, self._others(reservation)), need)
 
     def left(self, reservation: Reservation) -> Left:
         """The amounts left at its start beside it and all others, up to date."""
@@ -435,7 +444,9 @@ class Reservations:
         return known
 
     def is_broken(self, reservation: Reservation) -> bool:
-        """Whether its room will be missing at its start, also because of reservations before it."""
+        """Whether its room will be missing at its start, also because of reservations before it.
+        What it does not ask for may be missing.
+        """
         nodes = self._cluster.nodes
         if any(name not in nodes.row_of for name in reservation.needs):
             return True
@@ -444,7 +455,12 @@ class Reservations:
             return True
         before = [other for other in self._others(reservation) if other.order < reservation.order]
         rows = left.rows[(left.amounts < 0).any(axis=0)].tolist()
-        return any(bool((self._left_on(reservation, row, before) < 0).any()) for row in rows)
+        return not all(self._is_kept(reservation, row, before) for row in rows)
+
+    def _is_kept(self, reservation: Reservation, row: int, before: Iterable[Reservation]) -> bool:
+        """Whether a row has the room of the reservation at its start."""
+        need = self._need_on(reservation, row)
+        return has_room(self._left_on(reservation, row, before) + need, need)
 
     def _others(self, reservation: Reservation) -> list[Reservation]:
         """Reservations with room in use at the start of this one."""
@@ -453,26 +469,28 @@ class Reservations:
         return [other for other in active if other is not reservation]
 
     def _left_on(self, reservation: Reservation, row: int, others: Iterable[Reservation]) -> I64:
-        cluster = self._cluster
         left = self.free_at(row, reservation.start_s)
-        node = cluster.nodes.node_at[row]
-        assert node is not None
         for claimant in (reservation, *others):
-            need = claimant.needs.get(node.name)
-            if need is not None:
-                left -= vector(cluster, need.accounted, need.pods)
+            left -= self._need_on(claimant, row)
         return left
+
+    def _need_on(self, reservation: Reservation, row: int) -> I64:
+        """int64[R+1]: the amounts of a reservation on a row."""
+        node = self._cluster.nodes.node_at[row]
+        assert node is not None
+        need = reservation.needs.get(node.name, NO_NEED)
+        return vector(self._cluster.nodes, need.accounted, need.pods)
 
     def free_at(self, row: int, at_s: float) -> I64:
         """int64[R+1]: the amounts of a row not used at that time by its present pods."""
-        free = free_amounts(self._cluster, row)
+        free = free_amounts(self._cluster.nodes, row)
         for info, _ in self.leaving(row, at_s):
-            free += vector(self._cluster, info.cls.accounted, 1)
+            free += vector(self._cluster.nodes, info.cls.accounted, 1)
         return free
 
     def leaving(self, row: int, at_s: float) -> Iterator[tuple[PodInfo, bool]]:
         """(pod, whether its end is hard) of the pods on a row that will have ended at that time."""
-        now_s = self._cluster.wall_clock_s
+        now_s = self._cluster.steady_s
         for info in self._cluster.pods_on(row).values():
             end = self._ends.of(info, now_s)
             if end is not None and end.at_s <= at_s:

@@ -27,7 +27,6 @@ from asched.batch.backfill.reservations import (
     Reservations,
     Rows,
     StartTimes,
-    vector,
 )
 from asched.batch.groups.attempt import GroupAttempt, Result
 from asched.batch.groups.board import accepting
@@ -45,6 +44,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import vector
 from asched.core.cluster.supposition import Supposition
 from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
 from asched.core.framework.effects import Effect
@@ -264,7 +264,7 @@ def search(
     NodesMovedError.
     """
     cluster, kept = context.cluster, context.cluster.singleton(StartTimes)
-    now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
+    now_s, generation = cluster.steady_s, cluster.nodes.generation
     group = _clones(context, first, infos)
     demands, counts = [], Counter(info.cls.number for info in infos)
     for number, like in {info.cls.number: info for info in infos}.items():
@@ -328,7 +328,7 @@ def _demand(cluster: Cluster, runner: Runner, info: PodInfo, count: int) -> Time
     height = cluster.nodes.height
     within: Mask = cluster.nodes.columns.read("live")[:height].copy()
     within = accepting(runner.cache.state_of(info), info, within)
-    return TimelineDemand(vector(cluster, info.cls.accounted, 1), count, within)
+    return TimelineDemand(vector(cluster.nodes, info.cls.accounted, 1), count, within)
 
 
 def _timeline(
@@ -338,7 +338,7 @@ def _timeline(
     to give nothing back. Raises NodesMovedError.
     """
     cluster = context.cluster
-    ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
+    ends, now_s = cluster.singleton(Ends), cluster.steady_s
     cursor = cluster.nodes.log.end
     placed = tuple(cluster.placed.values())
     at_s = np.empty(len(placed), dtype=np.float64)
@@ -360,7 +360,7 @@ def _timeline(
                 accounted = tuple(info.cls.accounted.items())
                 if accounted not in kinds:
                     kinds[accounted] = len(kinds)
-                    amounts[kinds[accounted]] = vector(cluster, info.cls.accounted, 1)
+                    amounts[kinds[accounted]] = vector(cluster.nodes, info.cls.accounted, 1)
                 of[number] = kinds[accounted]
                 known.append(info)
     yield from context.pause_if_due(SORT_STEPS * len(known))
@@ -377,7 +377,9 @@ def _timeline(
             if n in cluster.nodes.row_of
         ]
         if needs:
-            taken = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
+            taken = np.array(
+                [vector(cluster.nodes, need.accounted, need.pods) for _, need in needs]
+            ).T
             rows = np.array([row for row, _ in needs], dtype=np.intp)
             promised.append(Promised(reservation.start_s, reservation.end_s, rows, taken))
     room, pods = read("allocatable") - read("requested"), read("allowed_pods") - read("pod_count")

@@ -44,11 +44,13 @@ from asched.batch.backfill.reservations import (
     Reservations,
     StartOrder,
     StartTimes,
+    date_of,
 )
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_share
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.changes import RESERVATION_MOVED, Change
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cluster.pods import PodInfo
@@ -58,7 +60,7 @@ from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PluginError, PointError
 from asched.core.model.pod import Pod
-from asched.core.model.timestamp import microseconds, rfc3339
+from asched.core.model.timestamp import microseconds
 
 RECALLED_MAX: Final = WAITING_MAX
 AWAITED_MAX: Final = 1_000
@@ -130,39 +132,37 @@ class PromisedStarts(Extension):
         if old is None and is_full and not order < ledger.all()[-1].order:
             self._wait(order, attempts, owner)
             return ""
-        left_s = kept.until(owner, cluster.wall_clock_s + args.horizon_s) - cluster.wall_clock_s
+        left_s = kept.until(owner, cluster.steady_s + args.horizon_s) - cluster.steady_s
         if left_s <= 0:
             self._drop(owner, "dropped")
             return ""
         if is_beyond_share(self.context, owner, infos, args.max_namespace_percentage):
             self._drop(owner, "dropped")
             return BEYOND_SHARE.format(args.max_namespace_percentage)
-        is_broken = old is not None and (
-            old.start_s <= cluster.wall_clock_s or ledger.is_broken(old)
-        )
+        is_broken = old is not None and (old.start_s <= cluster.steady_s or ledger.is_broken(old))
         if kept.searching:
             if old is None:
                 self._wait(order, attempts, owner)
-            return start_text(old)  # `begin_turn` activates it again
+            return start_text(cluster, old)  # `begin_turn` activates it again
         if old is not None:
             old.woken_s = None
-            if not is_broken and cluster.wall_clock_s < old.made_s + REPLAN_S:
-                return start_text(old)  # `begin_turn` activates it then
-            old.made_s = cluster.wall_clock_s
+            if not is_broken and cluster.steady_s < old.made_s + REPLAN_S:
+                return start_text(cluster, old)  # `begin_turn` activates it then
+            old.made_s = cluster.steady_s
             if old.seen == cluster.nodes.log.end and not is_broken:
-                return start_text(old)
+                return start_text(cluster, old)
         respected = [
             other
             for other in ledger.all()
             if other.owner != owner and ((old is not None and not is_broken) or other.order < order)
         ]
-        began_s, kept.searching = cluster.wall_clock_s, owner
+        began_s, kept.searching = cluster.steady_s, owner
         try:
             found = yield from search(self.context, first, infos, respected, left_s)
         except PluginError:
             raise
         except (PointError, OutOfTurn, NodesMovedError):
-            return start_text(old)  # an attempt reports the error, or tries again
+            return start_text(cluster, old)  # an attempt reports the error, or tries again
         finally:
             kept.searching = ""
         if ledger.of(owner) is not old:  # it changed during a pause
@@ -171,6 +171,8 @@ class PromisedStarts(Extension):
         if now is None:
             return ""
         now.made_s = began_s
+        if ledger.is_broken(now):  # an attempt at once would find the same
+            now.woken_s = cluster.steady_s
         if old is None:
             kept.outcomes["made"] += 1
             first_s, cause = kept.lost.pop(owner) or (now.first_s, "")
@@ -182,7 +184,7 @@ class PromisedStarts(Extension):
                 kind, now.cause = why_moved(self.context, old)
                 kept.causes[kind] += 1
             kept.outcomes["later" if now.start_s > old.start_s else "earlier"] += 1
-        return start_text(now)
+        return start_text(cluster, now)
 
     def _settle(
         self,
@@ -221,7 +223,7 @@ class PromisedStarts(Extension):
             cause=cause,
             there=frozenset(info.pod.uid for info in there),
             awaited=tuple((info.pod.key, info.pod.uid) for info in islice(awaited, AWAITED_MAX)),
-            made_s=cluster.wall_clock_s,
+            made_s=cluster.steady_s,
             seen=cluster.nodes.log.end,
         )
         kept.has_moved |= old is not None
@@ -266,7 +268,7 @@ class PromisedStarts(Extension):
             self._kept.ends_s.pop(owner, None)
             reservation = self._ledger.of(owner)
             if reservation is not None:
-                is_late = self._cluster.wall_clock_s > reservation.start_s + REPLAN_S
+                is_late = self._cluster.steady_s > reservation.start_s + REPLAN_S
                 self._drop(owner, "late" if is_late else "kept")
 
     def begin_turn(self) -> Sequence[Effect]:
@@ -309,14 +311,14 @@ class PromisedStarts(Extension):
             return 0.0
         if not len(ledger):
             return None
-        now_s = self._cluster.wall_clock_s
+        now_s = self._cluster.steady_s
         due = [reservation.start_s for reservation in ledger.all() if reservation.start_s > now_s]
         for reservation in ledger.all():
             if reservation.woken_s is not None:
                 due.append(reservation.woken_s + REPLAN_S)
             elif kept.ended_early_s > reservation.made_s:
                 due.append(reservation.made_s + REPLAN_S)
-        return max(min(due), now_s) - self._cluster.wall_ahead_s if due else None
+        return max(min(due), now_s) if due else None
 
     def _learn(self) -> None:
         """Read the arguments of new profiles."""
@@ -335,7 +337,7 @@ class PromisedStarts(Extension):
     def _learn_ends(self) -> None:
         """Record the durations of pods that left since the last turn, and that room became free."""
         cluster, kept = self._cluster, self._kept
-        log, ends, now_s = cluster.nodes.log, cluster.singleton(Ends), cluster.wall_clock_s
+        log, ends, now_s = cluster.nodes.log, cluster.singleton(Ends), cluster.steady_s
         if log.end == kept.cursor:
             return
         rows = log.rows(kept.cursor, -1)
@@ -350,7 +352,7 @@ class PromisedStarts(Extension):
                 kept.known[row] = dict(now)
 
     def _check(self, reservation: Reservation) -> None:
-        kept, now_s = self._kept, self._cluster.wall_clock_s
+        kept, now_s = self._kept, self._cluster.steady_s
         pods = self._waiting_pods(reservation)
         if not pods:
             kept.ends_s.pop(reservation.owner, None)
@@ -397,7 +399,8 @@ class PromisedStarts(Extension):
                 found.setdefault(self._owner_of(pod), (recalled, pod))
         by_start = sorted(found.items(), key=lambda item: (item[1][0].start_s, item[0]))
         for owner, (recalled, pod) in by_start[:RECALLED_MAX]:
-            kept.lost.put(owner, (recalled.first_s, recalled.cause))
+            first_s = recalled.first_s - self._cluster.wall_ahead_s
+            kept.lost.put(owner, (first_s, recalled.cause))
             kept.recalled.add(owner)
             kept.numbers += 1
             order = StartOrder(-pod.priority, -inf, kept.numbers)
@@ -405,21 +408,21 @@ class PromisedStarts(Extension):
 
 
 class Recalled(NamedTuple):
-    """A promised start, the start that was promised first, and why they differ."""
+    """A promised start, the start that was promised first (since 1970), and why they differ."""
 
     start_s: float
     first_s: float
     cause: str
 
 
-def start_text(reservation: Reservation | None) -> str:
+def start_text(cluster: Cluster, reservation: Reservation | None) -> str:
     """The end of the message of a reservation's pods, after why they have no place now."""
     if reservation is None:
         return ""
     certainty = "hard" if reservation.is_hard else "soft"
-    text = f"; expected to start by {rfc3339(reservation.start_s + 1)} ({certainty})"
+    text = f"; expected to start by {date_of(cluster, reservation.start_s + 1)} ({certainty})"
     if reservation.cause and reservation.start_s > reservation.first_s:
-        text += f", not by {rfc3339(reservation.first_s + 1)}: {reservation.cause}"
+        text += f", not by {date_of(cluster, reservation.first_s + 1)}: {reservation.cause}"
     return text
 
 
@@ -457,10 +460,10 @@ def why_moved(context: SchedulerContext, reservation: Reservation) -> tuple[str,
         if info is None:
             continue
         leaving = [left.pod.uid for left, _ in ledger.leaving(info.row, reservation.start_s)]
-        if uid not in leaving or reservation.start_s <= cluster.wall_clock_s:
+        if uid not in leaving or reservation.start_s <= cluster.steady_s:
             if info.pod.metadata.namespace != reservation.namespace:
                 return "overrun", "a pod of another namespace does not end as was expected"
-            by = rfc3339(reservation.start_s)
+            by = date_of(cluster, reservation.start_s)
             return "overrun", f"pod {key} does not end by {by}, as was expected"
     for other in ledger.all():
         if (

@@ -6,8 +6,10 @@
                  └ over: given back part by part (`giving_back`), which is one change for the queue
 
 The node of a slot is in the request's status (`requests.py`), so the slot is counted there until
-another status is written or its time is up. A pod of the request with a place elsewhere does not
-change the slots; once as many pods have places as there are slots, no slot is held any more.
+another status is written or its time is up. The status has the end as a date, for the next process;
+a process keeps it as steady time, from when it found the places or read them. A pod of the request
+with a place elsewhere does not change the slots; once as many pods have places as there are slots,
+no slot is held any more.
 
 Each slot has an owner of its own in the ledger (`cluster/holds.py`), so that a pod that takes its
 place costs one slot and not the request. The pod of a slot is derived from the pods that the
@@ -29,13 +31,13 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from asched.batch.backfill.reservations import free_amounts, vector
 from asched.batch.groups.board import accepting
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldPlace, request_of
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cluster.usage import Priorities
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Finding
@@ -66,7 +68,7 @@ class Slot(msgspec.Struct, eq=False):
 
 
 class Booking(msgspec.Struct, eq=False):
-    """All slots of a request, held until `until_s` (since 1970). Pods above `priority` may use
+    """All slots of a request, held until `until_s` (steady time). Pods above `priority` may use
     them.
     """
 
@@ -188,7 +190,7 @@ class Bookings:
 
     @property
     def first_end_s(self) -> float | None:
-        """The end of the first booking, since 1970."""
+        """The end of the first booking (steady time)."""
         if self._first_end_s is None and self._bookings:
             self._first_end_s = min(booking.until_s for booking in self._bookings.values())
         return self._first_end_s
@@ -202,7 +204,7 @@ class Bookings:
                 booking.drop_free(slot)
                 slot.node = node
             cluster.holds.put(slot.owner, [HeldPlace(slot.what, slot.node)])
-            if self._has_room(booking, row, node):
+            if self._has_room(booking, slot, row):
                 booking.homeless.pop(slot.owner, None)
                 booking.put_free(slot)
                 return True
@@ -278,11 +280,12 @@ class Bookings:
             return
         booking, slot = found
         assert isinstance(slot, Slot)
-        row = self._cluster.nodes.row_of.get(slot.node)
-        hold = self._cluster.holds.of(owner)
+        nodes, holds = self._cluster.nodes, self._cluster.holds
+        row, hold = nodes.row_of.get(slot.node), holds.of(owner)
         if slot.taken_by or hold is None or hold.is_lifted:
             return
-        if row is None or not hold.places or self._cluster.holds.is_over(row):
+        place = hold.places[0] if hold.places else None
+        if row is None or place is None or holds.is_over(place, free_amounts(nodes, row)):
             self._evict(booking, slot)
 
     def on(self, row: int, below: int) -> list[tuple[Booking, Slot]]:
@@ -291,18 +294,15 @@ class Bookings:
         held = [self._slot_of[owner] for owner in owners if owner in self._slot_of]
         return [(b, slot) for b, slot in held if b.priority < below and isinstance(slot, Slot)]
 
-    def _has_room(self, booking: Booking, row: int, node: str) -> bool:
-        """Whether all that is counted on a row fits there, beside pods nominated to its node."""
+    def _has_room(self, booking: Booking, slot: Slot, row: int) -> bool:
+        """Whether a slot that is counted on a row fits there, beside pods nominated to its node."""
         cluster = self._cluster
-        nominated = [
-            cluster.classes.class_of(pod).accounted
-            for pod in self._nominator.on(node).values()
-            if request_of(pod) != booking.key
-        ]
-        free = free_amounts(cluster, row)
-        for accounted in nominated:
-            free -= vector(cluster, accounted, 1)
-        return bool((free >= 0).all())
+        nodes, need = cluster.nodes, vector(cluster.nodes, slot.what.cls.accounted, 1)
+        free = free_amounts(nodes, row) + need
+        for pod in self._nominator.on(slot.node).values():
+            if request_of(pod) != booking.key:
+                free -= vector(nodes, cluster.classes.class_of(pod).accounted, 1)
+        return has_room(free, need)
 
     def _take(self, info: PodInfo, opened: Iterable[tuple[Booking, Slot]]) -> None:
         """Give a placed pod of a request the slot that it was tried for, or a slot of its node, or
@@ -357,9 +357,9 @@ def keep(context: SchedulerContext) -> None:
     cluster = context.cluster
     bookings = cluster.singleton(Bookings)
     first_end_s = bookings.first_end_s
-    if first_end_s is not None and first_end_s <= cluster.wall_clock_s:
+    if first_end_s is not None and first_end_s <= cluster.steady_s:
         for booking in bookings.all():
-            if booking.until_s <= cluster.wall_clock_s:
+            if booking.until_s <= cluster.steady_s:
                 bookings.end(booking.key)
                 bookings.moved[booking.key] = None
     for owner in tuple(cluster.holds.touched):
@@ -467,10 +467,10 @@ def where_slots_give_way(
 
 
 def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booking, Slot]]) -> bool:
-    free, need = free_amounts(cluster, row), vector(cluster, info.cls.accounted, 1)
+    free, need = free_amounts(cluster.nodes, row), vector(cluster.nodes, info.cls.accounted, 1)
     for _, slot in slots:
-        free += vector(cluster, slot.what.cls.accounted, 1)
-    return bool((free >= need)[need > 0].all())
+        free += vector(cluster.nodes, slot.what.cls.accounted, 1)
+    return has_room(free, need)
 
 
 def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -> Rejection | None:

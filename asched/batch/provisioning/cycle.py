@@ -12,9 +12,11 @@ place. Other clients may write the status, too. So places are held no longer tha
 specifies, counted from when the status was read, only once, and within the share of their
 namespace; requests that have ended are recorded.
 
-For a lost place (its node was removed, or other pods took it) another place is found and written to
-the status; if there is none, the booking ends and Kueue may create a new request. CapacityRevoked
-is never written here, because Kueue would not retry the job; it is left to administrators.
+For a lost place (its node was removed, or other pods took it) another one is searched for, as long
+as the request has any place, with the pauses of a request that found none; the status has the
+places that are held. Once all are lost, the booking ends and Kueue may create a new request.
+CapacityRevoked is never written here, because Kueue would not retry the job; it is left to
+administrators.
 
 Namespaces have their turns one after the other, each with one request at a time. Requests that were
 tried without success come after new requests, but for one in NEW_IN_A_ROW.
@@ -100,12 +102,16 @@ class Tracked(msgspec.Struct, eq=False):
     write_pause_s: float = WRITE_PAUSE_S
     wanted: DesiredStatus | None = None
     is_writing: bool = False
-    #: since 1970: it fails if it has no places by then
+    #: it fails if it has no places by then: `expires_s`, known once its terms were read, while it
+    #: is tried for places
     valid_until_s: float = math.inf
+    expires_s: float | None = None
     #: versions of the cluster at the last attempt without success
     seen: tuple[int, ...] = ()
     #: key of a missing template
     lacks: str = ""
+    #: how many of its held places were lost, and no others found in the last search
+    lost: int = 0
 
 
 class ProvisioningRequests:
@@ -229,7 +235,7 @@ class RequestOutcome(msgspec.Struct, frozen=True):
     wanted: DesiredStatus
     is_tried_again: bool = False
     lacks: str = ""
-    #: since 1970; after that the request fails
+    #: in seconds of turns; after that the request fails
     valid_until_s: float = math.inf
 
 
@@ -280,7 +286,7 @@ class HeldPlaces(Extension):
     def next_deadline_s(self) -> float | None:
         first_end_s = self._bookings.first_end_s
         deadlines = (
-            None if first_end_s is None else first_end_s - self._cluster.wall_ahead_s,
+            first_end_s,
             self._requests.next_s(),
             self._kept_nodes.next_s,
         )
@@ -296,6 +302,8 @@ class HeldPlaces(Extension):
         if self.context.queue.sliced.pieces:
             return
         for key in tuple(self._bookings.moved):
+            if key == self._requests.trying:
+                continue
             self._bookings.moved.pop(key, None)
             try:
                 self._look_at_booking(key)
@@ -395,9 +403,10 @@ class HeldPlaces(Extension):
             else:  # its status was not written
                 tracked.wanted = tracked.write_s = None
                 self._pause(tracked)
-        elif booking.is_consumed and self._requests.trying != key:
+        elif booking.is_consumed:
             self._end(tracked, *CONSUMED)
-        elif booking.homeless and self._requests.trying != key:
+        elif len(booking.homeless) > tracked.lost and not tracked.is_due:
+            tracked.pause_s = PAUSE_S
             self._requests.try_at(tracked, self.context.now_s)
 
     def _forget(self, key: str) -> None:
@@ -411,14 +420,12 @@ class HeldPlaces(Extension):
                 return
             booking = self._bookings.get(tracked.key)
             if booking is not None:
-                wanted = yield from self._rehouse(booking)
-                if self._bookings.get(tracked.key) is booking:
-                    self._say(tracked, wanted)
+                yield from self._rehouse(tracked, booking)
                 return
-            if tracked.seen == self._version and self._cluster.wall_clock_s < tracked.valid_until_s:
+            if tracked.seen == self._version and self.context.now_s < tracked.valid_until_s:
                 self._pause(tracked)
                 return
-            found = yield from self._answer(request)
+            found = yield from self._answer(tracked, request)
             if self._requests.tracked.get(tracked.key) is not tracked:
                 self._bookings.end(tracked.key)
                 return
@@ -436,11 +443,13 @@ class HeldPlaces(Extension):
             self._requests.trying = ""
 
     def _pause(self, tracked: Tracked) -> None:
-        left_s = max(tracked.valid_until_s - self._cluster.wall_clock_s, 0.0)
+        left_s = max(tracked.valid_until_s - self.context.now_s, 0.0)
         self._requests.try_at(tracked, self.context.now_s + min(tracked.pause_s, left_s))
         tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
 
-    def _answer(self, request: ProvisioningRequest) -> Generator[Effect, Answer, RequestOutcome]:
+    def _answer(
+        self, tracked: Tracked, request: ProvisioningRequest
+    ) -> Generator[Effect, Answer, RequestOutcome]:
         """Find places for all pods of a request, and hold them.
 
         The pods go through the trial and the search of any gang, by the profile that their
@@ -458,9 +467,8 @@ class HeldPlaces(Extension):
                 wanted = requests.not_found(str(error), requests.NO_PODS)
                 return RequestOutcome(wanted, is_tried_again=True, lacks=error.lacks)
             return RequestOutcome(requests.failed(str(error), requests.NO_PODS))
-        now_s = self._cluster.wall_clock_s
-        until_s = seconds(request.metadata.creation_timestamp, now_s) + terms.valid_s
-        if now_s >= until_s:
+        until_s = self._expiry_of(tracked, request, terms)
+        if self.context.now_s >= until_s:
             why = (
                 f"no place was found within {terms.valid_s:.0f} s ({requests.VALID_UNTIL_SECONDS})"
             )
@@ -484,7 +492,7 @@ class HeldPlaces(Extension):
         outcome = yield from self._trial(group)
         if isinstance(outcome, str):
             return _not_found(outcome, terms, until_s)
-        until_s = self._cluster.wall_clock_s + terms.hold_s
+        until_s = self.context.now_s + terms.hold_s
         key, bookings = request.metadata.key, self._bookings
         booking = bookings.begin(key, request.metadata.uid, until_s, args.priority)
         yield from self._hold(
@@ -498,22 +506,39 @@ class HeldPlaces(Extension):
             why = "nodes went, or others took room on them, while it was tried"
             return RequestOutcome(requests.not_found(why), is_tried_again=True)
         bookings.match(booking)
-        return RequestOutcome(_found(booking))
+        return RequestOutcome(_found(self._cluster, booking))
 
-    def _rehouse(self, booking: Booking) -> Generator[Effect, Answer, DesiredStatus]:
-        """Find other places for slots that lost theirs."""
+    def _expiry_of(self, tracked: Tracked, request: ProvisioningRequest, terms: Terms) -> float:
+        """Until when a request is tried, in seconds of turns. Its age is read once."""
+        if tracked.expires_s is None:
+            wall_s = self._cluster.wall_clock_s
+            age_s = max(wall_s - seconds(request.metadata.creation_timestamp, wall_s), 0.0)
+            tracked.expires_s = self.context.now_s + terms.valid_s - age_s
+        return tracked.expires_s
+
+    def _rehouse(self, tracked: Tracked, booking: Booking) -> Steps:
+        """Find other places for slots that lost theirs; again after a pause if there are none."""
         slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
-        if not slots:
-            return _found(booking)
         infos = [slot.what for slot in slots.values()]
-        runner = self.context.runners.get(infos[0].pod.spec.scheduler_name)
-        if runner is not None:
+        runner = self.context.runners.get(infos[0].pod.spec.scheduler_name) if infos else None
+        if runner is not None and tracked.seen != self._version:
             outcome = yield from self._trial(self._supposed(booking.key, infos, runner))
             if isinstance(outcome, GroupOutcome):
                 yield from self._hold(booking, outcome, lambda info, _: slots[info.pod.uid])
+            tracked.seen = self._version
+        if self._bookings.get(tracked.key) is not booking:
+            return
+        tracked.is_retry, tracked.lost = bool(booking.homeless), len(booking.homeless)
+        if len(booking.homeless) == len(booking.slots):
+            why = "other pods took its places, or nodes went"
+            self._say(tracked, requests.over(requests.LOST, why))
+            self._pause(tracked)
+            return
         if booking.homeless:
-            return requests.over(requests.LOST, "others took some of its places, or nodes went")
-        return _found(booking)
+            self._pause(tracked)
+        else:
+            tracked.pause_s = PAUSE_S
+        self._say(tracked, _found(self._cluster, booking))
 
     def _hold(
         self, booking: Booking, outcome: GroupOutcome, slot_for: Callable[[PodInfo, str], Slot]
@@ -557,8 +582,10 @@ class HeldPlaces(Extension):
         return f"{proof_text(found)} (tried one after the other: {why})"
 
     def _say(self, tracked: Tracked, wanted: DesiredStatus) -> None:
-        tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
-        self._requests.write_at(tracked, self.context.now_s)
+        """Write a status, after the pause of a write that was not successful."""
+        tracked.wanted = wanted
+        if tracked.write_s is None and not tracked.is_writing:
+            self._requests.write_at(tracked, self.context.now_s)
 
     def _write(self, tracked: Tracked) -> Steps:
         """Send one write. The status stays wanted until the watch shows it: the answer may be lost,
@@ -575,9 +602,11 @@ class HeldPlaces(Extension):
             answer = yield requests.patch_of(self._cluster, request, wanted)
             if self._requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
                 return
-            if isinstance(answer, Done) and tracked.wanted is wanted:
-                tracked.wanted = None
-                return
+            if isinstance(answer, Done):
+                tracked.write_pause_s = WRITE_PAUSE_S
+                if tracked.wanted is wanted:
+                    tracked.wanted = None
+                    return
             self._requests.write_at(tracked, self.context.now_s + tracked.write_pause_s)
             tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
         except MISTAKES as raised:  # the write is given up
@@ -604,30 +633,36 @@ def holding_promised(
     promised = requests.read(request.status.provisioning_class_details)
     if promised is None:
         return LOST_PLACES
-    places, until_s = promised
-    if until_s <= cluster.wall_clock_s:
+    places, end_s = promised
+    left_s = end_s - cluster.wall_clock_s
+    if left_s <= 0:
         return TIME_IS_UP
     try:
         hold_s = requests.terms_of(request, args).hold_s
-        likes = [info for info, _ in requests.examples(cluster, request)]
+        by_set = requests.examples(cluster, request)
     except UnusableRequestError:
         return LOST_PLACES
     sizes = Counter[int]()
     for place in places:
         sizes[place.pod_set] += place.times
-    if not sizes.keys() <= set(range(len(likes))) or sizes.total() > PODS_MAX:
+    if not sizes.keys() <= set(range(len(by_set))):
         return LOST_PLACES
-    by_set = [(likes[pod_set], size) for pod_set, size in sizes.items()]
+    for pod_set, (like, count) in enumerate(by_set):  # the others were lost, and are searched for
+        by_set[pod_set] = like, max(count, sizes[pod_set])
+        if sizes[pod_set] < count:
+            places.append(requests.Where(pod_set, "", count - sizes[pod_set]))
+    if sum(count for _, count in by_set) > PODS_MAX:
+        return LOST_PLACES
     over = why_beyond_share(cluster, request.metadata.namespace, by_set, args)
     if over:
         return requests.LOST, over
-    until_s = min(until_s, cluster.wall_clock_s + hold_s)
+    until_s = cluster.steady_s + min(left_s, hold_s)
     key, uid = request.metadata.key, request.metadata.uid
     booking = bookings.begin(key, uid, until_s, args.priority)
     for place in places:
         for _ in range(place.times):
             number = len(booking.slots)
-            what = requests.numbered(likes[place.pod_set], request, place.pod_set, number)
+            what = requests.numbered(by_set[place.pod_set][0], request, place.pod_set, number)
             bookings.add(booking, place.pod_set, what, place.node)
             yield
     bookings.match(booking)
@@ -657,8 +692,10 @@ def _args(
     return args
 
 
-def _found(booking: Booking) -> DesiredStatus:
-    """The status with all places of a booking, including places that pods have taken."""
-    places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
+def _found(cluster: Cluster, booking: Booking) -> DesiredStatus:
+    """The status with the places of a booking, including places that pods have taken."""
+    places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values() if slot.node)
     where = [requests.Where(pod_set, node, count) for (pod_set, node), count in places.items()]
-    return requests.found(requests.details_of(where, booking.until_s))
+    lost = len(booking.homeless), len(booking.slots)
+    end_s = booking.until_s + cluster.wall_ahead_s
+    return requests.found(requests.details_of(where, end_s), *lost)

@@ -74,8 +74,14 @@ class DesiredStatus(msgspec.Struct, frozen=True):
     details: Mapping[str, str] | None = None
 
 
-def found(details: Mapping[str, str]) -> DesiredStatus:
+def found(details: Mapping[str, str], lost: int, places: int) -> DesiredStatus:
+    """`lost`: how many of its places other pods took, or were on nodes that were removed."""
     message = f"Capacity is found in the cluster and held until {details[UNTIL]}"
+    if lost:
+        message += (
+            f"; {lost} of its {places} places {'is' if lost == 1 else 'are'} lost, asched searches"
+            " for others"
+        )
     return DesiredStatus((IS_OURS, _wanted(PROVISIONED, "True", FOUND, message)), details)
 
 
@@ -93,7 +99,9 @@ def over(reason: str, message: str) -> DesiredStatus:
 
 
 def details_of(places: Iterable[Where], until_s: float) -> dict[str, str]:
-    """As text: `0/node-a*2,1/node-b`; no name of a node has any of these signs."""
+    """As text: `0/node-a*2,1/node-b`; no name of a node has any of these signs. `until_s` is since
+    1970: the next process reads it.
+    """
     words = [f"{w.pod_set}/{w.node}" + (f"*{w.times}" if w.times > 1 else "") for w in places]
     details = {UNTIL: micro_time(round(until_s * 1e6) * 1000)}
     for number, at in enumerate(range(0, max(len(words), 1), DETAIL_PLACES)):

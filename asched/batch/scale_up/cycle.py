@@ -39,7 +39,7 @@ from asched.core.framework.effects import Create, Delete, Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
-from asched.core.model.timestamp import microseconds
+from asched.core.model.timestamp import seconds
 
 CHECK_S: Final = 1.0
 SEARCH_S: Final = 60.0
@@ -191,10 +191,8 @@ class NewNodes(Extension):
         """A request of an earlier process."""
         key, uid = objects.group_of(request)
         metadata, is_ended = request.metadata, request.stage is RequestStage.ENDED
-        try:
-            made_s = microseconds(metadata.creation_timestamp or "") / 1e6
-        except ValueError:
-            made_s = self.context.cluster.wall_clock_s
+        wall_s, limit_s = self.context.cluster.wall_clock_s, self._args[profile].time_limit_s
+        age_s = max(wall_s - seconds(metadata.creation_timestamp, wall_s), 0.0)
         return ScaleUp(
             key=key,
             uid=uid,
@@ -202,7 +200,7 @@ class NewNodes(Extension):
             name=metadata.name,
             profile=profile,
             new_nodes=(metadata.annotations or {}).get(objects.NEW_NODES, "")[:TEXT_MAX],
-            until_s=made_s + self._args[profile].time_limit_s,
+            until_s=self.context.now_s + limit_s - age_s,
             templates=len(request.spec.pod_sets),
             is_seen=True,
             is_over=is_ended,
@@ -213,7 +211,7 @@ class NewNodes(Extension):
         cluster, key = self.context.cluster, scale_up.key
         args = self._args.get(scale_up.profile)
         is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
-        if not (is_withdrawn or scale_up.is_over or cluster.wall_clock_s >= scale_up.until_s):
+        if not (is_withdrawn or scale_up.is_over or self.context.now_s >= scale_up.until_s):
             return
         if not is_withdrawn and args is not None:
             until_s = self.context.now_s + args.backoff_s
@@ -300,7 +298,7 @@ def _new(
         name=bodies[-1]["metadata"]["name"],
         profile=profile,
         new_nodes=new_nodes,
-        until_s=cluster.wall_clock_s + args.time_limit_s,
+        until_s=context.now_s + args.time_limit_s,
         templates=len(bodies) - 1,
         bodies=bodies,
     )

@@ -32,7 +32,9 @@ from asched.core.model.provisioning import ProvisioningRequest
 
 
 class ScaleUp(msgspec.Struct, eq=False):
-    """One request. `uid` is the group's, `until_s` since 1970. `bodies` are not created yet."""
+    """One request. `uid` is the group's, `until_s` in seconds of turns. `bodies` are not created
+    yet.
+    """
 
     key: str
     uid: str

@@ -31,6 +31,7 @@ import msgspec
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import I64, free_amounts, has_room, vector
 from asched.core.model.pod import Pod
 
 
@@ -49,6 +50,13 @@ class HeldAmounts(NamedTuple):
 class HeldPlace(NamedTuple):
     what: HeldAmounts | PodInfo
     node_name: str
+
+    def need(self, nodes: NodeTable) -> I64:
+        """int64[R+1]: the amounts that are held, as in `room.py`."""
+        what = self.what
+        if isinstance(what, HeldAmounts):
+            return vector(nodes, what.accounted, what.pods)
+        return vector(nodes, what.cls.accounted, 1)
 
 
 class Hold(msgspec.Struct):
@@ -95,12 +103,12 @@ class Holds:
                 if isinstance(what, PodInfo):
                     yield what
 
-    def is_over(self, row: int) -> bool:
-        """Whether a row is overcommitted."""
-        read = self._nodes.columns.read
-        if read("pod_count")[row] > read("allowed_pods")[row]:
-            return True
-        return bool((read("requested")[:, row] > read("allocatable")[:, row]).any())
+    def is_over(self, place: HeldPlace, free: I64) -> bool:
+        """Whether a row does not have the amounts that a place counted there asks for; `free`
+        int64[R+1]: the free amounts of the row.
+        """
+        need = place.need(self._nodes)
+        return not has_room(free + need, need)
 
     # --- for the book ----------------------------------------------------------------------------
 
@@ -160,11 +168,17 @@ class Holds:
             self.touched[owner] = None
 
     def row_moved(self, row: int) -> None:
-        """Pods came to a row with held places, or its amounts changed: mark the owners if it is
-        overcommitted.
+        """Pods came to a row with held places, or its amounts changed: mark the owners whose places
+        have no room there any more.
         """
-        if self.is_over(row):
-            self.touched.update(dict.fromkeys(self.by_row[row]))
+        free = free_amounts(self._nodes, row)
+        if (free >= 0).all():
+            return
+        for owner in self.by_row[row]:
+            places = self._holds[owner].places
+            on_row = (place for place in places if self._nodes.row_of.get(place.node_name) == row)
+            if any(self.is_over(place, free) for place in on_row):
+                self.touched[owner] = None
 
     # --- inside ----------------------------------------------------------------------------------
 

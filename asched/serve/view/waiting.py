@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
-from asched.batch.backfill.reservations import POD_OWNER, Reservations
+from asched.batch.backfill.reservations import POD_OWNER, Reservations, date_of
 from asched.batch.backfill.starts import named
 from asched.batch.groups.reports import why_incomplete
 from asched.batch.provisioning.book import Booking, Bookings
@@ -28,7 +28,6 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep, Histories, RecordedRejection
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
-from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.serve.view.slices import in_slices
@@ -133,7 +132,7 @@ def holds_for(context: SchedulerContext, pod: Pod) -> list[dict[str, Any]]:
             "own": booking.key == own,
             "places": _places(booking),
             "nodes": len({node for _, node in list(booking.free_on)}),
-            "seconds": max(round(booking.until_s - cluster.wall_clock_s), 0),
+            "seconds": max(round(booking.until_s - cluster.steady_s), 0),
         }
         for booking in largest
         if _places(booking)
@@ -155,9 +154,9 @@ def start_of(context: SchedulerContext, owner: str) -> dict[str, Any] | None:
     if promise is None:
         return None
     return {
-        "at": rfc3339(promise.start_s + 1),
+        "at": date_of(context.cluster, promise.start_s + 1),
         "certainty": "hard" if promise.is_hard else "soft",
-        "first": rfc3339(promise.first_s + 1),
+        "first": date_of(context.cluster, promise.first_s + 1),
         "cause": promise.cause,
         "count": len(promise.needs),
         "nodes": list(promise.needs)[:NODES_MAX],
@@ -175,7 +174,7 @@ def starts_of_others(context: SchedulerContext, pod: Pod) -> list[dict[str, Any]
     return [
         {
             "owner": named(promise.owner, promise),
-            "at": rfc3339(promise.start_s + 1),
+            "at": date_of(context.cluster, promise.start_s + 1),
             "nodes": len(promise.needs),
         }
         for promise in sorted(binding, key=lambda promise: promise.start_s)[:OTHERS_MAX]

@@ -144,7 +144,7 @@ class HeldPlaces(Scenario):
         if deadline_s is None or deadline_s <= now_s + CHECK_S:  # the process is not stopped
             cluster = acting.parts.cluster
             for booking in cluster.singleton(Bookings).all():
-                if booking.until_s + LATE_S < cluster.wall_clock_s:
+                if booking.until_s + LATE_S < cluster.steady_s:
                     text = f"{booking.key} was to be held until {booking.until_s}"
                     world.ledger.complain(text)
         world.clock.after(CHECK_S, lambda: self._check_deadlines(world))

@@ -36,7 +36,7 @@ class Scene:
 
     def __init__(self, *placed: PodBuilder) -> None:
         self.cluster = a_cluster(room("n1"), room("n2"), pods=placed)
-        self.cluster.wall_clock_s = NOW_S
+        self.cluster.steady_s = self.cluster.wall_clock_s = NOW_S
         self.cluster.classes.tell_apart_by_deadlines()
         self.cluster.classes.tell_apart_by((DURATION,))
         self.ledger = self.cluster.singleton(Reservations)

@@ -6,7 +6,7 @@ import pytest
 
 from asched.batch.provisioning.book import Bookings
 from asched.core.cluster.facts import Gone, Refused, Seen, Unknown
-from asched.core.model.kinds import NODE, PROVISIONING_REQUEST
+from asched.core.model.kinds import NODE, POD, PROVISIONING_REQUEST
 from tests.builders import a_pod, room
 from tests.playbook import CONSUMES, HOLD_S, consumer, held_play, request_play
 
@@ -211,7 +211,8 @@ def test_places_of_a_node_that_went_are_looked_for_elsewhere() -> None:
 def test_places_that_others_lie_on_and_that_are_nowhere_else_end_it() -> None:
     """Who asks again may have more luck: CapacityRevoked would be for good."""
     play = held_play(room("n1", 1), room("n2", 1))
-    play.see(a_pod("foreign").requests(cpu="1").on("n2").spec(schedulerName="another"))
+    foreign = (a_pod(f"foreign-{node}").requests(cpu="1").on(node) for node in ("n1", "n2"))
+    play.turn(*(Seen(POD, pod.spec(schedulerName="another").build()) for pod in foreign))
 
     assert play.settle()["BookingExpired"] == ("True", "CapacityIsLost")
     assert play.held() == {}

@@ -8,7 +8,6 @@ from asched.batch.backfill.starts import RECALLED_MAX, STARTED_ANEW, read
 from asched.core.cluster.facts import Seen, WallClock
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
-from asched.core.model.timestamp import rfc3339
 from tests.builders import NodeBuilder, PodBuilder, a_pod, room
 from tests.playbook import EPOCH_S, Batch, lasting, two_full_nodes
 
@@ -67,13 +66,13 @@ def told_as(before: Batch, key: str) -> Pod:
 def test_a_promise_outlives_the_process_and_goes_before_who_came_since() -> None:
     before = two_full_nodes()
     before.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
-    start_s = before.to("crew").start_s
+    start = before.date(before.to("crew").start_s)
     before.pass_time(20)
 
     play = restarted(before, lasting("rival", 900, cpu=4))
 
     one = play.to("crew")
-    assert (one.start_s, one.cause) == (start_s, "")
+    assert (play.date(one.start_s), one.cause) == (start, "")
     assert one.order < play.to("crew").order._replace(since_s=0.0)
     assert play.promised("pod:uid-rival") is None
     assert not play.parts.cluster.singleton(StartTimes).recalled
@@ -84,14 +83,14 @@ def test_a_start_that_is_later_now_names_the_restart() -> None:
     before.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
     start_s = before.to("crew").start_s
     before.told["w0"] = before.told["w1"] = before.told["w0"].replace(
-        rfc3339(start_s + 1), rfc3339(start_s - 99)
+        before.date(start_s + 1), before.date(start_s - 99)
     )
 
     play = restarted(before)
 
     one = play.to("crew")
-    assert (one.start_s, one.cause) == (start_s, STARTED_ANEW)
-    assert play.told["w0"].endswith(f", not by {rfc3339(one.first_s + 1)}: {STARTED_ANEW}")
+    assert (play.date(one.start_s), one.cause) == (before.date(start_s), STARTED_ANEW)
+    assert play.told["w0"].endswith(f", not by {play.date(one.first_s + 1)}: {STARTED_ANEW}")
 
 
 def test_only_so_many_are_recalled() -> None:

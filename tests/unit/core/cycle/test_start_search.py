@@ -8,7 +8,6 @@ from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen
 from asched.core.cycle.context import Attempt
 from asched.core.model.kinds import POD
-from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.playbook import Batch
@@ -26,11 +25,11 @@ class Scene:
         self.play = Batch(*(nodes or (room("n1"),)))
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.now_s = self.cluster.wall_clock_s
+        self.now_s = self.play.now_s
 
     def runs(self, name: str, node: str, cpu: str = "4", seconds: int = 0) -> None:
         """A pod that its kubelet ends after so many seconds, or nobody."""
-        pod = a_pod(name).requests(cpu=cpu).on(node).status(startTime=rfc3339(self.now_s))
+        pod = a_pod(name).requests(cpu=cpu).on(node).status(startTime=self.play.date(self.now_s))
         if seconds:
             pod.spec(activeDeadlineSeconds=seconds)
         self.cluster.apply(Seen(POD, pod.build()))
@@ -94,7 +93,7 @@ def test_it_is_as_sure_as_the_least_sure_end_on_its_nodes() -> None:
     scene = Scene(room("n1"), room("n2"))
     scene.runs("endless", "n2")
     scene.runs("sure", "n1", "2", seconds=100)
-    expected = a_pod("expected").requests(cpu="2").status(startTime=rfc3339(scene.now_s))
+    expected = a_pod("expected").requests(cpu="2").status(startTime=scene.play.date(scene.now_s))
     expected.metadata(annotations={DURATION: "90"})
     scene.cluster.apply(Seen(POD, expected.on("n1").build()))
     found = scene.found(wants())

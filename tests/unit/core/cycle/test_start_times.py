@@ -5,14 +5,13 @@ from asched.batch.backfill.starts import WAITING_MAX
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE
-from asched.core.model.timestamp import rfc3339
 from tests.builders import room
 from tests.playbook import GROUP_LABEL, Batch, lasting, two_full_nodes
 
 
 def test_a_gang_is_told_when_known_ends_let_it_start_and_how_sure_that_is() -> None:
     play = two_full_nodes()
-    began_s = play.wall_s
+    began_s = play.now_s
 
     play.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
 
@@ -20,7 +19,7 @@ def test_a_gang_is_told_when_known_ends_let_it_start_and_how_sure_that_is() -> N
     assert one.start_s == began_s + 200 + GRACE_S
     assert one.is_hard
     assert set(one.needs) == {"n1", "n2"}
-    by = rfc3339(one.start_s + 1)
+    by = play.date(one.start_s + 1)
     assert play.told["w0"].endswith(f"; expected to start by {by} (hard)")
     assert play.told["w1"].endswith(f"; expected to start by {by} (hard)")
     assert not recount(play.parts.cluster)
@@ -51,7 +50,7 @@ def test_who_is_more_important_is_not_kept_off_and_named_as_the_cause() -> None:
     assert (
         one.cause == f"pod default/vip came to node {play.places['vip']}, which is more important"
     )
-    assert play.told["w0"].endswith(f", not by {rfc3339(first_s + 1)}: {one.cause}")
+    assert play.told["w0"].endswith(f", not by {play.date(first_s + 1)}: {one.cause}")
 
 
 def test_a_start_that_comes_back_a_part_of_the_way_still_tells_why_it_is_later() -> None:
@@ -85,7 +84,7 @@ def test_it_starts_when_it_was_told_and_others_are_free_to_go_on() -> None:
     play.end("b", after_s=100)
 
     assert {"w0", "w1"} <= set(play.places)
-    assert play.wall_s <= start_s
+    assert play.now_s <= start_s
     assert play.promised("scheduling.x-k8s.io:default/crew") is None
     play.end("w0", after_s=50)
     play.pass_time(20)
@@ -102,7 +101,9 @@ def test_who_has_not_ended_in_time_is_named() -> None:
 
     one = play.to("crew")
     assert one.start_s > first.start_s
-    assert one.cause == (f"pod default/a does not end by {rfc3339(first.start_s)}, as was expected")
+    assert one.cause == (
+        f"pod default/a does not end by {play.date(first.start_s)}, as was expected"
+    )
 
 
 def test_a_node_that_goes_is_named_and_another_start_is_found() -> None:
@@ -222,7 +223,7 @@ def test_rules_beyond_amounts_decide_when_it_can_start() -> None:
         "topologyKey": "kubernetes.io/hostname",
     }
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    began_s = play.wall_s
+    began_s = play.now_s
 
     play.show(lasting("big", 50, cpu=2).spec(affinity=apart))
 

@@ -1,7 +1,6 @@
 """What is told of promised starts: to their owners, and to those whom they keep off."""
 
 from asched.cli.explain import group_lines, start_lines
-from asched.core.model.timestamp import rfc3339
 from asched.serve.view.waiting import one_gang, start_of, start_of_pod, starts_of_others
 from tests.playbook import lasting, two_full_nodes
 
@@ -15,7 +14,7 @@ def test_a_gang_and_its_pods_are_told_when_they_start_where_and_how_sure_that_is
 
     told = start_of(context, OWNER)
 
-    by, nodes = rfc3339(one.start_s + 1), list(one.needs)
+    by, nodes = play.date(one.start_s + 1), list(one.needs)
     assert sorted(nodes) == ["n1", "n2"], "two that are alike"
     assert told == {
         "at": by,
@@ -40,7 +39,7 @@ def test_who_is_kept_off_is_told_for_whom() -> None:
 
     told = starts_of_others(context, seen["default/long"])
 
-    by = rfc3339(play.to("crew").start_s + 1)
+    by = play.date(play.to("crew").start_s + 1)
     assert told[0] == {"owner": "podgroup default/crew", "at": by, "nodes": 2}
 
 
