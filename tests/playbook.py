@@ -85,6 +85,10 @@ class Strict(Observer):
 
     def __init__(self) -> None:
         self.raised: list[BaseException] = []
+        self.complaints: list[str] = []
+
+    def complaint(self, message: str) -> None:
+        self.complaints.append(message)
 
     def contained(self, part: str, about: str, error: BaseException) -> None:
         self.raised.append(error)
@@ -147,6 +151,11 @@ class Play:
         for error in self._strict.raised[self._contained :]:
             raise error
         return self.effects
+
+    @property
+    def complaints(self) -> list[str]:
+        """What was reported for an administrator to mend."""
+        return self._strict.complaints
 
     def see(self, pod: PodBuilder | Pod) -> list[Effect]:
         built = pod.build() if isinstance(pod, PodBuilder) else pod
@@ -613,24 +622,36 @@ class ScaleUpPlay(Play):
         if name in self.requests or name in self.templates:
             self.turn(Refused(effect.id, 409, "already exists", "AlreadyExists"))
             return
-        self.turn(Done(effect.id))
-        if body["kind"] == "PodTemplate":
-            self.templates[name] = dict(body)
-            return
         made = {"uid": f"uid-{name}", "creationTimestamp": rfc3339(self.now_s)}
-        record = decode(ProvisioningRequest, {**body, "metadata": {**body["metadata"], **made}})
+        stored = {**body, "metadata": {**body["metadata"], **made}}
+        self.turn(Done(effect.id, stored))
+        if body["kind"] == "PodTemplate":
+            self.templates[name] = stored
+            self.turn(Seen(POD_TEMPLATE, self.template(name)))
+            return
+        record = decode(ProvisioningRequest, stored)
         self.made.append(name)
         self.show(record)
+
+    def template(self, name: str) -> PodTemplate:
+        return decode(PodTemplate, orjson.loads(orjson.dumps(self.templates[name])))
 
     def show(self, request: ProvisioningRequest) -> None:
         self.requests[request.metadata.name] = request
         self.turn(Seen(PROVISIONING_REQUEST, request))
 
     def _delete(self, effect: Delete) -> None:
-        known = self.templates.pop(effect.name, None) or self.requests.pop(effect.name, None)
-        self.turn(Done(effect.id) if known else Refused(effect.id, 404, "not found"))
-        if isinstance(known, ProvisioningRequest):
-            self.turn(Gone(PROVISIONING_REQUEST, known))
+        template = self.template(effect.name) if effect.name in self.templates else None
+        known = template or self.requests.get(effect.name)
+        if known is None or effect.uid not in ("", known.metadata.uid):
+            self.turn(Refused(effect.id, 409 if known else 404, "not found"))
+            return
+        self.turn(Done(effect.id))
+        if template is not None:
+            del self.templates[effect.name]
+            self.turn(Gone(POD_TEMPLATE, template))
+        else:
+            self.turn(Gone(PROVISIONING_REQUEST, self.requests.pop(effect.name)))
 
     def gang(self, *members: PodBuilder, name: str = "crew", namespace: str = "default") -> None:
         group = a_label_group(name, len(members))

@@ -11,7 +11,13 @@ from asched.cli.main import main
 from asched.core.cluster.facts import Answer, Gone, Refused, Seen, Unknown
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, PROVISIONING_REQUEST
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    NODE,
+    POD,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+)
 from asched.core.model.pod import PodSpec
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_pod, room
@@ -170,7 +176,8 @@ def again(play: ScaleUpPlay, *facts: Seen) -> ScaleUpPlay:
     """A process that begins after the one of `play`, and lists the requests and more."""
     other = ScaleUpPlay(room("n1", 1))
     other.now_s, other.requests, other.templates = play.now_s, play.requests, play.templates
-    other.turn(*(Seen(PROVISIONING_REQUEST, r) for r in play.requests.values()), *facts)
+    templates = (Seen(POD_TEMPLATE, play.template(name)) for name in play.templates)
+    other.turn(*(Seen(PROVISIONING_REQUEST, r) for r in play.requests.values()), *templates, *facts)
     return other
 
 
@@ -238,6 +245,87 @@ def test_without_the_right_gangs_are_as_without_the_plugin() -> None:
     assert play.reasons == {HELPS}
 
 
+def squatted(play: ScaleUpPlay, change: str) -> str:
+    """Objects of the names that asched will use: a template of another client, before its gang's
+    pods come. Returns its name.
+    """
+    first = ScaleUpPlay(room("n1", 1))
+    first.crew()
+    (name,) = first.templates
+    stored = orjson.loads(orjson.dumps(first.templates[name]))
+    if change == "content":
+        container = stored["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "190", "nvidia.com/gpu": "8"}}
+        stored["template"]["spec"]["nodeSelector"] = {"pool": "h100"}
+    elif change == "owner":
+        stored["metadata"]["ownerReferences"] = []
+    stored["metadata"]["uid"] = "uid-squatter"
+    play.templates[name] = stored
+    return name
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+@pytest.mark.parametrize("change", ["content", "owner", ""])
+def test_a_template_of_the_name_is_used_only_if_it_is_what_was_to_be_created(
+    change: str, *, is_seen: bool
+) -> None:
+    play = ScaleUpPlay(room("n1", 1))
+    name = squatted(play, change)
+    if is_seen:
+        play.turn(Seen(POD_TEMPLATE, play.template(name)))
+    play.crew()
+    if not is_seen:
+        play.turn(Seen(POD_TEMPLATE, play.template(name)))
+    play.settle(15)
+    assert bool(play.requests) is (change == "")
+    if change:
+        assert play.reasons == {HELPS}
+        play.settle(LIMIT_S)
+        assert play.template(name).metadata.uid == "uid-squatter", "it is left alone"
+
+
+def test_a_request_of_the_name_is_used_only_if_it_is_what_was_to_be_created() -> None:
+    first = ScaleUpPlay(room("n1", 1))
+    first.crew()
+    request = first.request
+    metadata = replace(request.metadata, labels=None, uid="uid-squatter")
+    pod_sets = tuple(replace(pod_set, count=800) for pod_set in request.spec.pod_sets)
+    foreign = replace(request, metadata=metadata, spec=replace(request.spec, pod_sets=pod_sets))
+    play = ScaleUpPlay(room("n1", 1))
+    play.show(foreign)
+    play.crew()
+    play.settle(LIMIT_S)
+    assert play.request == foreign
+    assert play.reasons == {HELPS}
+    assert not play.templates
+
+
+def test_a_request_whose_template_is_changed_is_withdrawn() -> None:
+    play = ScaleUpPlay(room("n1", 1))
+    play.crew()
+    (name,) = play.templates
+    play.templates[name]["template"]["spec"]["nodeSelector"] = {"pool": "h100"}
+    play.turn(Seen(POD_TEMPLATE, play.template(name)))
+    play.settle(15)
+    assert play.is_clean
+
+
+def test_the_quota_of_a_namespace_hides_no_other_complaint() -> None:
+    play = ScaleUpPlay(room("n1", 0))
+    play.answers = [(Refused, 403)]
+    play.crew(name="a")
+    play.settle(10)
+    members = [a_pod(f"m{n}", "team").requests(cpu="1") for n in range(4)]
+    play.answers = [(Refused, 403)]
+    group = {"scheduling.x-k8s.io/pod-group": "crew"}
+    play.gang(*(member.labels(group) for member in members), namespace="team")
+    play.settle(10)
+    assert [text.partition(":")[0] for text in play.complaints] == [
+        "cannot request nodes for gangs in namespace default",
+        "cannot request nodes for gangs in namespace team",
+    ]
+
+
 def test_the_api_server_accepts_the_templates() -> None:
     """A spec as the API server returns it, with keys that it merged into selectors."""
     keys = {"matchExpressions": [{"key": "rev", "operator": "In", "values": ["1"]}]}
@@ -261,6 +349,7 @@ def test_the_api_server_accepts_the_templates() -> None:
             {"name": "token", "projected": {"sources": []}},
         ],
         "priority": 7,
+        "terminationGracePeriodSeconds": 30,
     }
     play = ScaleUpPlay(room("n1", 1))
     members = [
@@ -277,6 +366,7 @@ def test_the_api_server_accepts_the_templates() -> None:
     server.create("namespaces", {"metadata": {"name": "default"}})
     stored = server.create("podtemplates", orjson.loads(orjson.dumps(template)))
     spec = decode(PodSpec, stored["template"]["spec"])
+    assert spec == play.template(stored["metadata"]["name"]).template.spec
     assert spec.node_selector == {"pool": "usual"}
     assert spec.priority == 7
     assert spec.tolerations == members[0].build().spec.tolerations

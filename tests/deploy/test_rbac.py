@@ -159,7 +159,7 @@ def test_the_status_controllers_are_granted_what_they_write_and_nothing_else() -
         (names.CHECK_AND_HOLD, 5),
         (names.CAPACITY_SCHEDULING, 4),
         (names.BACKFILL, 2),
-        (names.GROUP_SCALE_UP, 6),
+        (names.GROUP_SCALE_UP, 8),
     ],
 )
 def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(

@@ -13,13 +13,17 @@ autoscaler answers leaves the gang as without the plugin.
 A new process finds open requests by their label, and follows those whose gang still waits; all
 others of its profiles are deleted. Requests of other clients have no such label.
 
-Bounds  a namespace's open requests are limited (maxRequestsPerNamespace); one computation for a
-        gang that no shape takes every SEARCH_S; all open requests are checked every CHECK_S;
-        WRITES_MAX writes at a time.
+An object that exists already is asched's if the gang owns it and its content is that of the create;
+otherwise no request is made, and the object is left alone. A request whose template another client
+changes is withdrawn.
+
+Bounds  a namespace's open requests, and their nodes, are limited (maxRequestsPerNamespace,
+        maxNodesPerNamespace); one computation for a gang that no shape takes every SEARCH_S; all
+        open requests are checked every CHECK_S; WRITES_MAX writes at a time; one complaint about a
+        namespace every COMPLAINT_S, NAMESPACES_MAX are remembered.
 """
 
 import math
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -37,8 +41,10 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension, Work
 from asched.core.framework.effects import Create, Delete, Effect
 from asched.core.framework.status import MISTAKES
+from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
-from asched.core.model.provisioning import ProvisioningRequest, RequestStage
+from asched.core.model.lru import Lru
+from asched.core.model.provisioning import PodTemplate, ProvisioningRequest, RequestStage
 from asched.core.model.timestamp import seconds
 
 CHECK_S: Final = 1.0
@@ -49,6 +55,8 @@ WRITES_MAX: Final = 8
 CONSIDER_STEPS: Final = 0.5
 #: Budget steps to compare the specs of as many pods as `PodSets.collect` does at once.
 SPECS_STEPS: Final = 100
+COMPLAINT_S: Final = 3_600.0
+NAMESPACES_MAX: Final = 1_024
 #: Characters of an annotation that are shown.
 TEXT_MAX: Final = 100
 FORBIDDEN, NOT_FOUND, CONFLICT = 403, 404, 409
@@ -72,7 +80,7 @@ class NewNodes(Extension):
         #: gangs for which no request is made, with the text why new nodes do not help it now
         self._pauses = GroupPauses()
         self._next_check_s = -math.inf
-        self._was_refused = False
+        self._complained_s = Lru[str, float](NAMESPACES_MAX)  # by namespace
         self._changes = Reader(context.cluster.object_log)
 
     def is_used(self) -> bool:
@@ -105,10 +113,11 @@ class NewNodes(Extension):
         text = self._pauses.text(key, uid, context.now_s)
         if text is not None:
             return text
-        namespaces = Counter(scale_up.namespace for scale_up in self._by_group.values())
-        if namespaces[group.metadata.namespace] >= args.max_requests_per_namespace:
+        if len(self._open_in(group.metadata.namespace)) >= args.max_requests_per_namespace:
             return ""
         made = yield from _new(context, attempts, args)
+        if isinstance(made, ScaleUp):
+            made = self._within_share(made, args) or made
         if isinstance(made, str):
             self._pauses.note(key, uid, context.now_s + SEARCH_S, made)
             return made
@@ -118,6 +127,19 @@ class NewNodes(Extension):
         self._unwanted.pop(made.object_key, None)
         self._add(made)
         return made.text
+
+    def _open_in(self, namespace: str) -> list[ScaleUp]:
+        return [known for known in self._by_group.values() if known.namespace == namespace]
+
+    def _within_share(self, made: ScaleUp, args: GroupScaleUpArgs) -> str:
+        """Why its namespace may not request the nodes as well; empty if it may."""
+        nodes = sum(known.nodes for known in self._open_in(made.namespace))
+        if nodes + made.nodes <= args.max_nodes_per_namespace:
+            return ""
+        return (
+            f"; {made.nodes} new nodes would be requested beside {nodes}, and its namespace may"
+            f" have {args.max_nodes_per_namespace} (maxNodesPerNamespace)"
+        )
 
     def _add(self, scale_up: ScaleUp) -> None:
         self._by_group[scale_up.key] = self._by_object[scale_up.object_key] = scale_up
@@ -211,6 +233,7 @@ class NewNodes(Extension):
         cluster, key = self.context.cluster, scale_up.key
         args = self._args.get(scale_up.profile)
         is_withdrawn = args is None or _is_withdrawn(cluster, scale_up)
+        scale_up.is_over |= self._is_changed(scale_up)
         if not (is_withdrawn or scale_up.is_over or self.context.now_s >= scale_up.until_s):
             return
         if not is_withdrawn and args is not None:
@@ -223,35 +246,64 @@ class NewNodes(Extension):
         if waiting is not None and self.context.owns(waiting):
             self.context.queue.activate((waiting,), self.context.now_s)  # it brings the others
 
+    def _is_changed(self, scale_up: ScaleUp) -> bool:
+        """Whether another client has changed one of its templates."""
+        pairs = ((self._stored(scale_up, number), made) for number, made in scale_up.made.items())
+        return any(
+            isinstance(now, PodTemplate)
+            and isinstance(made, PodTemplate)
+            and not objects.has_template(now, made)
+            for now, made in pairs
+        )
+
     def _create(self, scale_up: ScaleUp) -> Steps:
-        """Create the templates, then the request; again after RETRY_S without a clear answer."""
+        """Create the templates, then the request; again after RETRY_S without a clear answer. What
+        exists already is compared once the watch has shown it.
+        """
         try:
             for number, body in enumerate(scale_up.bodies):
+                if self._stored(scale_up, number) is not None:
+                    ours = self._ours(scale_up, number)
+                    if ours is None:
+                        name = scale_up.name_of(number)
+                        self._give_up(scale_up, f'"{name}" exists with another owner or content')
+                        return
+                    scale_up.made[number] = ours
+                    continue
                 kind = self._kind(scale_up, number)
                 answer = yield Create(kind=kind, namespace=scale_up.namespace, body=body)
                 if isinstance(answer, Refused) and answer.code not in REPEATED:
-                    scale_up.is_over = True
-                    self._complain(answer)
-                    break
-                is_there = isinstance(answer, Refused) and answer.code == CONFLICT
-                if not (isinstance(answer, Done) or is_there):
+                    self._give_up(scale_up, answer.message)
+                if not isinstance(answer, Done):
                     return
+                if answer.obj is not None and kind is POD_TEMPLATE:
+                    scale_up.made[number] = decode(PodTemplate, answer.obj)
+                elif answer.obj is not None:
+                    scale_up.made[number] = decode(ProvisioningRequest, answer.obj)
             scale_up.bodies, scale_up.write_s = (), -math.inf
         finally:
             scale_up.is_writing = False
+
+    def _give_up(self, scale_up: ScaleUp, why: str) -> None:
+        scale_up.is_over = True
+        self._complain(scale_up, why)
 
     def _delete(self, scale_up: ScaleUp) -> Steps:
         """Delete the request, then its templates; again after RETRY_S without a clear answer."""
         try:
             for number in reversed(range(scale_up.templates + 1)):
-                kind = self._kind(scale_up, number)
-                name = scale_up.name
-                if kind is POD_TEMPLATE:
-                    name = objects.template_name(name, number)
-                answer = yield Delete(kind=kind, namespace=scale_up.namespace, name=name)
+                ours = self._ours(scale_up, number)
+                if ours is None:
+                    continue
+                answer = yield Delete(
+                    kind=self._kind(scale_up, number),
+                    namespace=scale_up.namespace,
+                    name=scale_up.name_of(number),
+                    uid=ours.metadata.uid,
+                )
                 code = answer.code if isinstance(answer, Refused) else 0
                 if isinstance(answer, Refused) and code == FORBIDDEN:
-                    self._complain(answer)
+                    self._complain(scale_up, answer.message)
                 elif not (isinstance(answer, Done) or code == NOT_FOUND):
                     return
             self._unwanted.pop(scale_up.object_key, None)
@@ -263,14 +315,37 @@ class NewNodes(Extension):
         is_request = number == scale_up.templates
         return self.context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
 
-    def _complain(self, answer: Refused) -> None:
-        if not self._was_refused:
-            self._was_refused = True
-            self.context.observer.complaint(
-                f"cannot request nodes for gangs: {answer.message}; add"
-                " deploy/components/group-scale-up and the CRD of cluster-autoscaler, or remove"
-                " GroupScaleUp from the profile"
-            )
+    def _stored(self, scale_up: ScaleUp, number: int) -> PodTemplate | ProvisioningRequest | None:
+        """The object of this name, as the watch has shown it."""
+        kind = PROVISIONING_REQUEST if number == scale_up.templates else POD_TEMPLATE
+        key = f"{scale_up.namespace}/{scale_up.name_of(number)}"
+        found: PodTemplate | ProvisioningRequest | None = self.context.cluster.stored(kind, key)
+        return found
+
+    def _ours(self, scale_up: ScaleUp, number: int) -> PodTemplate | ProvisioningRequest | None:
+        """One of its objects: as it was created, or what exists with its owner and content."""
+        stored, made = self._stored(scale_up, number), scale_up.made.get(number)
+        if stored is None:
+            return made
+        is_ours = objects.is_owned(stored, scale_up.uid)
+        if made is not None:
+            is_ours &= made.metadata.uid == stored.metadata.uid
+        elif scale_up.bodies:
+            is_ours &= objects.has_content(stored, scale_up.bodies[number])
+        return stored if is_ours else None
+
+    def _complain(self, scale_up: ScaleUp, why: str) -> None:
+        """Report what keeps requests of a namespace from being made, such as its quota."""
+        namespace, now_s = scale_up.namespace, self.context.now_s
+        known_s = self._complained_s.get(namespace)
+        if known_s is not None and now_s < known_s + COMPLAINT_S:
+            return
+        self._complained_s.put(namespace, now_s)
+        self.context.observer.complaint(
+            f"cannot request nodes for gangs in namespace {namespace}: {why}; if asched lacks the"
+            " rights or the CRD of cluster-autoscaler, add deploy/components/group-scale-up, or"
+            " remove GroupScaleUp from the profile"
+        )
 
 
 def _new(

@@ -3,7 +3,8 @@ names them.
 
 A request has all pods of the gang that have to start, also those with room on existing nodes:
 cluster-autoscaler uses this room first, too. Its name is derived from its content, so that a create
-whose answer was lost is repeated without effect. The PodGroup owns all of these objects: they do
+whose answer was lost is repeated without effect. Other clients can derive it, too: an object of the
+name is asched's if its owner and its content are. The PodGroup owns all of these objects: they do
 not outlive it. Labels in which equal pods differ, such as an index, are left out of their template.
 
 Bounds  SETS_MAX templates: the API allows as many.
@@ -20,6 +21,7 @@ import orjson
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import kind_of, object_of
 from asched.core.cluster.pod_groups import coscheduled_key
+from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     POD_GROUP,
@@ -28,7 +30,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.model.pod import Pod, spec_key
-from asched.core.model.provisioning import ProvisioningRequest
+from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
 
 
 class ScaleUp(msgspec.Struct, eq=False):
@@ -45,6 +47,8 @@ class ScaleUp(msgspec.Struct, eq=False):
     until_s: float
     templates: int
     bodies: tuple[dict[str, Any], ...] = ()
+    #: objects by number, as they were created; empty for a request of an earlier process
+    made: dict[int, PodTemplate | ProvisioningRequest] = msgspec.field(default_factory=dict)
     write_s: float = -math.inf
     is_writing: bool = False
     #: whether the watch has shown it; whether its end was seen, or it was refused
@@ -56,6 +60,16 @@ class ScaleUp(msgspec.Struct, eq=False):
     @property
     def object_key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def nodes(self) -> int:
+        """The number of new nodes, as in `new_nodes`; 1 if that is not known."""
+        count = self.new_nodes.partition(" ")[0]
+        return int(count) if count.isascii() and count.isdigit() else 1
+
+    def name_of(self, number: int) -> str:
+        """The name of one of its objects, of which the last one is the request."""
+        return self.name if number == self.templates else template_name(self.name, number)
 
     @property
     def text(self) -> str:
@@ -155,6 +169,24 @@ def _body(kind: Kind, metadata: Json, **content: Json) -> Json:
 
 def template_name(request: str, number: int) -> str:
     return f"{request}-{number}"
+
+
+def is_owned(stored: PodTemplate | ProvisioningRequest, uid: str) -> bool:
+    """Whether the group with this uid owns an object."""
+    return any(owner.uid == uid for owner in stored.metadata.owner_references or ())
+
+
+def has_content(stored: PodTemplate | ProvisioningRequest, body: Json) -> bool:
+    """Whether an object is what its create asked for."""
+    if isinstance(stored, PodTemplate):
+        return has_template(stored, decode(PodTemplate, body))
+    return decode(ProvisioningRequest, body).spec == stored.spec
+
+
+def has_template(stored: PodTemplate, made: PodTemplate) -> bool:
+    """Whether two templates make equal pods."""
+    new, old = stored.template, made.template
+    return new.spec == old.spec and (new.metadata.labels or {}) == (old.metadata.labels or {})
 
 
 def profile_of(request: ProvisioningRequest) -> str:

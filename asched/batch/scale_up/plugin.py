@@ -15,13 +15,13 @@ from typing import ClassVar
 from asched import names
 from asched.core.config.args import GroupScaleUpArgs
 from asched.core.framework.points import Plugin, Registration
-from asched.core.model.kinds import PROVISIONING_REQUEST, Kind
+from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 
 
 class GroupScaleUp(Plugin):
     name = names.GROUP_SCALE_UP
     listed_at: ClassVar[frozenset[str]] = frozenset({"postFilter"})
-    kinds: ClassVar[tuple[Kind, ...]] = (PROVISIONING_REQUEST,)
+    kinds: ClassVar[tuple[Kind, ...]] = (PROVISIONING_REQUEST, POD_TEMPLATE)
 
     def __init__(self, args: GroupScaleUpArgs | None) -> None:
         self.args = args or GroupScaleUpArgs()

@@ -264,13 +264,14 @@ class NodeShape(ConfigRecord, frozen=True):
 class GroupScaleUpArgs(PluginArgs, frozen=True):
     """Our own: the shapes of node that an autoscaler can add, in the order of preference; how long
     a request for new nodes stays open, and after which time another one is made for the same gang;
-    how many requests a namespace may have open.
+    how many requests, and of how many nodes, a namespace may have open.
     """
 
     node_shapes: tuple[NodeShape, ...] = ()
     time_limit_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 900
     backoff_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 1800
     max_requests_per_namespace: Annotated[Int32, ValueRange(1, PERCENT_MAX)] = 4
+    max_nodes_per_namespace: Annotated[Int32, ValueRange(1, NEW_NODES_MAX)] = 100
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):

@@ -179,7 +179,7 @@ WATCHES: Final[dict[str, tuple[Kind, ...]]] = {
     names.BACKFILL: (JOB,),  # their deadlines say when pods end
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
-    names.GROUP_SCALE_UP: (PROVISIONING_REQUEST,),
+    names.GROUP_SCALE_UP: (PROVISIONING_REQUEST, POD_TEMPLATE),
     # Kueue manages the quotas of namespaces with a LocalQueue.
     names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA, LOCAL_QUEUE),
 }

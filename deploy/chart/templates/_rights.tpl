@@ -120,7 +120,7 @@ groupScaleUp:
     verbs: [list, watch, create, delete]
   - apiGroups: [""]
     resources: [podtemplates]
-    verbs: [create, delete]
+    verbs: [list, watch, create, delete]
 heldNodes:
   - apiGroups: [""]
     resources: [nodes]

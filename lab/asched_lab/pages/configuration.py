@@ -93,7 +93,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "Backfill.reservations": "Gangs and pods with a promised start at a time, 1 to 64",
     "Backfill.horizonSeconds": "How far away a promised start may be",
     "Backfill.maxNamespacePercentage": (
-        "Share of each resource that the promises of one namespace may reserve; 100 is no limit"
+        "Share of each resource, and of the nodes, that the promises of one namespace may reserve;"
+        " 100 is no limit"
     ),
     "Backfill.softEnds": "Count ends that no controller enforces",
     "Backfill.learnDurations": "Count how long equal pods took; needs `softEnds`",
@@ -106,7 +107,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "CheckAndHold.provisioningClassName": "The ProvisioningRequests that this scheduler answers",
     "CheckAndHold.holdSeconds": "How long the places of an accepted request are reserved, at most",
     "CheckAndHold.maxNamespacePercentage": (
-        "Share of the cluster that the requests of one namespace may reserve"
+        "Share of each resource, and of the nodes, that the requests of one namespace may reserve"
     ),
     "CheckAndHold.priority": "Pods above this priority may take reserved places",
     "CheckAndHold.keepNodes": (
@@ -134,6 +135,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "GroupScaleUp.timeLimitSeconds": "How long a request for new nodes stays open",
     "GroupScaleUp.backoffSeconds": "Time until another request for the same gang",
     "GroupScaleUp.maxRequestsPerNamespace": "Open requests of a namespace",
+    "GroupScaleUp.maxNodesPerNamespace": "New nodes in all open requests of a namespace",
     "InterPodAffinity.hardPodAffinityWeight": (
         "Score for nodes whose pods require affinity to the pod, 0 to 100"
     ),
