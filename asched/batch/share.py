@@ -1,7 +1,12 @@
 """Limit the share of the cluster that is held for or promised to one namespace: a percentage of
-each resource (maxNamespacePercentage). A ResourceQuota does not count such room, which has no pod.
+each resource, and of the nodes (maxNamespacePercentage). A ResourceQuota does not count such room,
+which has no pod.
+
+Nodes count, however little is held there: a place of 1m keeps pods off that need the whole node,
+and keeps the node from being removed (keepNodes).
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -9,9 +14,11 @@ from typing import Final
 import numpy as np
 
 from asched.batch.backfill.reservations import Reservations
+from asched.batch.placement.bounds import Mask
 from asched.batch.provisioning.book import Bookings, times
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import free_amounts, vector
 from asched.core.config.args import PERCENT_MAX, CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import PODS, written
@@ -43,6 +50,57 @@ def why_beyond_share(
     )
 
 
+class NodeShare:
+    """The nodes on which a namespace holds places, and how many there may be."""
+
+    def __init__(self, cluster: Cluster, namespace: str, args: CheckAndHoldArgs) -> None:
+        self._cluster, self._namespace = cluster, namespace
+        self._percentage = args.max_namespace_percentage
+        self._most, held = nodes_max(cluster, self._percentage), set[str]()
+        if self._percentage < PERCENT_MAX:
+            held = cluster.singleton(Bookings).nodes_of(namespace)
+        self._known = {name for name in held if name in cluster.nodes.row_of}
+
+    def why_beyond(self, nodes: Iterable[str]) -> str:
+        """Why the namespace may not hold places on these nodes as well; empty if it may."""
+        count = len(self._known.union(nodes))
+        if count <= self._most:
+            return ""
+        return (
+            f"namespace {self._namespace} would hold places on {count} nodes, and may on"
+            f" {self._most}: {self._percentage} % of the cluster (maxNamespacePercentage)"
+        )
+
+    def rows(self, infos: Sequence[PodInfo], nodes: Iterable[str]) -> Mask:
+        """bool[N]: as many rows as it may have: its own, then those of `nodes` that take most of
+        these pods by amounts.
+        """
+        cluster = self._cluster
+        row_of, counts = cluster.nodes.row_of, Counter(info.cls.number for info in infos)
+        needs = [
+            (vector(cluster.nodes, info.cls.accounted, 1), counts[number])
+            for number, info in {info.cls.number: info for info in infos}.items()
+        ]
+
+        def taken_part(name: str) -> float:
+            free = free_amounts(cluster.nodes, row_of[name])
+            slots = [(count, int((free[n > 0] // n[n > 0]).min())) for n, count in needs]
+            return sum(min(max(taken, 0) / count, 1.0) for count, taken in slots)
+
+        others = sorted(set(nodes) - self._known, key=lambda name: (-taken_part(name), name))
+        found: Mask = np.zeros(cluster.nodes.height, dtype=np.bool_)
+        names = [*self._known, *others[: max(self._most - len(self._known), 0)]]
+        found[[row_of[name] for name in names if name in row_of]] = True
+        return found
+
+
+def nodes_max(cluster: Cluster, percentage: int) -> int:
+    """On how many nodes a namespace may hold places, or be promised room: one at least."""
+    if percentage == PERCENT_MAX:
+        return sys.maxsize
+    return max(-(-cluster.nodes.count * percentage // 100), 1)
+
+
 def is_beyond_share(
     context: SchedulerContext, owner: str, infos: Sequence[PodInfo], percentage: int
 ) -> bool:
@@ -60,6 +118,18 @@ def is_beyond_share(
         for need in reservation.needs.values()
     )
     return _beyond(context.cluster, asked, promised, percentage) is not None
+
+
+def is_beyond_nodes(
+    context: SchedulerContext, owner: str, namespace: str, nodes: Iterable[str], percentage: int
+) -> bool:
+    """The same for the nodes that are promised."""
+    promised = [
+        reservation.needs
+        for reservation in context.cluster.singleton(Reservations).all()
+        if reservation.owner != owner and reservation.namespace == namespace
+    ]
+    return len(set(nodes).union(*promised)) > nodes_max(context.cluster, percentage)
 
 
 def _beyond(

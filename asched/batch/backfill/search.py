@@ -188,9 +188,11 @@ def _may_fit(demands: Sequence[TimelineDemand], room: I64) -> Steps[bool]:
     return True
 
 
-def rows_for(demands: Sequence[TimelineDemand], room: I64, spare: float) -> Steps[Mask]:
-    """bool[N]: rows that take the demands by amounts, with `spare` times the needed slots; rows
-    with most slots first.
+def rows_for(
+    demands: Sequence[TimelineDemand], room: I64, spare: float, rows_max: int
+) -> Steps[Mask]:
+    """bool[N]: `rows_max` rows at most that take the demands by amounts, with `spare` times the
+    needed slots; rows with most slots first.
     """
     chosen: Mask = np.zeros(room.shape[1], dtype=np.bool_)
     for demand in demands:
@@ -200,7 +202,8 @@ def rows_for(demands: Sequence[TimelineDemand], room: I64, spare: float) -> Step
         enough = np.cumsum(slots[order]) >= spare * demand.count
         last = int(np.argmax(enough)) + 1 if enough.any() else len(order)
         taken = order[:last]
-        chosen[taken[slots[taken] > 0]] = True
+        taken = taken[(slots[taken] > 0) & ~chosen[taken]]
+        chosen[taken[: rows_max - int(chosen.sum())]] = True
     return chosen
 
 
@@ -259,9 +262,10 @@ def search(
     infos: Sequence[PodInfo],
     respected: Sequence[Reservation],
     horizon_s: float,
+    rows_max: int,
 ) -> Generator[Effect, Answer, FoundStart | None]:
-    """Find a start for the pods beside the `respected` reservations. Raises PointError, OutOfTurn,
-    NodesMovedError.
+    """Find a start for the pods beside the `respected` reservations; starts on `rows_max` rows are
+    tried first. Raises PointError, OutOfTurn, NodesMovedError.
     """
     cluster, kept = context.cluster, context.cluster.singleton(StartTimes)
     now_s, generation = cluster.steady_s, cluster.nodes.generation
@@ -285,11 +289,9 @@ def search(
             yield from context.pause_if_due(start)
             continue
         at_s, room = start
-        for spare in (SPARE, inf):
+        for spare, most in ((SPARE, rows_max), (inf, TRIAL_ROWS_MAX)):
             yield from context.pause_if_due(LOOK_STEPS)
-            within = yield from _counted(context, rows_for(demands, room, spare))
-            if spare == inf:
-                within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
+            within = yield from _counted(context, rows_for(demands, room, spare, most))
             leaving = yield from _leaving(context, within, at_s, generation)
             blocked = timeline.free_at(at_s) - room
             kept.is_trying = True

@@ -11,8 +11,9 @@ the cause of the move is written to its pods and counted.
 
 A promise has the lowest priority of its pods; pods of higher priority do not respect it. No
 promised start is later than horizonSeconds after the first search for its owner, so that a promise
-which is moved again and again ends. All promises to one namespace reserve no more than its share
-(`share.py`), and count as usage of its ElasticQuota while another start is searched for.
+which is moved again and again ends. All promises to one namespace reserve no more than its share of
+amounts and of nodes (`share.py`), and count as usage of its ElasticQuota while another start is
+searched for.
 
 The owner of a promise is tried at its start, when the promise cannot be kept any more, and when a
 pod has ended since the last attempt, but at most every REPLAN_S. The attempt's result decides about
@@ -47,7 +48,7 @@ from asched.batch.backfill.reservations import (
     date_of,
 )
 from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
-from asched.batch.share import BEYOND_SHARE, is_beyond_share
+from asched.batch.share import BEYOND_SHARE, is_beyond_nodes, is_beyond_share, nodes_max
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.changes import RESERVATION_MOVED, Change
 from asched.core.cluster.cluster import Cluster
@@ -136,9 +137,10 @@ class PromisedStarts(Extension):
         if left_s <= 0:
             self._drop(owner, "dropped")
             return ""
-        if is_beyond_share(self.context, owner, infos, args.max_namespace_percentage):
+        share = args.max_namespace_percentage
+        if is_beyond_share(self.context, owner, infos, share):
             self._drop(owner, "dropped")
-            return BEYOND_SHARE.format(args.max_namespace_percentage)
+            return BEYOND_SHARE.format(share)
         is_broken = old is not None and (old.start_s <= cluster.steady_s or ledger.is_broken(old))
         if kept.searching:
             if old is None:
@@ -158,7 +160,8 @@ class PromisedStarts(Extension):
         ]
         began_s, kept.searching = cluster.steady_s, owner
         try:
-            found = yield from search(self.context, first, infos, respected, left_s)
+            rows_max = nodes_max(cluster, share)
+            found = yield from search(self.context, first, infos, respected, left_s, rows_max)
         except PluginError:
             raise
         except (PointError, OutOfTurn, NodesMovedError):
@@ -167,6 +170,12 @@ class PromisedStarts(Extension):
             kept.searching = ""
         if ledger.of(owner) is not old:  # it changed during a pause
             return ""
+        namespace = first.pod.metadata.namespace
+        if found is not None and is_beyond_nodes(
+            self.context, owner, namespace, found.needs, share
+        ):
+            self._drop(owner, "dropped")
+            return BEYOND_SHARE.format(share)
         now = self._settle(owner, order, infos, None if is_broken else old, found)
         if now is None:
             return ""

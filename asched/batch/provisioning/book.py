@@ -53,6 +53,8 @@ from asched.core.model.requests import PODS
 OWNERS: Final = "ProvisioningRequest"
 #: A request for more is refused. A guess: the largest jobs have some thousands of pods.
 PODS_MAX: Final = 5_000
+#: Budget steps for a slot whose amounts, or node, are added up.
+SLOT_STEPS: Final = 0.1
 #: Budget steps to give a slot back.
 GIVE_BACK_STEPS: Final = 3
 
@@ -187,6 +189,15 @@ class Bookings:
         for booking in self._bookings.values():
             for pod_set, size in booking.sizes.items() if booking.namespace == namespace else ():
                 yield times(booking.likes[pod_set], size)
+
+    def nodes_of(self, namespace: str) -> set[str]:
+        """The nodes of a namespace's slots, also of taken ones."""
+        found = set[str]()
+        for booking in self._bookings.values():
+            if booking.namespace == namespace:
+                self._cluster.budget.note(SLOT_STEPS * len(booking.slots))
+                found.update(slot.node for slot in booking.slots.values())
+        return found - {""}
 
     @property
     def first_end_s(self) -> float | None:
@@ -416,9 +427,6 @@ def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
 # Bounds  TRIES_MAX nodes a pod, selected by amounts.
 
 TRIES_MAX: Final = 8
-
-#: Budget steps for a slot whose amounts are added up.
-SLOT_STEPS: Final = 0.1
 
 
 def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Finding:

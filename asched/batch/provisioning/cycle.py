@@ -47,7 +47,7 @@ from asched.batch.provisioning import book, requests
 from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, Slot, giving_back
 from asched.batch.provisioning.kept_nodes import KeptNodes
 from asched.batch.provisioning.requests import DesiredStatus, Terms, UnusableRequestError
-from asched.batch.share import why_beyond_share
+from asched.batch.share import NodeShare, why_beyond_share
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
@@ -489,7 +489,8 @@ class HeldPlaces(Extension):
         pod_set_of = {info.pod.uid: index for info, index in zip(infos, sets, strict=True)}
         self._cluster.budget.note(LET_GO_STEPS * (len(infos) // 5))
         group = self._supposed(request.metadata.key, infos, runner)
-        outcome = yield from self._trial(group)
+        share = NodeShare(self._cluster, request.metadata.namespace, args)
+        outcome = yield from self._trial(group, share)
         if isinstance(outcome, str):
             return _not_found(outcome, terms, until_s)
         until_s = self.context.now_s + terms.hold_s
@@ -520,9 +521,11 @@ class HeldPlaces(Extension):
         """Find other places for slots that lost theirs; again after a pause if there are none."""
         slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
         infos = [slot.what for slot in slots.values()]
-        runner = self.context.runners.get(infos[0].pod.spec.scheduler_name) if infos else None
-        if runner is not None and tracked.seen != self._version:
-            outcome = yield from self._trial(self._supposed(booking.key, infos, runner))
+        profile = infos[0].pod.spec.scheduler_name if infos else ""
+        runner, args = self.context.runners.get(profile), self._served.get(profile)
+        if runner is not None and args is not None and tracked.seen != self._version:
+            share = NodeShare(self._cluster, booking.namespace, args)
+            outcome = yield from self._trial(self._supposed(booking.key, infos, runner), share)
             if isinstance(outcome, GroupOutcome):
                 yield from self._hold(booking, outcome, lambda info, _: slots[info.pod.uid])
             tracked.seen = self._version
@@ -561,11 +564,35 @@ class HeldPlaces(Extension):
         ]
         return GroupAttempt(attempts[0], attempts, f"{OWNERS}:{key}")
 
-    def _trial(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
-        """Find and assume places for all pods; or return why there are none."""
-        found = yield from seen(group, released(self.context, group, self._sought(group)))
+    def _trial(
+        self, group: GroupAttempt, share: NodeShare
+    ) -> Generator[Effect, Answer, GroupOutcome | str]:
+        """Find and assume places for all pods, within the share of nodes; or return why there are
+        none.
+        """
+        steps = self._within_share(group, share)
+        found = yield from seen(group, released(self.context, group, steps))
         yield from notify_of_freed(self.context, group.freed)
         return found
+
+    def _within_share(
+        self, group: GroupAttempt, share: NodeShare
+    ) -> Generator[Effect, Answer, GroupOutcome | str]:
+        """If places are on too many nodes, try those of these nodes that take most pods."""
+        outcome = yield from self._sought(group)
+        if isinstance(outcome, str):
+            return outcome
+        nodes = [tried.decision.node for tried in outcome.tried if tried.decision is not None]
+        beyond = share.why_beyond(nodes)
+        if not beyond:
+            return outcome
+        yield from let_go(self.context, group, outcome)
+        rows = share.rows([attempt.info for attempt in group.attempts], nodes)
+        outcome = yield from try_group(self.context, group, rows, plan={})
+        if outcome.result is Result.SCHEDULED:
+            return outcome
+        yield from let_go(self.context, group, outcome)
+        return beyond
 
     def _sought(self, group: GroupAttempt) -> Generator[Effect, Answer, GroupOutcome | str]:
         outcome = yield from try_group(self.context, group, plan={})
@@ -653,7 +680,9 @@ def holding_promised(
             places.append(requests.Where(pod_set, "", count - sizes[pod_set]))
     if sum(count for _, count in by_set) > PODS_MAX:
         return LOST_PLACES
-    over = why_beyond_share(cluster, request.metadata.namespace, by_set, args)
+    namespace = request.metadata.namespace
+    over = why_beyond_share(cluster, namespace, by_set, args)
+    over = over or NodeShare(cluster, namespace, args).why_beyond(_known(cluster, places))
     if over:
         return requests.LOST, over
     until_s = cluster.steady_s + min(left_s, hold_s)
@@ -671,6 +700,11 @@ def holding_promised(
             bookings.place(booking, slot, slot.node)
         yield
     return None
+
+
+def _known(cluster: Cluster, places: Iterable[requests.Where]) -> list[str]:
+    """The nodes of places, as far as they exist."""
+    return [place.node for place in places if place.node in cluster.nodes.row_of]
 
 
 def _not_found(why: str, terms: Terms, until_s: float) -> RequestOutcome:

@@ -43,7 +43,7 @@ class Scene:
         infos = [self.info(pod) for pod in pods]
         runner = self.context.runners["default-scheduler"]
         first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
-        found: FoundStart | None = run(search(self.context, first, infos, (), DAY_S))
+        found: FoundStart | None = run(search(self.context, first, infos, (), DAY_S, 1_000))
         assert recount(self.cluster) == []
         assert not any(uid.endswith("/start") for uid in self.cluster.placed)
         return found

@@ -129,6 +129,7 @@ def test_rows_with_most_slots_come_first_and_those_without_any_do_not() -> None:
     room = np.array([[4, 1, 2, 0], [9, 9, 9, 9]])
     demand = TimelineDemand(np.array([1, 1]), 4, np.array([True, True, True, True]))
 
-    assert found_in(rows_for([demand], room, 1.0)).tolist() == [True, False, False, False]
-    assert found_in(rows_for([demand], room, 1.5)).tolist() == [True, False, True, False]
-    assert found_in(rows_for([demand], room, inf)).tolist() == [True, True, True, False]
+    assert found_in(rows_for([demand], room, 1.0, 9)).tolist() == [True, False, False, False]
+    assert found_in(rows_for([demand], room, 1.5, 9)).tolist() == [True, False, True, False]
+    assert found_in(rows_for([demand], room, inf, 9)).tolist() == [True, True, True, False]
+    assert found_in(rows_for([demand], room, inf, 1)).tolist() == [True, False, False, False]
