@@ -3,14 +3,12 @@
 from asched.batch.backfill.starts import PromisedStarts
 from asched.batch.groups.cycle import GroupUnits
 from asched.batch.provisioning.cycle import HeldPlaces
-from asched.batch.quota_warnings import QuotaWarnings
 from asched.batch.resizes import DeferredResizes
 from asched.batch.scale_up.cycle import NewNodes
 from asched.core.cycle.extension import Extension
 
 EXTENSIONS: tuple[type[Extension], ...] = (
     GroupUnits,
-    QuotaWarnings,
     PromisedStarts,
     HeldPlaces,
     DeferredResizes,

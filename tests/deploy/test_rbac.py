@@ -157,7 +157,7 @@ def test_the_status_controllers_are_granted_what_they_write_and_nothing_else() -
     [
         (names.COSCHEDULING, 2),
         (names.CHECK_AND_HOLD, 5),
-        (names.CAPACITY_SCHEDULING, 4),
+        (names.CAPACITY_SCHEDULING, 2),
         (names.BACKFILL, 2),
         (names.GROUP_SCALE_UP, 8),
     ],

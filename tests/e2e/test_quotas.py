@@ -139,30 +139,24 @@ async def a_quota_is_kept_and_told(client: Client) -> None:
     await until(client, quota, lambda one: one["status"]["used"] == {"cpu": "1"})
 
 
-async def kueue_is_left_alone(client: Client) -> None:
+async def a_queue_of_kueue_frees_from_no_quota(client: Client) -> None:
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue"}
-    await made(
-        client, QUEUES.format("queued"), {**queue, "metadata": {"name": "queue"}, "spec": {}}
+    await made(client, QUEUES.format("team"), {**queue, "metadata": {"name": "queue"}, "spec": {}})
+    await made(client, TEAM, a_pod("large", "4"))
+    refused = "ElasticQuota team is more than Max"
+    await until(
+        client, f"{TEAM}/large", lambda pod: refused in str(pod["status"].get("conditions"))
     )
-    await made(client, QUOTAS.format("queued"), a_quota(min={"cpu": "1"}, max={"cpu": "1"}))
-
-    def is_told(events: Json) -> bool:
-        return any(
-            event["reason"] == "QuotaLeftToKueue" and event["regarding"]["name"] == "quota"
-            for event in events["items"]
-        )
-
-    await until(client, EVENTS.format("queued"), is_told)
 
 
 async def test_a_quota_is_kept_and_its_use_is_told(tmp_path: Path) -> None:
     async with embedded(tmp_path) as client:
         await a_quota_is_kept_and_told(client)
-        await kueue_is_left_alone(client)
+        await a_queue_of_kueue_frees_from_no_quota(client)
 
 
 @pytest.mark.real
 async def test_the_same_against_a_real_api_server(tmp_path: Path) -> None:
     async with real(tmp_path) as client:
         await a_quota_is_kept_and_told(client)
-        await kueue_is_left_alone(client)
+        await a_queue_of_kueue_frees_from_no_quota(client)

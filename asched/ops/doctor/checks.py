@@ -216,8 +216,7 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
     profiles = examination.configuration.profiles
     enabled = {name for profile in profiles for name in needed_plugins(profile)}
     of_plugins = (kind for name, kinds in WATCHES.items() if name in enabled for kind in kinds)
-    # Without Kueue there are no LocalQueues, and nothing is missing.
-    return (*KINDS, *upstream, *(kind for kind in of_plugins if kind is not LOCAL_QUEUE))
+    return (*KINDS, *upstream, *of_plugins)
 
 
 async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[Finding]:
@@ -240,7 +239,7 @@ async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[F
 
 
 async def _check_quotas(reader: ClusterReader) -> list[Finding]:
-    """A namespace must not have two quotas: CapacityScheduling yields to Kueue."""
+    """Two quotas limit a namespace twice: Kueue admits pods that CapacityScheduling refuses."""
     try:
         quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
         both = sorted(quotas & await _namespaces_with(reader, LOCAL_QUEUE)) if quotas else []
@@ -248,8 +247,8 @@ async def _check_quotas(reader: ClusterReader) -> list[Finding]:
         return [unreadable("quotas", "ElasticQuotas and LocalQueues", error)]
     if not both:
         return []
-    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue; only Kueue's quota applies"
-    cure = "delete the ElasticQuotas there, which CapacityScheduling ignores"
+    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue; both quotas apply"
+    cure = "delete one of the two, or keep Kueue's within the ElasticQuota's max"
     return [Finding("quotas", State.WARNING, text, cure)]
 
 

@@ -30,7 +30,6 @@ from asched.core.model.kinds import (
     ELASTIC_QUOTA,
     JOB,
     KINDS,
-    LOCAL_QUEUE,
     NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
@@ -180,8 +179,7 @@ WATCHES: Final[dict[str, tuple[Kind, ...]]] = {
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
     names.GROUP_SCALE_UP: (PROVISIONING_REQUEST, POD_TEMPLATE),
-    # Kueue manages the quotas of namespaces with a LocalQueue.
-    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA, LOCAL_QUEUE),
+    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),
 }
 #: The plugins whose objects the status controllers (--status-controllers) write.
 CONTROLLED: Final = {

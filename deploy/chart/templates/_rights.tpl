@@ -89,9 +89,6 @@ capacityScheduling:
   - apiGroups: [scheduling.x-k8s.io]
     resources: [elasticquotas]
     verbs: [list, watch]
-  - apiGroups: [kueue.x-k8s.io]
-    resources: [localqueues]
-    verbs: [list, watch]
 checkAndHold:
   - apiGroups: [autoscaling.x-k8s.io]
     resources: [provisioningrequests]

@@ -10,7 +10,6 @@ Rejects   a pod of a namespace with a quota whose use would exceed its max, or a
 Makes room  on one node. Within its min, a pod takes the place of pods whose namespaces borrow,
           whatever their priority; beyond it, of less important pods of its own namespace. A pod
           without a quota takes the place of less important pods without one.
-Leaves    namespaces with a LocalQueue of Kueue alone: their quota is Kueue's.
 Retry     a pod leaves its node, or a quota changes.
 Cost      one pass over the nominated pods in each attempt of such a namespace; making
           room: one trial for each node with pods that may be evicted.
@@ -44,7 +43,7 @@ from asched.core.framework.points import (
 from asched.core.framework.results.draw import draw
 from asched.core.framework.status import SUCCESS, Reason, Status, unschedulable
 from asched.core.framework.trial import Candidate, Trial
-from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE, Kind
+from asched.core.model.kinds import ELASTIC_QUOTA, Kind
 from asched.core.model.lru import Lru
 from asched.core.plugins.capacity.quotas import (
     Amounts,
@@ -196,7 +195,7 @@ TRIED_MAX: Final = 64
 class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     name = names.CAPACITY_SCHEDULING
     listed_at = frozenset({"reserve"})  # upstream's counts there; here the columns count
-    kinds: ClassVar[tuple[Kind, ...]] = (ELASTIC_QUOTA, LOCAL_QUEUE)
+    kinds: ClassVar[tuple[Kind, ...]] = (ELASTIC_QUOTA,)
     preempts = True
 
     def __init__(self, args: CapacitySchedulingArgs | None, cluster: Cluster) -> None:
@@ -212,7 +211,6 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         return (
             Registration(Trigger(ASSIGNED_POD, Action.DELETE)),
             Registration(Trigger(ELASTIC_QUOTA.resource, Action.ALL)),
-            Registration(Trigger(LOCAL_QUEUE.resource, Action.ADD | Action.DELETE)),
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:

@@ -1,8 +1,9 @@
 """ElasticQuotas as numbers: what a namespace may use, is guaranteed, and uses.
 
-A namespace has one quota, the first by name; none if it has a LocalQueue of Kueue, which has its
-own quota. In a list that is given, a native resource that is missing is 0; an extended one is
-unlimited in `max`, and 0 in `min`. A `min` that is not given is 0, a `max` unlimited.
+A namespace has one quota, the first by name. It counts also beside a LocalQueue of Kueue, which has
+its own quota: a client that may create LocalQueues is not free of the ElasticQuota. In a list that
+is given, a native resource that is missing is 0; an extended one is unlimited in `max`, and 0 in
+`min`. A `min` that is not given is 0, a `max` unlimited.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling/elasticquota.go
 """
@@ -11,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
+from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import ResourceList
 from asched.core.model.quantity import QuantityError
 from asched.core.model.requests import nano, to_units
-from asched.core.model.workload import ElasticQuota, LocalQueue
+from asched.core.model.workload import ElasticQuota
 
 #: Resources that every list covers; other resources count only if a pod requests them.
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -72,11 +73,10 @@ class Quotas:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._usage = cluster.usage
-        self._epochs = (-1, -1)
+        self._epoch = -1
         self._seen_log = -1
-        #: namespace -> key of the object -> its quota; and the keys of its queues
+        #: namespace -> key of the object -> its quota
         self._declared: dict[str, dict[str, Quota]] = {}
-        self._queues: dict[str, set[str]] = {}
         self._quotas: dict[str, Quota] = {}
         self._guaranteed: dict[str, int] = {}
 
@@ -101,26 +101,21 @@ class Quotas:
 
     def _catch_up(self) -> None:
         cluster = self._cluster
-        epochs = cluster.epoch_of(ELASTIC_QUOTA), cluster.epoch_of(LOCAL_QUEUE)
-        if epochs == self._epochs:
+        epoch = cluster.epoch_of(ELASTIC_QUOTA)
+        if epoch == self._epoch:
             return
-        self._epochs = epochs
-        log = cluster.object_log
+        self._epoch = epoch
+        log, stored = cluster.object_log, cluster.all(ELASTIC_QUOTA)
         entries = log.since(self._seen_log)
         self._seen_log = log.end
-        for kind, take, known in (
-            (ELASTIC_QUOTA, self._take_quota, self._declared),
-            (LOCAL_QUEUE, self._take_queue, self._queues),
-        ):
-            stored = cluster.all(kind)
-            if entries is None:
-                keys = stored.keys() | {key for keys in known.values() for key in keys}
-            else:
-                keys = {key for resource, key in entries if resource == kind.resource}
-            for key in keys:
-                namespace = key.rpartition("/")[0]
-                take(namespace, key, stored.get(key))
-                self._settle(namespace)
+        if entries is None:
+            keys = stored.keys() | {key for keys in self._declared.values() for key in keys}
+        else:
+            keys = {key for resource, key in entries if resource == ELASTIC_QUOTA.resource}
+        for key in keys:
+            namespace = key.rpartition("/")[0]
+            self._take_quota(namespace, key, stored.get(key))
+            self._settle(namespace)
 
     def _take_quota(self, namespace: str, key: str, known: ElasticQuota | None) -> None:
         declared = self._declared.setdefault(namespace, {})
@@ -132,18 +127,10 @@ class Quotas:
         if not declared:
             del self._declared[namespace]
 
-    def _take_queue(self, namespace: str, key: str, known: LocalQueue | None) -> None:
-        queues = self._queues.setdefault(namespace, set())
-        queues.discard(key)
-        if known is not None:
-            queues.add(key)
-        if not queues:
-            del self._queues[namespace]
-
     def _settle(self, namespace: str) -> None:
-        """Choose which of its quotas is in force, if any."""
+        """Choose which of its quotas is in force."""
         declared, before = self._declared.get(namespace), self._quotas.get(namespace)
-        now = declared[min(declared)] if declared and namespace not in self._queues else None
+        now = declared[min(declared)] if declared else None
         if now == before:
             return
         for quota, sign in ((before, -1), (now, 1)):

@@ -2,11 +2,8 @@
 
 import pytest
 
-from asched.core.cluster.facts import Done, Gone, Seen
+from asched.core.cluster.facts import Done
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
-from asched.core.model.decode import decode
-from asched.core.model.kinds import LOCAL_QUEUE
-from asched.core.model.workload import LocalQueue
 from tests.playbook import Play
 from tests.unit.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
 
@@ -56,19 +53,6 @@ def test_a_pod_that_goes_and_a_quota_that_grows_wake_those_who_wait() -> None:
     quota(play, "a", min=big(2))
     play.turn(after_s=2)
     assert play.node_of("uid-two") == "n1"
-
-
-def test_where_kueue_has_a_queue_the_quota_is_kueues() -> None:
-    play = a_play(room("n1"))
-    quota(play, "a", min=big(0), max=big(0))
-    queue = decode(LocalQueue, {"metadata": {"name": "q", "namespace": "a", "uid": "q"}})
-    play.turn(Seen(LOCAL_QUEUE, queue))
-    play.see(pod("one", "a"))
-    assert bound(play) == ["one"]
-    play.turn(Gone(LOCAL_QUEUE, queue))
-    play.see(pod("two", "a"))
-
-    assert bound(play) == []
 
 
 def evicted(play: Play) -> set[str]:

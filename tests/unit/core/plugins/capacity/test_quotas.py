@@ -7,8 +7,8 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
-from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.workload import ElasticQuota, LocalQueue
+from asched.core.model.kinds import ELASTIC_QUOTA
+from asched.core.model.workload import ElasticQuota
 from asched.core.plugins.capacity.quotas import (
     Quota,
     Quotas,
@@ -46,10 +46,6 @@ def quota(namespace: str, name: str = "quota", **spec: Any) -> Seen:
     return Seen(ELASTIC_QUOTA, decode(ElasticQuota, {"metadata": metadata, "spec": spec}))
 
 
-def queue(namespace: str) -> LocalQueue:
-    return decode(LocalQueue, {"metadata": {"name": "q", "namespace": namespace, "uid": "q"}})
-
-
 def quotas(*facts: Seen) -> tuple[Quotas, Cluster]:
     cluster = a_cluster(a_node("n1"))
     for fact in facts:
@@ -73,12 +69,4 @@ def test_a_namespace_has_one_by_name_the_first_and_all_are_guaranteed_together()
     assert found.guaranteed == {"cpu": 3000, GPU: 1}
     gone = quota("b", min={"cpu": "2", GPU: "1"})
     cluster.apply(Gone(ELASTIC_QUOTA, gone.obj))
-    assert found.guaranteed == {"cpu": 1000}
-
-
-def test_where_kueue_has_a_queue_the_quota_is_its_own() -> None:
-    found, cluster = quotas(quota("a", min={"cpu": "1"}), Seen(LOCAL_QUEUE, queue("a")))
-    assert (found.of("a"), found.guaranteed.get("cpu", 0)) == (None, 0)
-    cluster.apply(Gone(LOCAL_QUEUE, queue("a")))
-    assert found.of("a") is not None
     assert found.guaranteed == {"cpu": 1000}
