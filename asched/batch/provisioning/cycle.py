@@ -371,6 +371,7 @@ class HeldPlaces(Extension):
             self._requests.try_at(tracked, self.context.now_s)
         if tracked.wanted is not None and requests.says(request, tracked.wanted):
             tracked.wanted = tracked.write_s = None
+            tracked.write_pause_s = WRITE_PAUSE_S
         is_held = self._bookings.get(key) is not None or self._requests.trying == key
         if stage is RequestStage.HELD and not (is_held or is_over):
             yield from self._adopt(tracked, request)
