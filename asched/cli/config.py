@@ -11,8 +11,8 @@ Rules   the file is a configuration, or manifests that contain some: with severa
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 import yaml
@@ -20,6 +20,7 @@ import yaml
 from asched.cli.arguments import add_plugin_flags, counted, fail
 from asched.cli.cluster_version import emulated_version
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
+from asched.core.config.foreign import describe_scheduler, template_place
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.legacy import is_legacy
@@ -34,9 +35,11 @@ from asched.host.configuration.file import (
     LoadedConfig,
     UnreadableFileError,
     decoded,
+    described,
     load_config,
     read_text,
 )
+from asched.host.configuration.source import read
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.ops.autoscalers import AUTOSCALERS, exported
 
@@ -72,6 +75,9 @@ def parts(text: str) -> list[ConfigPart]:
         return [ConfigPart(text)]
     found = [part for node in nodes for part in _of_document(node, text)]
     if not found:
+        for where, data in _data_of_config_maps(nodes):
+            if what := describe_scheduler(data):
+                raise NoConfigurationError(f"({where}): {what}")
         listed = ", ".join(dict.fromkeys(kind or "no kind" for kind in kinds))
         raise NoConfigurationError(f"contains no {KIND} and no {POLICY}, only: {listed}")
     return found
@@ -112,6 +118,16 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
         if value.style == "|":  # a block keeps its indentation: it may be indented as a whole
             content = _in_place(text, value.start_mark.line + 1, value.end_mark)
         yield ConfigPart(content, where)
+
+
+def _data_of_config_maps(nodes: Iterable[yaml.Node]) -> Iterator[tuple[str, Any]]:
+    """Yield the texts of ConfigMaps that are YAML objects, with their places."""
+    for node in nodes:
+        data = _value(node, "data") if _field(node, "kind") == CONFIG_MAP else None
+        for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
+            if isinstance(value, yaml.ScalarNode):
+                name = _field(_value(node, "metadata"), "name")
+                yield f"{CONFIG_MAP} {name}, {key.value}", read(value.value).document
 
 
 def _in_place(text: str, first: int, end: yaml.Mark) -> str:
@@ -198,13 +214,16 @@ def run(args: argparse.Namespace) -> int:
     _report([f"warning: {line}" for line in gates.warnings])
     faults: list[str] = []
     for number, part in enumerate(found):
+        if template_place(part.text):
+            faults.append(described(name, part.text, None))
+            continue
         try:
             loaded = load_config(
                 name, text=part.text, gates=gates.enabled, known=plugins.known, every_fault=True
             )
             plugins.check_args(loaded, name)
         except ConfigError as error:
-            faults += map(str, error.errors)
+            faults += error.lines
             continue
         if args.config_command == "export":
             document, notes = exported(

@@ -31,6 +31,29 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     [
         ("EBSLimits", "it is gone; NodeVolumeLimits, on by default, does its work today"),
         ("NodePort", 'did you mean "NodePorts"?'),
+        (
+            "NodeResourcesAllocatable",
+            (
+                "scheduler-plugins' score by the size of a node, not by what is free; delete the"
+                " line, or fill nodes by the scoringStrategy of NodeResourcesFit, type"
+                " MostAllocated"
+            ),
+        ),
+        (
+            "DefaultPreBind",
+            (
+                "Koordinator's write of annotations before the binding; delete the line: asched's"
+                " plugins write their own"
+            ),
+        ),
+        (
+            "FitLimitResources",
+            "a score by the limits of pods; delete the line: NodeResourcesFit scores by requests",
+        ),
+        (
+            "NodeResourcesElsewhere",
+            "asched does not have it; `asched plugins list` names those it has",
+        ),
     ],
 )
 def test_an_unknown_plugin_of_multi_point_is_one_error_at_its_line(check, name, hint) -> None:
@@ -138,3 +161,54 @@ def test_so_are_those_of_scheduler_plugins_other_plugins(tmp_path, plugin, point
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert ran.returncode == 0, ran.stderr
+
+
+VOLCANO = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
+OF_VOLCANO = "this is the configuration of Volcano's scheduler; "
+OF_YUNIKORN = "these are YuniKorn's queues; "
+TEMPLATE = "this is a template, no configuration yet; render it first"
+
+
+def config_map(key: str, data: str) -> str:
+    indented = "".join(f"    {line}\n" for line in data.splitlines())
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata:\n  {key}: |\n{indented}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (VOLCANO, f"1:1: {OF_VOLCANO}"),
+        (config_map("volcano-scheduler.conf", VOLCANO), OF_VOLCANO),
+        ("partitions:\n- name: default\n  queues: [{name: root}]\n", f"1:1: {OF_YUNIKORN}"),
+        (config_map("queues.yaml", "partitions:\n- name: default\n"), OF_YUNIKORN),
+        ("scheduler: {name: x}\nplugins: {enabled: [a]}\n", "1:1: this has neither apiVersion"),
+        ("apiVersion: apps/v1\nkind: Deployment\n", "1:1: this is a Deployment of apps/v1"),
+        (HEAD.format("v1") + "# {{ a comment }}\nprofiles: {{ .Values.p }}\n", f"4:11: {TEMPLATE}"),
+        (HEAD.format("v1") + "{{- range .Values.profiles }}\n", f"3:1: {TEMPLATE}"),
+        (HEAD.format("v1") + 'profiles: [{schedulerName: "{{ .n }}"}]\n', f"3:29: {TEMPLATE}"),
+        (config_map("a.yaml", HEAD.format("v1") + "{{ toYaml .Values.p }}\n"), f"8:5: {TEMPLATE}"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_named_in_one_line(check, text: str, line: str) -> None:
+    status, said = check(text)
+
+    assert status == 2
+    assert line in said[0]
+    assert said[1:] in ([], ["1 error"])
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [
+        ("profiles: {default-scheduler: {}}", "such as `- schedulerName: NAME`)"),
+        ("leaderElection: [{leaderElect: true}]", "(write an object, `name: value`, without `- `)"),
+        ("podInitialBackoffSeconds: 500ms", "(write a whole number of seconds without a unit,"),
+        ("leaderElection: {leaseDuration: 15}", "(write a number and a unit, such as 15s)"),
+    ],
+)
+def test_a_value_of_another_form_is_answered_with_the_right_one(check, field, hint) -> None:
+    status, said = check(HEAD.format("v1") + f"{field}\n")
+
+    assert status == 2
+    assert hint in said[0]
+    assert said[1:] == ["1 error"]

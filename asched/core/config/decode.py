@@ -43,12 +43,20 @@ from asched.core.config.problem import (
     quoted,
 )
 from asched.core.config.scalars import kind_of, single, value_of
-from asched.core.config.v1 import ABSENT_FIELDS, API_GROUP, API_VERSION, KIND, KINDS
+from asched.core.config.v1 import (
+    ABSENT_FIELDS,
+    API_GROUP,
+    API_VERSION,
+    KIND,
+    KINDS,
+    KubeSchedulerProfile,
+)
 
 INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
 #: Location of upstream's scheme; its message has the file and line of upstream's source.
 SCHEME: Final = '"pkg/scheduler/apis/config/scheme/scheme.go:31"'
 
+DURATION_HINT: Final = "write a number and a unit, such as 15s"
 _NUMBERS: Final = (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
 _META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -304,12 +312,11 @@ def _scalar(value: Any, declared: Scalar, place: _Place) -> Any:
 
 def _duration(value: Any, place: _Place) -> Any:
     if value is not None and not isinstance(value, str):
-        return _mismatch(value, Scalar.STRING, place, severity=Severity.ABORT)
+        return _mismatch(value, Scalar.STRING, place, severity=Severity.ABORT, hint=DURATION_HINT)
     try:
         return duration.parse(value or "")
     except ValueError as error:
-        hint = "write a number and a unit, such as 15s"
-        place.faults.add(str(error), place.path, Severity.ABORT, hint)
+        place.faults.add(str(error), place.path, Severity.ABORT, DURATION_HINT)
         return 0
 
 
@@ -323,6 +330,13 @@ def _bytes(value: Any, declared: Scalar, place: _Place) -> Any:
         message = f"illegal base64 data at input byte {_first_fault(text)}"
         place.faults.add(message, place.path, Severity.SAVED)
     return text
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return bool(duration.parse(text))
+    except ValueError:
+        return False
 
 
 def _first_fault(text: str) -> int:
@@ -342,6 +356,7 @@ def _mismatch(
     place: _Place,
     instead: Any = None,
     severity: Severity = Severity.SAVED,
+    hint: str = "",
 ) -> Any:
     """Add the fault; Go shows a number that does not fit a number type, and hides one for any other
     type.
@@ -349,14 +364,22 @@ def _mismatch(
     kind, struct = kind_of(value), ".".join(place.at)
     shown = f"{kind} {json.dumps(value)}" if kind == "number" and declared in _NUMBERS else kind
     text = f"json: cannot unmarshal {shown} into Go struct field {struct} of type "
-    place.faults.add(
-        text + type_name(declared), place.path, severity, _quoting_hint(value, declared)
-    )
+    hint = hint or _form_hint(value, declared)
+    place.faults.add(text + type_name(declared), place.path, severity, hint)
     return instead
 
 
-def _quoting_hint(value: Any, declared: Type) -> str:
-    """YAML's plain words are surprising: `on` is a boolean, `8` a number."""
+def _form_hint(value: Any, declared: Type) -> str:
+    """How to write a value of the declared type. YAML's plain words are surprising: `on` is a
+    boolean, `8` a number.
+    """
+    if isinstance(declared, ListOf) and isinstance(value, Mapping):
+        names = ", such as `- schedulerName: NAME`" if declared.item is KubeSchedulerProfile else ""
+        return f"write a list, each entry of which begins with `- `{names}"
+    if not isinstance(declared, Scalar | ListOf) and isinstance(value, list):
+        return "write an object, `name: value`, without `- `"
+    if declared in _NUMBERS and isinstance(value, str) and _is_duration(value):
+        return "write a whole number of seconds without a unit, such as 1"
     is_text = isinstance(declared, Scalar) and declared.is_text
     if is_text and isinstance(value, bool | int | float):
         return f"put it in quotes: as it stands it is a {kind_of(value)}"

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from asched import names
+from asched.core.config.foreign import FOREIGN_PLUGINS
 from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
 from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
@@ -107,6 +108,10 @@ EXPANSION_ORDER: Final = (
     *LATER_POINTS,
 )
 LATER: Final = tuple(LATER_POINTS)
+#: Wrong letters of a misspelt plugin. Names share long words: with more they belong to plugins of
+#: another purpose, such as DefaultPreBind and DefaultBinder.
+LETTERS_MAX: Final = 3
+NO_SUCH_PLUGIN: Final = "asched does not have it; `asched plugins list` names those it has"
 #: Points whose plugins carry a weight.
 WEIGHTED: Final = ("score", PLACEMENT_SCORE)
 MAX_NODE_SCORE: Final = 100
@@ -245,7 +250,8 @@ def _fault(text: str, path: Path, hint: str = "") -> Problem:
 
 def _unknown(name: str, point: str, known: KnownPlugins, path: Path) -> Problem:
     text = f"{interface_name(point)} {quoted(name)} does not exist"
-    return _fault(text, path, ADVICE.get(name) or did_you_mean(name, known))
+    hint = ADVICE.get(name) or FOREIGN_PLUGINS.get(name) or did_you_mean(name, known, LETTERS_MAX)
+    return _fault(text, path, hint or NO_SUCH_PLUGIN)
 
 
 def _registered_twice(name: str, point: str) -> str:

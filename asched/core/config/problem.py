@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -69,12 +70,16 @@ class Problem(msgspec.Struct, frozen=True):
     nested: bool = False
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest known spelling, or nothing."""
-    names = sorted(known)
-    exact = [candidate for candidate in names if candidate.lower() == name.lower()]
-    close = exact or difflib.get_close_matches(name, names, n=1, cutoff=LIKENESS)
-    return f"did you mean {quoted(close[0])}?" if close else ""
+def did_you_mean(name: str, known: Iterable[str], letters_max: float = inf) -> str:
+    """A hint that names the closest known spelling in any letter case, or nothing. `letters_max`:
+    the letters of both names that the other does not have; a wrong letter counts twice.
+    """
+    spelled = {candidate.lower(): candidate for candidate in sorted(known, reverse=True)}
+    for close in difflib.get_close_matches(name.lower(), sorted(spelled), n=1, cutoff=LIKENESS):
+        ratio = difflib.SequenceMatcher(None, close, name.lower()).ratio()
+        if round((1 - ratio) * (len(close) + len(name))) <= letters_max:
+            return f"did you mean {quoted(spelled[close])}?"
+    return ""
 
 
 def path_text(path: Path) -> str:

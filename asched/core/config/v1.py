@@ -224,6 +224,10 @@ KINDS: Final[Mapping[str, type[ConfigDocument]]] = {
 ABSENT_FIELDS: Final[Mapping[str, str]] = {
     "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
     " starts, and no room is held afterwards",
+    "defaultTimeout": "an argument of Koordinator's Coscheduling, delete the line:"
+    " permitWaitingTimeSeconds has the same purpose",
+    "controllerWorkers": "an argument of Koordinator's Coscheduling, delete the line: asched has no"
+    " such workers",
     "placementFeasible": "delete the line: Kubernetes 1.38 and newer have the extension point"
     " PlacementFeasible, asched does not",
 }

@@ -24,6 +24,7 @@ from asched import names
 from asched.core.config.construct import Constructed, construct, election_faults
 from asched.core.config.decode import decode, version_and_kind
 from asched.core.config.defaults import configuration, internal_configuration
+from asched.core.config.foreign import TEMPLATE, describe_file, template_place
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import KnownPlugins, ResolvedProfile
@@ -61,14 +62,15 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """A file that cannot be used; `errors` has every error, in the order found. The text has the
-    first LINES_MAX.
+    """A file that cannot be used; `errors` has every error, in the order found, `lines` says them.
+    The text has the first LINES_MAX. `what` says what a file is that is no configuration, instead.
     """
 
-    def __init__(self, errors: Sequence[Located]) -> None:
-        lines = [str(error) for error in errors[:LINES_MAX]]
-        if len(errors) > LINES_MAX:
-            lines.append(f"{errors[0].file}: and {len(errors) - LINES_MAX} more")
+    def __init__(self, errors: Sequence[Located], what: str = "") -> None:
+        self.lines = [what] if what else [str(error) for error in errors]
+        lines = self.lines[:LINES_MAX]
+        if len(self.lines) > LINES_MAX:
+            lines.append(f"{errors[0].file}: and {len(self.lines) - LINES_MAX} more")
         super().__init__("\n".join(lines))
         self.errors = tuple(errors)
 
@@ -142,7 +144,8 @@ def load_config(
     def stop_if(problems: Sequence[Problem]) -> None:
         if problems:
             shown = translation.document if translation is not None and is_translated else None
-            raise ConfigError(located(name, source, problems, shown))
+            what = described(name, body, source.document)
+            raise ConfigError(located(name, source, problems, shown), what)
 
     document, translation, is_translated = source.document, None, False
     if any(problem.severity for problem in source.problems):
@@ -221,6 +224,14 @@ def _loaded(
     return LoadedConfig(
         effective, profiles, constructed.extenders, tuple(warnings), translation, source
     )
+
+
+def described(name: str, text: str, document: Any) -> str:
+    """What a text is that is no configuration, and where; empty for a configuration."""
+    place, what = template_place(text), TEMPLATE
+    if place is None:
+        place, what = (1, 1), describe_file(document)
+    return f"{name}:{place[0]}:{place[1]}: {what}" if what else ""
 
 
 def located(
