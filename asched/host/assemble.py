@@ -4,6 +4,7 @@ The only module that knows concrete plugins. Simulation, what-if, conformance an
 it, so they run the same code.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -114,6 +115,7 @@ def build_machine(
     gangs = group_rules(configuration, runners)
     if gangs.forms_trees:
         parts.cluster.pod_groups.form_trees()
+    deque(parts.cluster.pod_groups.serve(runners), maxlen=0)
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,

@@ -1,10 +1,24 @@
 """Events about gangs that cannot start: a line each, however much a tenant writes on its pods."""
 
+from collections.abc import Callable
+
+import pytest
+
 from asched.core.cluster.facts import Listed, Seen
-from asched.core.framework.effects import EmitEvent
+from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.model.kinds import POD
 from tests.builders import a_node, a_pod, room
-from tests.playbook import Play, a_label_member, label_gang_play, label_group_seen, ours
+from tests.playbook import (
+    Play,
+    a_label_member,
+    a_member,
+    bound,
+    gang_play,
+    label_gang_play,
+    label_group_seen,
+    ours,
+    seen_group,
+)
 
 #: What the API server takes of an event's note.
 NOTE_BYTES_MAX = 1024
@@ -70,3 +84,47 @@ def test_the_name_of_a_foreign_gang_is_cut() -> None:
 
     assert len(notes) == 1
     assert len(notes[0]) <= NOTE_BYTES_MAX
+
+
+def a_gang_of_three(api: str) -> tuple[Play, Callable[..., object]]:
+    """A play in which a gang of three is awaited, with room for all of it, and how to make one of
+    its pods.
+    """
+    if api == "scheduling.x-k8s.io":
+        play = label_gang_play(room("n1", 9))
+        label_group_seen(play, "crew", 3)
+        return play, a_label_member
+    play = gang_play(room("n1", 9), GenericWorkload=True, GangScheduling=True)
+    seen_group(play, 3)
+    return play, a_member
+
+
+@pytest.mark.parametrize("api", ["scheduling.x-k8s.io", "scheduling.k8s.io"])
+@pytest.mark.parametrize("order", ["far a b", "a far b", "a b far"])
+def test_a_gang_under_two_schedulers_waits_and_its_event_names_the_other(api, order) -> None:
+    play, member = a_gang_of_three(api)
+    for name in order.split():
+        scheduler = "other" if name == "far" else "default-scheduler"
+        play.see(member(name).spec(schedulerName=scheduler))
+
+    notes = notes_within(play, 300)
+
+    why = (
+        "the gang is incomplete: 1 of its pods name scheduler other; give all pods of the gang one"
+        " schedulerName"
+    )
+    assert notes == [why, why], "one on the first pod, one on the PodGroup, and no attempts"
+    play.see(member("far").spec(schedulerName="other").on("n1"))
+    assert bound(play) == {"a", "b"}, "a pod with a node counts, whoever placed it"
+
+
+def test_waiting_pods_of_another_scheduler_do_not_complete_a_gang() -> None:
+    play, member = a_gang_of_three("scheduling.x-k8s.io")
+    for name in ("a", "b", "far"):
+        play.see(member(name).spec(schedulerName="other"))
+    assert not play.of(Bind)
+    for name in ("c", "d"):
+        play.see(member(name))
+    assert not play.of(Bind), "two of three"
+    play.see(member("e"))
+    assert bound(play) == {"c", "d", "e"}

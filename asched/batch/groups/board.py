@@ -425,7 +425,7 @@ class GangDryRuns:
         if cluster.pod_groups.tree_of(key) is not None:
             return False
         members, needed = cluster.pod_groups.get(key), max(count_missing(cluster, key), 1)
-        if needed > len(members.unplaced) or not context.gang_search_steps:
+        if needed > len(members.unplaced) - len(members.foreign) or not context.gang_search_steps:
             return False
         most = max(pod.priority for pod in members.unplaced.values())
         if context.extensions.yields_to(most):

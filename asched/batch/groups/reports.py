@@ -246,7 +246,7 @@ def why_incomplete(context: SchedulerContext, key: str) -> str:
     if gang is None:
         name, api = key.rpartition("/")[2], kind_of(key).group_version.partition("/")[0]
         return f"waits for its PodGroup {name} of {api}, which does not exist"
-    ready = pods.ready if is_coscheduled(key) else pods.count
+    ready = pods.ready if is_coscheduled(key) else pods.present
     are_gated = is_coscheduled(key) and any(pod.uid in pods.gated for pod in ours)
     return (
         "" if ready >= gang.min_count and not are_gated else _shortage(context, key, gang.min_count)
@@ -271,7 +271,7 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
         lines.append(f"{leaving} of its pods are being deleted")
     if not lines:
         return ""
-    advice = ""
+    advice = "; give all pods of the gang one schedulerName" if pods.foreign else ""
     if pods.count < minimum:
         advice = f"; should the others be made only once these run, {word} is too large"
     return note(f"the gang is incomplete: {', '.join(lines)}", advice)

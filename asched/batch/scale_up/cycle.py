@@ -242,8 +242,10 @@ class NewNodes(Extension):
         del self._by_group[key], self._by_object[scale_up.object_key]
         self._unwanted.setdefault(scale_up.object_key, scale_up)
         self._next_check_s = -math.inf
-        waiting = next(iter(cluster.pod_groups.get(key).unplaced.values()), None)
-        if waiting is not None and self.context.owns(waiting):
+        waiting = next(
+            filter(self.context.owns, cluster.pod_groups.get(key).unplaced.values()), None
+        )
+        if waiting is not None:
             self.context.queue.activate((waiting,), self.context.now_s)  # it brings the others
 
     def _is_changed(self, scale_up: ScaleUp) -> bool:

@@ -80,7 +80,7 @@ class GroupTree(msgspec.Struct):
 
 
 class GroupTrees:
-    """All trees. `count`: the number of pods of a group, placed or not, by its key."""
+    """All trees. `count`: the number of pods of a group, placed or to be placed, by its key."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count

@@ -4,12 +4,15 @@ A pod names its group in `spec.schedulingGroup.podGroupName`, permanently; or, f
 scheduling.x-k8s.io, by a label. Every watched pod of any scheduler counts, whether or not the
 PodGroup object exists. A place is a node, assumed or confirmed.
 
+A waiting pod of a scheduler that this process does not serve gets no place here: it counts only
+once that scheduler has placed it.
+
 Bounds  one entry per pod of a group; a group without pods is dropped.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod groups);
         kubernetes-sigs/scheduler-plugins pkg/coscheduling (the label)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from heapq import merge
 from typing import Final
 
@@ -74,14 +77,24 @@ class GroupPods:
     """The pods of one group by uid: with and without a place.
 
     Of the former, `held` wait at Permit for the rest of their gang, and `leaving` terminate; of the
-    latter, `gated` may not be scheduled yet. `moves` counts additions to `placed`, always at its
-    end, and removals: if it grew as much as `placed`, no pod was removed.
+    latter, `gated` may not be scheduled yet, and `foreign` name another scheduler. `moves`
+    counts additions to `placed`, always at its end, and removals: if it grew as much as `placed`,
+    no pod was removed.
 
     Sets are dicts without values: an empty one takes a third of the memory, and the garbage
     collector does not track it.
     """
 
-    __slots__ = ("__weakref__", "gated", "held", "leaving", "moves", "placed", "unplaced")
+    __slots__ = (
+        "__weakref__",
+        "foreign",
+        "gated",
+        "held",
+        "leaving",
+        "moves",
+        "placed",
+        "unplaced",
+    )
 
     def __init__(self) -> None:
         self.placed: dict[str, Pod] = {}
@@ -89,11 +102,17 @@ class GroupPods:
         self.held: dict[str, None] = {}
         self.leaving: dict[str, None] = {}
         self.gated: dict[str, None] = {}
+        self.foreign: dict[str, None] = {}
         self.moves = 0
 
     @property
     def count(self) -> int:
         return len(self.placed) + len(self.unplaced)
+
+    @property
+    def present(self) -> int:
+        """The number of pods that have a place, or may get one here."""
+        return self.count - len(self.foreign)
 
     @property
     def staying(self) -> int:
@@ -103,9 +122,9 @@ class GroupPods:
     @property
     def ready(self) -> int:
         """The number of pods that have and keep a place, or may get one."""
-        return self.staying + len(self.unplaced) - len(self.gated)
+        return self.staying + len(self.unplaced) - len(self.gated) - len(self.foreign)
 
-    def put(self, pod: Pod, *, placed: bool) -> None:
+    def put(self, pod: Pod, *, placed: bool, is_foreign: bool = False) -> None:
         """Add or move a pod; called several times per pod, so it avoids repeated checks."""
         metadata = pod.metadata
         uid = metadata.uid
@@ -115,15 +134,22 @@ class GroupPods:
                 self.unplaced.pop(uid, None)
                 if self.gated:
                     self.gated.pop(uid, None)
+                if self.foreign:
+                    self.foreign.pop(uid, None)
             self.placed[uid] = pod
             if metadata.deletion_timestamp is not None:
                 self.leaving[uid] = None
             return
         self.unplaced[uid] = pod
-        if pod.spec.scheduling_gates or metadata.deletion_timestamp is not None:
-            self.gated[uid] = None
-        elif self.gated:
-            self.gated.pop(uid, None)
+        is_gated = pod.spec.scheduling_gates or metadata.deletion_timestamp is not None
+        for marks, is_marked in (
+            (self.foreign, is_foreign),
+            (self.gated, is_gated and not is_foreign),
+        ):
+            if is_marked:
+                marks[uid] = None
+            elif marks:
+                marks.pop(uid, None)
         if uid in self.placed:
             del self.placed[uid]
             self.moves += 1
@@ -138,7 +164,7 @@ class GroupPods:
     def drop(self, uid: str) -> None:
         self.moves += self.placed.pop(uid, None) is not None
         self.unplaced.pop(uid, None)
-        for marks in (self.held, self.leaving, self.gated):
+        for marks in (self.held, self.leaving, self.gated, self.foreign):
             marks.pop(uid, None)
 
 
@@ -156,10 +182,32 @@ class PodGroups:
         self.gangs: dict[str, Gang | None] = {}
         #: with the gate CompositePodGroup
         self.trees: GroupTrees | None = None
+        self._served: Container[str] | None = None
 
     def form_trees(self) -> None:
         """Follow the parents of PodGroups from now on."""
-        self.trees = GroupTrees(lambda key: self.get(key).count)
+        self.trees = GroupTrees(lambda key: self.get(key).present)
+
+    def serve(self, names: Container[str]) -> Iterator[None]:
+        """Pods of schedulers that are not among `names` are foreign from now on; before, none is.
+        Yields after each waiting pod of a group.
+        """
+        self._served = names
+        for key, group in self.all():
+            for pod in tuple(group.unplaced.values()):
+                if pod.uid in group.unplaced:
+                    self._put(group, pod, placed=False)
+                yield
+            self._pods_moved(key)
+
+    def _put(self, group: GroupPods, pod: Pod, *, placed: bool) -> None:
+        served = self._served
+        is_foreign = served is not None and pod.spec.scheduler_name not in served
+        group.put(pod, placed=placed, is_foreign=is_foreign)
+
+    def _pods_moved(self, key: str) -> None:
+        if self.trees is not None:
+            self.trees.pods_moved(key)
 
     def tree_of(self, key: str) -> GroupTree | None:
         """The tree of which a group is a part, or None."""
@@ -207,7 +255,7 @@ class PodGroups:
         uid, is_placed = pod.metadata.uid, False
         if old is not None and (group := self.of_pod.get(uid)) is not None:
             if old.metadata.labels == pod.metadata.labels:
-                group.put(pod, placed=uid in group.placed)
+                self._put(group, pod, placed=uid in group.placed)
                 return
             if group_key(old) != group_key(pod):
                 is_placed = uid in group.placed
@@ -218,9 +266,8 @@ class PodGroups:
         if group is None:
             group = self._groups[key] = GroupPods()
         self.of_pod[uid] = group
-        group.put(pod, placed=is_placed or uid in group.placed)
-        if self.trees is not None:
-            self.trees.pods_moved(key)
+        self._put(group, pod, placed=is_placed or uid in group.placed)
+        self._pods_moved(key)
 
     def lose(self, pod: Pod) -> None:
         """A pod was deleted."""
@@ -230,21 +277,25 @@ class PodGroups:
         self.of_pod.pop(pod.uid, None)
         if not group.count:
             del self._groups[key]
-        if self.trees is not None:
-            self.trees.pods_moved(key)
+        self._pods_moved(key)
 
     def place(self, pod: Pod) -> None:
         """A pod got a place. A deleted pod is ignored."""
         uid = pod.metadata.uid
         group = self.of_pod.get(uid)
         if group is not None and (known := group.unplaced.get(uid)) is not None:
+            was_foreign = uid in group.foreign
             group.put(known, placed=True)
+            if was_foreign:
+                self._pods_moved(group_key(known))
 
     def displace(self, pod: Pod) -> None:
         """A pod lost its place."""
         group = self.of_pod.get(pod.uid)
         if group is not None and (known := group.placed.get(pod.uid)) is not None:
-            group.put(known, placed=False)
+            self._put(group, known, placed=False)
+            if known.uid in group.foreign:
+                self._pods_moved(group_key(known))
 
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the rest of its gang."""

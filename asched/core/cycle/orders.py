@@ -197,10 +197,18 @@ class Reconfigured(Order, frozen=True):
         context.runners = self.runners
         queue.gangs = self.gangs
         context.extensions.follow_profiles()
+        queue.sliced.do(_serving(context))
         reprofile(queue, self.profiles, self.backoff, now_s)
         queue.sliced.do(_adopting(context, now_s))
         queue.sliced.do(_giving_up(context, before.values()))
         return ()
+
+
+def _serving(context: SchedulerContext) -> Iterator[None]:
+    """Count the pods of groups anew that a new profile serves, or none any more."""
+    for _ in context.cluster.pod_groups.serve(context.runners):
+        context.queue.sliced.budget.note(LOOKED_AT_STEPS)
+        yield
 
 
 def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:

@@ -5,7 +5,8 @@ and minResources what has to be free for the whole group before the first of the
 (`batch/groups/cycle.py`).
 
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
-          (gated and terminating ones do not count); a group while minResources are not free.
+          (gated and terminating ones, and waiting ones of other schedulers, do not count); a group
+          while minResources are not free.
 Orders    as PrioritySort: by priority, then by the time since which a pod, or its whole group,
           waits, then by age. One pod of a group brings the other pods of the group along
           (`batch/groups/attempt.py`).

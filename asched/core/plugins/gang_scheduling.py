@@ -3,7 +3,8 @@
 A pod belongs to the PodGroup that it names; the group's gang policy says how many of its pods
 (minCount) have to start together. A group without that policy is not handled here.
 
-Rejects   a pod before it enters the queue, while its PodGroup or minCount of its pods are missing.
+Rejects   a pod before it enters the queue, while its PodGroup or minCount of its pods are missing
+          (waiting pods of other schedulers do not count).
 Waits     a pod that has its place, until minCount pods of the gang have theirs; the pod that
           completes the gang allows the waiting ones. After PERMIT_TIMEOUT_S it gives its place
           back.
@@ -198,7 +199,7 @@ class GangScheduling(GangRule):
         )
 
     def ready(self, pods: GroupPods) -> int:
-        return len(pods.placed) + len(pods.unplaced)
+        return pods.present
 
     def placed(self, pods: GroupPods) -> int:
         return len(pods.placed)

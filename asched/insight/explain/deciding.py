@@ -209,7 +209,7 @@ def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMemb
     waiting = [
         other
         for other in group.unplaced.values()
-        if other.uid != pod.uid and other.uid not in group.gated
+        if other.uid != pod.uid and other.uid not in group.gated and other.uid not in group.foreign
     ]
     if needed <= 1:
         return WaitingMembers(waiting)

@@ -202,7 +202,7 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     lacking: int = max(gang.min_count - len(pods.placed), 1)
     found: list[tuple[PodInfo, str]] = []
     unplaced = dict(pods.unplaced)
-    for pod in unplaced.values():
+    for pod in (pod for uid, pod in unplaced.items() if uid not in pods.foreign):
         info = cluster.classes.info_of(pod)
         answer = world.judged(runner.schedule(info, 0))
         if not isinstance(answer, Rejection):

@@ -57,7 +57,7 @@ def test_gates_and_other_schedulers_are_named() -> None:
 
     assert waited(play)["PodGroup"] == (
         "the gang is incomplete: 1 of its pods wait behind the gate kueue.x-k8s.io/topology, 1 of"
-        " its pods name scheduler other"
+        " its pods name scheduler other; give all pods of the gang one schedulerName"
     )
 
 

@@ -7,8 +7,8 @@ from asched.core.cycle.orders import QueueAmended, Reconfigured
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
 from asched.host.assemble import build_runners, reconfigured
-from tests.builders import a_node, a_pod
-from tests.playbook import Play
+from tests.builders import a_node, a_pod, room
+from tests.playbook import Play, a_label_member, label_gang_play, label_group_seen
 
 OTHER = "other-scheduler"
 
@@ -58,6 +58,27 @@ def test_a_reload_counts_from_its_place_among_the_facts() -> None:
     play.turn(an_order(play, "default-scheduler", OTHER), Seen(POD, late))
 
     assert bound(play) == ["early", "late"]
+
+
+def test_a_pod_of_a_gang_counts_once_a_profile_serves_its_scheduler() -> None:
+    play = label_gang_play(room("n1", 9))
+    label_group_seen(play, "crew", 2)
+    play.turn(Seen(POD, a_label_member("far").spec(schedulerName=OTHER).build()))
+    play.see(a_label_member("near"))
+    assert not play.notes(), "it waits for the other scheduler"
+    plugins = {
+        "multiPoint": {
+            "enabled": [{"name": "Coscheduling"}],
+            "disabled": [{"name": "PrioritySort"}],
+        }
+    }
+    both = [{"schedulerName": n, "plugins": plugins} for n in ("default-scheduler", OTHER)]
+    config, context = configuration({"profiles": both}, DEFAULT_GATES), play.machine.context
+
+    play.turn(reconfigured(config, build_runners(config, play.parts), (), context.observer))
+
+    assert len(play.notes()) == 2
+    assert all("should have the same .spec.schedulerName set" in note for note in play.notes())
 
 
 def test_a_profile_that_goes_takes_its_waiting_pods_along() -> None:
