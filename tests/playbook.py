@@ -5,6 +5,7 @@ in a field) and of the coscheduling plugin (by a label), and plays for Backfill,
 ProvisioningRequests and for GroupScaleUp.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from asched.batch.backfill.reservations import (
     Reservations,
 )
 from asched.batch.extensions import EXTENSIONS
+from asched.cli.explain import printed
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import (
     Answer,
@@ -68,6 +70,8 @@ from asched.core.model.workload import (
 from asched.core.plugins import IN_TREE_POINTS, in_tree
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.serve.inspection import Inspection
+from asched.serve.view.waiting import one_gang
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, room
 
 E = TypeVar("E", bound=Effect)
@@ -192,6 +196,28 @@ class Play:
 
     def audited(self) -> None:
         assert recount(self.parts.cluster) == []
+
+
+def explanation_of(play: Play, name: str, namespace: str = "default") -> dict[str, Any]:
+    """The page about a pod, as the port serves it."""
+    made = configuration({})
+    nothing: Any = None
+    inspection = Inspection(play.machine.context, made, lambda: True, nothing, nothing)
+    page = asyncio.run(inspection.explain(namespace, name))
+    assert page is not None
+    return dict(page)
+
+
+def explained(play: Play, name: str, namespace: str = "default") -> str:
+    """What `asched explain` prints about a pod."""
+    return printed(explanation_of(play, name, namespace), "text")
+
+
+def explained_gang(play: Play, key: str) -> str:
+    """What `asched explain podgroup/NAME` prints about a group by "namespace/name"."""
+    page = one_gang(play.machine.context, key)
+    assert page is not None
+    return printed(page, "text")
 
 
 def ours(fact: Fact) -> Fact:

@@ -171,6 +171,10 @@ def explanation(
         f"last requeued by {page['wokenBy']}" if page.get("wokenBy") else "",
     ]
     yield "  " + ", ".join(filter(None, facts))
+    for awaited in page.get("awaits", ()):
+        yield f"  waits for {awaited}"
+    if page.get("nomination"):
+        yield from _nominated(page["nomination"])
     if page.get("alike", 1) > 1:
         yield f"  {page['alike']} equal pods wait for the same reason"
     last = next((line for line in reversed(page["story"]) if "reasons" in line), None)
@@ -203,6 +207,18 @@ def explanation(
         yield "history"
         for line in page["story"][-history_lines:]:
             yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
+
+
+def _nominated(nomination: Mapping[str, Any]) -> Iterator[str]:
+    since = f" since {_time(nomination['since'])}" if nomination["since"] is not None else ""
+    count, victims = nomination["victimCount"], nomination["victims"]
+    waits = f"; waits for {counted(count, 'victim')} to end" if count else ""
+    yield f"  nominated to {nomination['node']}{since}{waits}"
+    for victim in victims:
+        state = "terminating" if victim["isTerminating"] else "to be evicted"
+        yield f"    {victim['pod']} (priority {victim['priority']}), {state}"
+    if len(victims) < count:
+        yield "    ..."
 
 
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -24,9 +24,8 @@ from asched.core.framework.status import PointError
 from asched.core.model import taint
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
-from asched.insight.explain import changes, deciding, shortfalls
+from asched.insight.explain import changes, deciding, places, shortfalls
 from asched.serve.view import waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
@@ -72,7 +71,7 @@ class Inspection:
         for name, steps in (*queue.places.by_steps(), ("inFlight", iter(queue.in_flight.pods()))):
             yield name, []
             while some := list(islice(steps, STEPS_AT_ONCE)):
-                yield name, [_queued(queued) for queued in some if queued is not None]
+                yield name, [places.queue_record(q) for q in some if q is not None]
                 await asyncio.sleep(0)
 
     async def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
@@ -120,18 +119,22 @@ class Inspection:
         page: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
         if pod is None:
             return {**page, "place": "gone"}
-        page["node"] = pod.spec.node_name or ""
+        page["node"] = ""
         page["schedulerName"] = pod.spec.scheduler_name
         page["priority"] = pod.priority
         if group := group_key(pod):
             page["group"] = group
-        page.update(self._place(pod))
+        page.update(places.place_of(self._context, pod))
+        waits = not page["node"]
+        if waits and (nomination := places.nomination_of(self._context, pod, history)):
+            page["nomination"] = nomination
+            tries_changes &= not nomination["victims"]  # room is being made already
         runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is not None and against_node:
             lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
             page["against"] = deciding.against(runner, nominator, pod, against_node, chosen)
-        if runner is not None and not pod.spec.node_name:
+        if runner is not None and waits:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
         return page
 
@@ -170,41 +173,12 @@ class Inspection:
             return []
         return [other.pod for other in equals_of(queued)]
 
-    def _place(self, pod: Pod) -> dict[str, Any]:
-        if pod.spec.node_name:
-            return {"place": "bound"}
-        queue = self._context.queue
-        queued = queue.places.get(pod.key)
-        if queued is not None:
-            place = queue.places.name_of(queued)
-            alike = len(equals_of(queued)) if queued.group is not None else 1
-            page = {"place": "gated" if queued.is_gated else place, "alike": alike}
-            return {**page, **_queued(queued)}
-        if pod.uid in queue.in_flight:
-            return {"place": "in flight"}
-        if not self._context.owns(pod):
-            return {"place": "another scheduler's"}
-        assumed = self._context.cluster.placed.get(pod.uid)
-        return {"place": "being bound" if assumed is not None else "unknown"}
-
 
 def _change_page(change: deciding.SuggestedChange) -> dict[str, Any]:
     page = change._asdict()
     if not change.of:  # no other pod waits for the same
         del page["takes"], page["of"]
     return page
-
-
-def _queued(queued: QueuedPod) -> dict[str, Any]:
-    return {
-        "pod": queued.key,
-        "attempts": queued.attempts,
-        "rejectedBy": sorted(queued.rejectors),
-        "gatedBy": queued.gated_by,
-        "wokenBy": queued.woken_by,
-        "since": queued.timestamp_s,
-        "backoffUntil": queued.backoff_until_s,
-    }
 
 
 def _line(line: Line) -> dict[str, Any]:

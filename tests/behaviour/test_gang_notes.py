@@ -13,6 +13,7 @@ from tests.playbook import (
     a_label_member,
     a_member,
     bound,
+    explained_gang,
     gang_play,
     label_gang_play,
     label_group_seen,
@@ -114,6 +115,9 @@ def test_a_gang_under_two_schedulers_waits_and_its_event_names_the_other(api, or
         " schedulerName"
     )
     assert notes == [why, why], "one on the first pod, one on the PodGroup, and no attempts"
+    page = explained_gang(play, "default/crew").splitlines()
+    assert f"  {why}" in page
+    assert {"2 gated", "1 another scheduler's"} <= set(page)
     play.see(member("far").spec(schedulerName="other").on("n1"))
     assert bound(play) == {"a", "b"}, "a pod with a node counts, whoever placed it"
 

@@ -123,7 +123,7 @@ class Binding(msgspec.Struct):
         context, attempt = self.context, self.attempt
         try:
             for plugin in working:
-                started_s = context.counter_s()
+                started_s, self.waiting.plugin = context.counter_s(), plugin.name
                 steps = plugin.pre_bind(attempt.info, self.node)
                 status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
                 context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
@@ -239,6 +239,7 @@ class Binding(msgspec.Struct):
             except StopIteration as done:
                 status: Status = done.value
                 return status
+            waiting.why = effect.why if isinstance(effect, WaitFor) else None
             if isinstance(effect, WaitFor) and effect.in_doubt:
                 answer = yield effect
                 continue

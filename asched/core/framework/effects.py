@@ -308,6 +308,8 @@ class WaitFor(Effect, frozen=True, kw_only=True):
 
     `in_doubt`: an effect of the generator may still be carried out. Such a wait does not end early,
     since what is reserved for it must not be released before the outcome is known.
+
+    `why`: returns what is awaited, for explanations; called only when a client asks.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -316,6 +318,7 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     timeout_s: float
     on: tuple[Topic, ...] = ()
     in_doubt: bool = False
+    why: Callable[[], str] | None = None
 
 
 #: Lanes whose effects may be dropped if queues are full, lowest priority last.

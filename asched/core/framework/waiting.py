@@ -7,7 +7,7 @@ cancelled until PreBind is finished. The first decision counts, later ones are i
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/waiting_pods_map.go
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -30,15 +30,29 @@ class Stage(Enum):
 
 
 class WaitingPod:
-    """One pod being bound. `decision` is None while it is open."""
+    """One pod being bound. `decision` is None while it is open. `plugin`: the PreBind plugin at
+    work, "" without one; `why` returns what it awaits.
+    """
 
-    __slots__ = ("_decision", "deadlines", "info", "moved", "node", "profile", "stage")
+    __slots__ = (
+        "_decision",
+        "deadlines",
+        "info",
+        "moved",
+        "node",
+        "plugin",
+        "profile",
+        "stage",
+        "why",
+    )
 
     def __init__(self, info: PodInfo, node: str, profile: str) -> None:
         self.info = info
         self.node = node
         self.profile = profile
         self.stage = Stage.BINDING
+        self.plugin = ""
+        self.why: Callable[[], str] | None = None
         #: Permit plugin -> (deadline, duration of the wait); empty once all allow.
         self.deadlines: dict[str, tuple[float, float]] = {}
         self._decision: Status | None = None

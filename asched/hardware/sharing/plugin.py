@@ -137,6 +137,7 @@ class ServingTurns(ABC):
                         ready=partial(self._has_moved, pod, node, line, why),
                         timeout_s=min(left_s, NEWS_S_MAX),
                         on=((LINE, node), *self._topics(node)),
+                        why=partial(str, why),
                     )
                 status = yield from self._enter(pod, node)
                 if status is not None:

@@ -30,6 +30,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.requests import written
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
+from asched.insight.explain.places import BOUND, place_of
 from asched.serve.view.slices import in_slices
 
 GROUPS_MAX: Final = 50
@@ -209,7 +210,7 @@ def one_gang(context: SchedulerContext, key: str) -> Mapping[str, Any] | None:
     group = context.cluster.pod_groups.get(key)
     pods = [(pod, "") for pod in group.unplaced.values()]
     pods += [(pod, "held") for uid, pod in group.placed.items() if uid in group.held]
-    pods += [(pod, "placed") for uid, pod in group.placed.items() if uid not in group.held]
+    pods += [(pod, "") for uid, pod in group.placed.items() if uid not in group.held]
     return {
         "group": key,
         "api": kind_of(key).group_version.partition("/")[0],
@@ -265,9 +266,6 @@ def _counts(context: SchedulerContext, key: str, group: GroupPods) -> dict[str, 
 
 
 def _member(context: SchedulerContext, pod: Pod, place: str) -> Mapping[str, Any]:
-    info = context.cluster.placed.get(pod.uid)
-    if not place:
-        queued = context.queue.places.get(pod.key)
-        place = "in flight" if queued is None else context.queue.places.name_of(queued)
-        place = "gated" if queued is not None and queued.is_gated else place
-    return {"pod": pod.key, "place": place, "node": info.node_name if info is not None else ""}
+    found = place_of(context, pod)
+    place = place or ("placed" if found["place"] == BOUND else found["place"])
+    return {"pod": pod.key, "place": place, "node": found.get("node", "")}

@@ -16,8 +16,9 @@ Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicreso
 """
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -124,24 +125,26 @@ def only_name(selector: NodeSelector) -> str | None:
 
 def is_ready(claim: ResourceClaim) -> bool:
     """Whether every device that binds under conditions meets them. Raises BindingFailed."""
-    allocation = claim.status.allocation
-    if allocation is None:
+    if claim.status.allocation is None:
         return False
-    for result in allocation.devices.results or ():
+    return next(_pending(claim), None) is None
+
+
+def _pending(claim: ResourceClaim) -> Iterator[tuple[DeviceRequestAllocationResult, list[str]]]:
+    """Yield the devices that do not meet their conditions yet, with these conditions. Raises
+    BindingFailed.
+    """
+    for result in _results(claim):
         if not result.binding_conditions:
             continue
         status = _status_of(claim, result)
-        if status is None:
-            return False
-        conditions = {condition.type: condition for condition in status.conditions or ()}
+        conditions = {c.type: c for c in (status.conditions if status is not None else ()) or ()}
         for name in result.binding_failure_conditions or ():
             if (failed := conditions.get(name)) is not None and failed.status == TRUE:
                 raise BindingFailed(_failure(claim, failed))
-        if any(
-            n not in conditions or conditions[n].status != TRUE for n in result.binding_conditions
-        ):
-            return False
-    return True
+        met = {name for name, condition in conditions.items() if condition.status == TRUE}
+        if missing := [name for name in result.binding_conditions if name not in met]:
+            yield result, missing
 
 
 def _failure(claim: ResourceClaim, condition: DeviceCondition) -> str:
@@ -164,6 +167,8 @@ def _status_of(
 #: A write takes milliseconds. A pod that has been writing for longer, because the server does not
 #: answer or other clients write the claim, lets the next pod write, too.
 TURN_S_MAX: Final = 5.0
+#: Devices that are described.
+DESCRIBED_MAX: Final = 5
 #: Topic of a pod: it is the first of its line.
 TURN: Final = "turns to write a claim"
 
@@ -194,14 +199,17 @@ class Writers:
         line = self._lines.setdefault(claim.uid, WriterLine())
         line.uids.append(pod.uid)
         if line.uids[0] == pod.uid:
-            line.since_s = self._steady_s
+            line.since_s = self._cluster.steady_s
         while line.uids[0] != pod.uid:
-            left_s = line.since_s + TURN_S_MAX - self._steady_s
+            left_s = line.since_s + TURN_S_MAX - self._cluster.steady_s
             if left_s <= 0:
                 self._leave(line, line.uids[0])
                 continue
             yield WaitFor(
-                ready=lambda: line.uids[0] == pod.uid, timeout_s=left_s, on=((TURN, pod.uid),)
+                ready=lambda: line.uids[0] == pod.uid,
+                timeout_s=left_s,
+                on=((TURN, pod.uid),),
+                why=lambda: f"other pods write ResourceClaim {claim.metadata.key}",
             )
 
     def end(self, claim: ResourceClaim, pod: Pod) -> None:
@@ -216,13 +224,8 @@ class Writers:
         was_first = line.uids[0] == uid
         line.uids.remove(uid)
         if was_first and line.uids:
-            line.since_s = self._steady_s
+            line.since_s = self._cluster.steady_s
             self._cluster.object_log.add(TURN, line.uids[0])
-
-    @property
-    def _steady_s(self) -> float:
-        """Monotonic time, unaffected by wall clock changes."""
-        return self._cluster.wall_clock_s - self._cluster.wall_ahead_s
 
 
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
@@ -485,12 +488,26 @@ class ClaimBinding:
             ready=lambda: self._verdict(waiting) is not None,
             timeout_s=self._timeout_s,
             on=tuple((RESOURCE_CLAIM.resource, claim.metadata.key) for claim in waiting),
+            why=lambda: self._describe(waiting),
         )
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):
             verdict = WaitVerdict("timeout", failure(TIMED_OUT))
         self._report(pod, claims, verdict.label, self._cluster.steady_s - since_s)
         return verdict.status
+
+    def _describe(self, claims: list[ResourceClaim]) -> str:
+        """The devices that are awaited, and their missing conditions."""
+        found = []
+        for claim in claims:
+            known = self._current(claim.metadata.key, claim.uid)
+            for result, missing in islice(_pending(known), DESCRIBED_MAX) if known else ():
+                device = f"device {result.device} of driver {result.driver}"
+                found.append(
+                    f"ResourceClaim {claim.metadata.key} waits for condition"
+                    f"{'s' if len(missing) > 1 else ''} {', '.join(missing)} of {device}"
+                )
+        return "; ".join(found[:DESCRIBED_MAX])
 
     def _verdict(self, claims: list[ResourceClaim]) -> WaitVerdict | None:
         """BOUND once all devices are bound, a failure once a device cannot be bound, else None."""

@@ -25,7 +25,14 @@ from asched.core.cluster.view import NodeView
 from asched.core.framework.effects import Patch, Topic, WaitFor
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
-from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from asched.core.model.kinds import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+    Kind,
+)
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
@@ -34,6 +41,8 @@ from asched.core.plugins.volumes.candidates import is_made_for
 from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.claims import accepts, affinity_of
 
+#: Claims that are described.
+DESCRIBED_MAX: Final = 5
 DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 
 
@@ -160,7 +169,9 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
     until_s = cluster.steady_s + timeout_s
     while True:
         left_s = max(until_s - cluster.steady_s, 0.0)
-        answer = yield WaitFor(ready=check.has_news, timeout_s=left_s, on=check.follow())
+        answer = yield WaitFor(
+            ready=check.has_news, timeout_s=left_s, on=check.follow(), why=check.describe
+        )
         if isinstance(answer, TimedOut) or check.is_settled():
             break
     if check.problem:
@@ -189,6 +200,24 @@ class BindingCheck:
     def has_news(self) -> bool:
         """Whether the binding is settled, or there are more topics to follow."""
         return self.is_settled() or self._topics() != self._followed
+
+    def describe(self) -> str:
+        """The claims that are not bound yet, and which controller or provisioner they wait for."""
+        stored, node, found = self._cluster.stored, self._reservation.node, list[str]()
+        for write, key in self._reservation.bindings:
+            claim = stored(PERSISTENT_VOLUME_CLAIM, key)
+            if claim is None or not is_fully_bound(claim):
+                by = f"the volume controller to bind PersistentVolume {write.name}"
+                found.append(f"PersistentVolumeClaim {key} waits for {by}")
+        for write in self._reservation.provisions:
+            claim = stored(PERSISTENT_VOLUME_CLAIM, write.key)
+            if claim is None or not is_fully_bound(claim):
+                name = claim.spec.storage_class_name if claim is not None else ""
+                storage_class = self._cluster.get(STORAGE_CLASS, name) if name else None
+                who = f"provisioner {storage_class.provisioner}" if storage_class else "provisioner"
+                by = f"{who} of StorageClass {name} to make a volume for node {node}"
+                found.append(f"PersistentVolumeClaim {write.key} waits for {by}")
+        return "; ".join(found[:DESCRIBED_MAX])
 
     def _topics(self) -> tuple[Topic, ...]:
         reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.resource
