@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect, NodeTable
+from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -40,12 +42,12 @@ from asched.core.framework.results.nominated import ignores_pods
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
-from asched.core.model.kinds import NAMESPACE, RESOURCE_CLAIM
+from asched.core.model.kinds import COMPOSITE_POD_GROUP, NAMESPACE, POD_GROUP, RESOURCE_CLAIM
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
-from asched.core.model.workload import Namespace
+from asched.core.model.workload import Namespace, PodGroup
 from asched.core.queue.queued import QueuedPod
 
 SPENT: Final = Unproven("the budget of work for the gang is used up")
@@ -375,6 +377,8 @@ def _rule(
 PODS_MAX: Final = 200_000
 #: The memory of a gang beside its pods, counted in pods.
 GANG_PODS: Final = 4
+#: With more PodGroups one of them may be less important than any gang.
+WHOLE_MAX: Final = 1_000
 #: Resources of every node, each at a fixed index on axis R.
 PLACES: Final = (POD_PLACE, *range(len(FIXED_RESOURCES)))
 
@@ -410,6 +414,8 @@ class GangDryRuns:
         self._known: Lru[str, Waiting] = Lru(PODS_MAX)
         self._found: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
+        #: the lowest priority of a group that is evicted as a whole; None until it is needed
+        self._lowest_whole: float | None = None
 
     def has_no_places(
         self, context: SchedulerContext, runner: Runner, queued: QueuedPod, version: Hashable
@@ -417,10 +423,7 @@ class GangDryRuns:
         """Whether an attempt at all pods of the gang is certain to fail. `version` changes with all
         that filters read. Raises PointError, OutOfTurn.
         """
-        if version != self._version:
-            self._version = version
-            self._found.clear()
-            self._free.clear()
+        self._renew(version)
         cluster, key = context.cluster, queued.gang
         if cluster.pod_groups.tree_of(key) is not None:
             return False
@@ -431,20 +434,76 @@ class GangDryRuns:
         if context.extensions.yields_to(most):
             return False  # held places may give way to it
         waiting = self._waiting(context, runner, key)
-        nominator, above = context.nominator, waiting.most_important
-        if waiting.is_beyond or (nominator and any(map(nominator.node_of, members.unplaced))):
+        above = waiting.most_important
+        if not self._is_countable(context, waiting):
             return False
-        if above is not None and context.gangs.makes_room and cluster.priorities:
-            return False  # then the priority of groups matters
-        if above is not None and any(priority < above for priority in cluster.priorities):
+        if above is not None and self._may_evict(context, key, above):
             return False
+        return self._is_too_large(context, runner, queued, waiting, needed)
+
+    def may_start(
+        self, context: SchedulerContext, runner: Runner, queued: QueuedPod, version: Hashable
+    ) -> bool:
+        """Whether the gang has places by counting, without evictions and held places; False if
+        counting does not suffice. Raises as `has_no_places`.
+        """
+        self._renew(version)
+        key, groups = queued.gang, context.cluster.pod_groups
+        if groups.tree_of(key) is not None:
+            return False
+        needed = max(count_missing(context.cluster, key), 1)
+        waiting = self._waiting(context, runner, key)
+        if needed > len(waiting.pods) or not self._is_countable(context, waiting):
+            return False
+        return not self._is_too_large(context, runner, queued, waiting, needed)
+
+    def _is_countable(self, context: SchedulerContext, waiting: Waiting) -> bool:
+        """Whether counting says something about these pods: none is nominated, and no extender or
+        plugin of nodes of its own choice takes part.
+        """
+        node_of = context.nominator.node_of
+        is_nominated = context.nominator and any(node_of(pod.uid) for pod in waiting.pods)
+        return not (waiting.is_beyond or is_nominated)
+
+    def _is_too_large(
+        self,
+        context: SchedulerContext,
+        runner: Runner,
+        queued: QueuedPod,
+        waiting: Waiting,
+        needed: int,
+    ) -> bool:
         return self._is_short(context, waiting, needed) or self._is_refuted(
             context, runner, queued, waiting, needed
         )
 
-    def _waiting(self, context: SchedulerContext, runner: Runner, key: str) -> Waiting:
+    def _renew(self, version: Hashable) -> None:
+        """Drop what was found at another version."""
+        if version != self._version:
+            self._version = version
+            self._found.clear()
+            self._free.clear()
+            self._lowest_whole = None
+
+    def _may_evict(self, context: SchedulerContext, key: str, above: int) -> bool:
+        """Whether less important pods or groups might make room for the gang. `above`: the highest
+        priority of its pods.
+        """
         cluster = context.cluster
-        pods = tuple(cluster.pod_groups.get(key).unplaced.values())
+        if is_coscheduled(key) or not context.gangs.makes_room:
+            return cluster.priorities.are_below(above)
+        group: PodGroup | None = cluster.get(POD_GROUP, key)
+        if group is None or cluster.priorities.are_below(group.priority):
+            return True
+        if self._lowest_whole is None:
+            groups = [*cluster.all(POD_GROUP).values(), *cluster.all(COMPOSITE_POD_GROUP).values()]
+            whole = [group.priority for group in groups[:WHOLE_MAX] if group.goes_whole]
+            self._lowest_whole = -inf if len(groups) > WHOLE_MAX else min(whole, default=inf)
+        return self._lowest_whole < group.priority
+
+    def _waiting(self, context: SchedulerContext, runner: Runner, key: str) -> Waiting:
+        cluster, members = context.cluster, context.cluster.pod_groups.get(key)
+        pods = tuple([pod for uid, pod in members.unplaced.items() if uid not in members.foreign])
         read_at = runner, cluster.epoch, cluster.topology.terms_generation
         waiting = self._known.get(key)
         if waiting is None or waiting.read_at != read_at or waiting.pods != pods:

@@ -237,6 +237,9 @@ class GroupUnits(Extension):
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
         return self._dry_runs.has_no_places(self.context, runner, queued, version)
 
+    def may_start(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
+        return self._dry_runs.may_start(self.context, runner, queued, version)
+
     def begin_turn(self) -> Iterable[Effect]:
         return reports.report_incomplete(self.context)
 

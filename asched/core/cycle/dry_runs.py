@@ -80,6 +80,24 @@ class DryRuns:
         finally:
             work.meter = meter
 
+    def may_start(self, queued: QueuedPod) -> bool:
+        """Whether the group of a pod has places by counting."""
+        context = self._context
+        runner, units = (
+            context.runners.get(queued.pod.spec.scheduler_name),
+            context.extensions.units,
+        )
+        if runner is None or units is None:
+            return False
+        work = runner.cache.work
+        meter, work.meter = work.meter, None
+        try:
+            return units.may_start(runner, queued, (context.version, context.cluster.counts))
+        except MISTAKES:  # the attempt after its backoff will raise and report it
+            return False
+        finally:
+            work.meter = meter
+
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
         context = self._context

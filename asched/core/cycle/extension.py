@@ -8,7 +8,7 @@
     a turn begins        begin_turn          events, and work that runs beside attempts
     an attempt begins    refresh             bring the extension's records up to date
     the loop may sleep   next_deadline_s
-    a dry run at pop     lacks_places, yields_to, yields_places
+    a dry run at pop     lacks_places, may_start, yields_to, yields_places
 
 The machine, the cycle and dry runs use features through this class only; `asched/batch` implements
 them. For a profile without extensions each of these calls is one test for emptiness.
@@ -86,6 +86,11 @@ class Extension(Protocol):
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
         """Whether an attempt at the unit of a waiting pod is certain to fail. `version` changes
         with all that filters read. Raises PointError, OutOfTurn.
+        """
+
+    def may_start(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
+        """Whether the unit of a waiting pod has places by counting, without evictions, so that its
+        backoff may end early. Raises as `lacks_places`.
         """
 
     def place(self, attempt: Attempt, within: Mask | None) -> Finding:

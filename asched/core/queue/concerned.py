@@ -202,6 +202,7 @@ class Due:
         if equals.due is None or reason.worth > equals.due.worth:
             equals.due = reason
         equals.look_again()
+        equals.is_patient = False
         self.moved(equals)
 
     def moved(self, equals: "EquivalenceClass") -> None:
@@ -251,7 +252,8 @@ class Due:
             if first is None:
                 equals.due = None
             elif equals.due.worth is Worth.AFTER_BACKOFF and is_backing_off(first, now_s):
-                heap = self._patient if first.gang else self._backing_off
+                is_patient = first.gang and (equals.is_patient or not first.may_be_early)
+                heap = self._patient if is_patient else self._backing_off
                 heap.push(equals, (first.backoff_until_s, self._order(first)))
             else:
                 self._ready.push(equals, self._order(first))

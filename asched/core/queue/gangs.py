@@ -1,8 +1,10 @@
 """Pod groups in the queue, for profiles that try the pods of a group together.
 
 An attempt at one pod is an attempt at the whole group: of its unschedulable pods only the first is
-woken, and brings the other pods. Pods of groups never leave backoff early. Groups that are tried in
-placements, or wait for victims, are not woken by changes, but return after their backoff.
+woken, and brings the other pods. While no pod is active, freed room ends the backoff of a group for
+which it suffices by counting, once: if the attempt fails, the next one waits for the end of the
+backoff. Groups that are tried in placements are not woken by other changes, and groups that wait
+for victims by none; they return after their backoff.
 
 Pods that waited at a gate for the rest of their group get the timestamp of the last pod. Otherwise
 a group whose first pod came early and whose last pod came late would precede a group that was

@@ -32,6 +32,9 @@ class DryRunner(Protocol):
     def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         """Run the filters for a pod; None if an attempt is useful."""
 
+    def may_start(self, queued: QueuedPod) -> bool:
+        """Whether the group of a pod has places by counting, so that its backoff may end early."""
+
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         """Whether a dry run of an unschedulable pod, or of an equal pod, is useful after a pod left
         the node `left`, without any other change.
@@ -130,6 +133,10 @@ class DryRunFilter:
         """Run a dry run of a pod; whether it is active now."""
         assert self._look is not None
         assert equals.due is not None
+        if is_early and first.gang and not self._look.may_start(first):
+            equals.is_patient = True
+            self._resting.due.moved(equals)
+            return False
         verdict = self._look(first)
         if verdict is not None:
             rejectors, is_of_class = verdict

@@ -5,14 +5,18 @@ is decided here.
 """
 
 from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.pod import Pod
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import PodHeap, QueuedPod, sorted_by_steps
 from asched.core.queue.unschedulable import UnschedulablePods
+
+#: Groups in backoff that are sorted at a time: a millisecond.
+GANGS_MAX: Final = 500
 
 
 class Pending(NamedTuple):
@@ -43,6 +47,8 @@ class SubQueues:
         #: the waiting pod with this key, or None
         self.get: Callable[[str], QueuedPod | None] = self._queued.get
         self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
+        #: the pods of groups in `errors`, by group
+        self.gangs: dict[str, dict[str, QueuedPod]] = {}
         self.unschedulable = UnschedulablePods(self._by_turn)
 
     def __len__(self) -> int:
@@ -89,6 +95,8 @@ class SubQueues:
         if queued.group is not None:
             self.unschedulable.discard(queued)
         elif queued.lane is not None:
+            if queued.gang and queued.lane is self.errors:
+                self._leave_gang(queued)
             queued.lane.discard(queued)
         else:
             return
@@ -98,7 +106,21 @@ class SubQueues:
         """Move a pod into a lane."""
         self.leave(queued)
         self._queued[queued.key] = queued
+        if queued.gang and lane is self.errors:
+            self.gangs.setdefault(queued.gang, {})[queued.key] = queued
         lane.push(queued, self._order(queued, lane))
+
+    def gangs_in_order(self) -> dict[str, None]:
+        """The groups with pods in `errors`, the first GANGS_MAX, in the order of backoff."""
+        firsts = [next(iter(pods.values())) for pods in islice(self.gangs.values(), GANGS_MAX)]
+        firsts.sort(key=lambda queued: self._order(queued, self.backoff))
+        return dict.fromkeys([queued.gang for queued in firsts])
+
+    def _leave_gang(self, queued: QueuedPod) -> None:
+        pods = self.gangs[queued.gang]
+        del pods[queued.key]
+        if not pods:
+            del self.gangs[queued.gang]
 
     def to_rest(self, queued: QueuedPod) -> bool:
         """Make a pod unschedulable, or file it under new rejectors; whether it was elsewhere."""
@@ -128,9 +150,9 @@ class SubQueues:
             return self.unschedulable.replace(queued, pod, class_key, gang)
         lane = queued.lane
         assert lane is not None, f"{queued} does not wait"
-        lane.discard(queued)
+        self.leave(queued)
         queued.pod, queued.class_key, queued.gang = pod, class_key, gang
-        lane.push(queued, self._order(queued, lane))
+        self.into(queued, lane)
         return False
 
     def pending(self) -> Pending:

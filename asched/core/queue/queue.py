@@ -3,7 +3,8 @@
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again after a pause; the head is popped early if no pod is active
     errors          the same after an error, for a pod of a group (`gangs.py`), or after Permit
-                    rejected a pod that waited there; never popped early
+                    rejected a pod that waited there; popped early only with a group for which freed
+                    room suffices
     unschedulable   until a change helps, or for max_in_unschedulable_s
     gated           unschedulable because of a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are recorded for it meanwhile
@@ -34,7 +35,9 @@ from asched.core.cluster.changes import (
     Change,
 )
 from asched.core.cluster.nominated import Nominator
+from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
+from asched.core.queue.concerned import LOOKS_MAX
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Interest
@@ -104,6 +107,9 @@ class SchedulingQueue:
         self.done: Callable[[str], None] = self.in_flight.done
         self._arrivals = count(1)
         self._next_unschedulable_flush_s: float | None = None
+        #: whether room was freed since groups in backoff were listed, and those still to be checked
+        self._is_room_freed = False
+        self._gangs_due: dict[str, None] = {}
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: BackoffTimes) -> None:
         """Use these profiles from now on; `reprofile.py` moves the waiting pods."""
@@ -171,10 +177,15 @@ class SchedulingQueue:
         A change that no plugin is registered for costs one look-up. The pod `except_uid` is not
         notified.
         """
-        if not self._judge.is_of_interest(change.trigger):
+        trigger = change.trigger
+        if not self._judge.is_of_interest(trigger):
             return
+        if self.places.gangs and (
+            trigger == ASSIGNED_POD_DELETE or trigger.resource == NODE.resource
+        ):
+            self._is_room_freed = True
         # Gates are notified of deleted pods even if no pod is unschedulable.
-        if self.places.unschedulable.count or change.trigger == ASSIGNED_POD_DELETE:
+        if self.places.unschedulable.count or trigger == ASSIGNED_POD_DELETE:
             self._waking.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
 
@@ -191,12 +202,33 @@ class SchedulingQueue:
                 self.looking.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
-                queued = self.places.take(self.places.backoff)
+                queued = self.places.take(self.places.backoff) or self._early_gang()
                 if queued is None:
                     return None
                 self._observer.incoming("active", POP_FROM_BACKOFF_Q.label, queued)
+            if queued.gang:
+                queued.was_early = is_backing_off(queued, now_s)
             if self._start(queued):
                 return queued
+
+    def _early_gang(self) -> QueuedPod | None:
+        """Remove and return the first pod of a group in backoff for which freed room suffices."""
+        if self._look is None or not (self._gangs_due or self._is_room_freed):
+            return None
+        if self._is_room_freed:
+            self._is_room_freed, self._gangs_due = False, self.places.gangs_in_order()
+        due = self._gangs_due
+        for _ in range(LOOKS_MAX):
+            if not due:
+                return None
+            gang = next(iter(due))
+            del due[gang]
+            first = next(iter(self.places.gangs.get(gang, {}).values()), None)
+            if first is not None and first.may_be_early and self._look.may_start(first):
+                self.places.leave(first)
+                return first
+        self.looking.is_unfinished |= bool(due)
+        return None
 
     def pop_mate(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
         """Pop this pod from any place, for an attempt together with `popped`; it is then in flight.
@@ -211,7 +243,7 @@ class SchedulingQueue:
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
         self.places.leave(queued)
-        queued.woken_by = popped.woken_by
+        queued.woken_by, queued.was_early = popped.woken_by, popped.was_early
         return queued if self._start(queued) else None
 
     def return_failed(
@@ -256,6 +288,7 @@ class SchedulingQueue:
         queued.was_flushed = False
         self._count_rejectors(queued, 1)
         missed, worth = self.in_flight.changes_since(uid), Worth.AFTER_BACKOFF
+        self._is_room_freed |= bool(queued.gang) and missed != []
         if queued.rejectors and missed is not None and not self.gangs.brings_back(queued):
             worth = self._waking.of_missed(queued, missed)
             self._waking.take_notes()
@@ -287,6 +320,7 @@ class SchedulingQueue:
         """
         queued = self.places.get(pod.key)
         if queued is not None and queued.group is not None:
+            self.places.leave(queued)  # from now on it stands apart from equal pods
             queued.is_patient = True
             self._requeue(queued, Worth.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
         elif pod.uid in self.in_flight:

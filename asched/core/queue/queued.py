@@ -62,6 +62,7 @@ class QueuedPod:
     is_patient        it had a place and was rejected later: its backoff is never cut short
     is_promised       its last attempt found room that victims have to leave first, or that may be
                       made later: it returns after its backoff
+    was_early         the last attempt at its group was made before the end of its backoff
     woken_by          label of the change that woke it last
     was_flushed       it was tried again only because it had waited too long
     class_key         equal for pods for which all hints return the same; None shares nothing
@@ -92,6 +93,7 @@ class QueuedPod:
         "ticket",
         "timestamp_s",
         "unschedulable_count",
+        "was_early",
         "was_flushed",
         "woken_by",
     )
@@ -114,7 +116,7 @@ class QueuedPod:
         self.gated_by = ""
         self.pause_s = 0.0
         self.is_patient = self.is_promised = False
-        self.was_flushed = False
+        self.was_flushed = self.was_early = False
         self.woken_by = ""
         self.needs: tuple[Hashable, Any] | None = None
         # Its place: in a heap with a ticket, or unschedulable in a group (where a heap orders equal
@@ -127,6 +129,14 @@ class QueuedPod:
     def rejectors(self) -> frozenset[str]:
         """All plugins whose hints are called."""
         return self.rejected_by | self.pending_on if self.pending_on else self.rejected_by
+
+    @property
+    def may_be_early(self) -> bool:
+        """Whether freed room ends the backoff of a rejected pod of a group: once, until its backoff
+        has ended, because a dry run of a group does not check all rules.
+        """
+        is_held = self.is_patient or self.is_promised or self.pause_s > 0
+        return bool(self.rejectors) and not (is_held or self.was_early)
 
     @property
     def stands_apart(self) -> bool:

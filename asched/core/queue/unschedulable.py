@@ -46,6 +46,7 @@ class EquivalenceClass:
         "apart",
         "due",
         "in_turn",
+        "is_patient",
         "lane",
         "number",
         "ticket",
@@ -64,6 +65,8 @@ class EquivalenceClass:
         self._of_gang: dict[Hashable, dict[str, QueuedPod]] = {}
         self._tried: dict[str, QueuedPod] = {}
         self.due: DueReason | None = None
+        #: freed room does not suffice for this group: no dry run before its backoff ends
+        self.is_patient = False
         self.lane: Heap[EquivalenceClass] | None = None
         self.ticket = 0
 
@@ -75,8 +78,8 @@ class EquivalenceClass:
 
     @property
     def awaits_look(self) -> bool:
-        """Whether the class is due, and none of its pods had a dry run since."""
-        return self.due is not None and not self._tried
+        """Whether the class is due, and no further change is needed for its next dry run."""
+        return self.due is not None and not self._tried and not self.is_patient
 
     def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
         """The pods in turn by class."""

@@ -25,12 +25,18 @@ class Rooms:
         self.places = places
         self.is_of_class = is_of_class
         self.looked_at: list[str] = []
+        self.counted: list[str] = []
+        self.has_room_for_gangs = False
         self.asked_about: list[tuple[str, str]] = []
         self.full: set[str] = set()
 
     def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         self.looked_at.append(queued.pod.metadata.name)
         return None if self.places else DryRunVerdict(self.rejectors, self.is_of_class)
+
+    def may_start(self, queued: QueuedPod) -> bool:
+        self.counted.append(queued.pod.metadata.name)
+        return self.has_room_for_gangs
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         self.asked_about.append((queued.pod.metadata.name, left))
@@ -179,7 +185,7 @@ def test_a_gate_in_the_way_of_the_first_lets_the_second_go() -> None:
     assert one.names() == {"gated": ["a"], "unschedulable": ["c"]}
 
 
-def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_ends() -> None:
+def test_of_a_gang_one_pod_is_looked_at_for_all_after_its_backoff() -> None:
     rooms = Rooms(places=1)
     one = scene(rooms, gangs=Gangs(tries_groups=True))
     for name in "abc":
@@ -194,5 +200,22 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_end
     first = one.pop(3.0)
     mates = [one.queue.pop_mate(one.api[f"default/{n}"], first, 3.0) for n in "bc"]
 
-    assert rooms.looked_at == ["a"]
+    assert rooms.counted == rooms.looked_at == ["a"]
     assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3
+
+
+def test_room_that_suffices_ends_the_backoff_of_a_gang_once() -> None:
+    rooms = Rooms(places=1)
+    rooms.has_room_for_gangs = True
+    one = scene(rooms, gangs=Gangs(tries_groups=True))
+    one.add(a_pod("a", group="crew"))
+    one.reject("Fit", now_s=1.0)  # until 2
+
+    one.move(NODE_ADDED, now_s=1.1)
+    early = one.queue.pop(1.1)
+    assert early is not None
+    one.fail(early, "Fit", now_s=1.2)  # until 3
+    one.move(NODE_ADDED, now_s=1.3)
+
+    assert one.queue.pop(1.3) is None
+    assert one.pop(4.0) is not None
