@@ -80,12 +80,14 @@ KINDS: Final = ("pod", "pods", "po")
 #: Lines of the history that are shown without -o wide.
 HISTORY_LINES: Final = 8
 TAINTS_LINES: Final = 5
+#: The taint of a cordon.
+CORDON: Final = "node.kubernetes.io/unschedulable:NoSchedule"
 #: Node names shown behind a reason.
 NAMED_MAX: Final = 3
 #: Length of the longest plugin name.
 NAME_WIDTH: Final = 32
 #: Kinds of changes whose text names the node.
-NAMING: Final = ("node", "label", "eviction")
+NAMING: Final = ("node", "label", "cordon", "eviction")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -173,6 +175,8 @@ def explanation(
     yield "  " + ", ".join(filter(None, facts))
     for awaited in page.get("awaits", ()):
         yield f"  waits for {awaited}"
+    for obstacle in page.get("obstacles", ()):
+        yield f"  {obstacle}"
     if page.get("nomination"):
         yield from _nominated(page["nomination"])
     if page.get("alike", 1) > 1:
@@ -189,8 +193,7 @@ def explanation(
             most = f"{entry['mostFree']} on {entry['node']}"
             asked = f"{entry['asked']} {entry['resource']}"
             yield f"requests {asked}; the largest free amount is {most}"
-        for entry in page.get("taints", ())[:TAINTS_LINES]:
-            yield f"taint {entry['taint']} on {counted(entry['nodes'], 'node')} is not tolerated"
+        yield from _taints(page.get("taints", ()), page.get("otherTaints", 0))
         for entry in page.get("holds", ()):
             whose = "the pod's own " if entry["own"] else ""
             where = f"{entry['places']} places on {counted(entry['nodes'], 'node')}"
@@ -207,6 +210,18 @@ def explanation(
         yield "history"
         for line in page["story"][-history_lines:]:
             yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
+
+
+def _taints(taints: Sequence[Mapping[str, Any]], more: int) -> Iterator[str]:
+    for entry in taints[:TAINTS_LINES]:
+        where = counted(entry["nodes"], "node")
+        if entry["taint"] == CORDON:
+            yield f"{where} {'is' if entry['nodes'] == 1 else 'are'} cordoned"
+        else:
+            yield f"taint {entry['taint']} on {where} is not tolerated"
+    more += len(taints[TAINTS_LINES:])
+    if more:
+        yield f"nor {'is' if more == 1 else 'are'} {counted(more, 'further taint')}"
 
 
 def _nominated(nomination: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from asched.batch.groups.reports import why_incomplete
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
@@ -25,12 +26,14 @@ from asched.core.model import taint
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.unschedulable import equals_of
-from asched.insight.explain import changes, deciding, places, shortfalls
+from asched.insight.explain import changes, deciding, obstacles, places, shortfalls
 from asched.serve.view import waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, nearest misses first.
 MISSES_MAX: Final = 10
+#: Taints of one node, and kinds of taints, that are named.
+TAINTS_MAX: Final = 10
 #: Nodes per part of a dump, each with some hundred pods: a few milliseconds.
 NODES_AT_ONCE: Final = 64
 #: Steps per part of a sorted listing; a step formats one pod or sorts a few dozens.
@@ -130,12 +133,17 @@ class Inspection:
             page["nomination"] = nomination
             tries_changes &= not nomination["victims"]  # room is being made already
         runner = self._context.runners.get(pod.spec.scheduler_name)
+        blocks = obstacles.gates_of(pod) if waits else []
+        if waits and (gang := self._context.gangs.key_of(pod)):
+            blocks += filter(None, [why_incomplete(self._context, gang)])
+        tries_changes &= not blocks  # no change of a node helps before
         if runner is not None and against_node:
             lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
             page["against"] = deciding.against(runner, nominator, pod, against_node, chosen)
         if runner is not None and waits:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
+            page["obstacles"] = [*blocks, *page.get("obstacles", ())]
         return page
 
     async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
@@ -149,7 +157,9 @@ class Inspection:
             return found
         if not found["now"].get("feasible"):
             found["missing"] = shortfalls.missing_everywhere(cluster, info)
-            found["taints"] = shortfalls.taints_in_the_way(cluster, info)
+            found["obstacles"] = obstacles.obstacles(cluster, pod)
+            taints = shortfalls.taints_in_the_way(cluster, info)
+            found["taints"], found["otherTaints"] = taints[:TAINTS_MAX], len(taints[TAINTS_MAX:])
             found["holds"] = waiting.holds_for(self._context, pod)
             found["start"] = waiting.start_of_pod(self._context, pod)
             found["promised"] = waiting.starts_of_others(self._context, pod)
@@ -189,6 +199,12 @@ def _line(line: Line) -> dict[str, Any]:
     elif line.details is not None:
         page["details"] = line.details
     return page
+
+
+def _first(taints: Iterable[str]) -> list[str]:
+    found = list(taints)
+    more = len(found) - TAINTS_MAX
+    return found[:TAINTS_MAX] + ([f"{more} more taints"] if more > 0 else [])
 
 
 async def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
@@ -254,5 +270,5 @@ def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Map
         "node": node.metadata.name,
         "objections": said,
         "missing": shortfalls.missing_on(runner.cluster, info, row),
-        "taints": list(map(taint.spelt, shortfalls.untolerated(node, info.pod))),
+        "taints": _first(map(taint.spelt, shortfalls.untolerated(node, info.pod))),
     }

@@ -4,6 +4,7 @@
     toleration   tolerations are added to the pod                 the fewest
     request      the pod asks for less of one resource            the least less
     device       one of its claims asks for fewer devices         the fewest fewer
+    cordon       one node is uncordoned                           -
     maxSkew      one spread constraint of the pod is loosened     the least looser
     label        labels of one node are set or taken away         the fewest
     node         one more node like one that is there, empty      the least cpu, then memory
@@ -27,11 +28,12 @@ from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
 from asched.insight.explain.deciding import Deciding, Kind, SuggestedChange, Way
-from asched.insight.explain.of_nodes import evictions, labels, nodes
+from asched.insight.explain.of_nodes import cordons, evictions, labels, nodes
 from asched.insight.explain.of_pod import devices, requests, skews, tolerations
 
 KINDS: Final[tuple[Kind, ...]] = (
     tolerations,
+    cordons,
     requests,
     devices,
     skews,

@@ -28,8 +28,11 @@ from asched.core.model.selector import (
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.insight.explain.deciding import Deciding, SuggestedChange, Way, smallest
+from asched.insight.explain.of_pod import UNSCHEDULABLE
 from asched.names import LABEL_HOSTNAME
 
+#: The preemption policy of a pod that evicts no pods.
+NEVER: Final = "Never"
 #: The value of a label if any value suffices.
 ANY: Final = "true"
 
@@ -133,6 +136,14 @@ def _candidates(requirements: Iterable[Requirement]) -> Iterator[str | None]:
 
 
 TRIES_MAX: Final = 64
+#: Labels that state what a machine is; to write another value would make the node lie.
+OF_THE_MACHINE: Final = frozenset(
+    f"{prefix}kubernetes.io/{name}"
+    for prefix in ("", "beta.", "node.")
+    for name in ("arch", "os", "hostname", "instance-type", "windows-build")
+)
+#: ... and where it stands.
+OF_ITS_PLACE: Final = ("topology.", "failure-domain.beta.kubernetes.io/")
 #: The most new nodes that are suggested for a gang.
 NODES_MAX: Final = 64
 #: Filters with the same result for an empty copy of a node as for the node.
@@ -142,11 +153,37 @@ OF_THE_NODE: Final = (names.NODE_AFFINITY, names.TAINT_TOLERATION, names.NODE_UN
 UNAFFECTED_BY_EVICTION: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
 
 
+# --- cordons -------------------------------------------------------------------------------------
+
+
+def cordons(deciding: Deciding) -> Iterator[Way]:
+    """Uncordon a node that only its cordon excludes."""
+    refused = deciding.refusals(
+        lambda name, _: name not in (names.NODE_UNSCHEDULABLE, names.TAINT_TOLERATION)
+    )
+    rows = np.flatnonzero(~refused).tolist()
+    cordoned = [row for row in rows if deciding.node(row).spec.unschedulable]
+    for row in cordoned[:TRIES_MAX]:
+        node = deciding.node(row)
+        taints = [taint for taint in node.spec.taints or () if taint.key != UNSCHEDULABLE.key]
+        spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=tuple(taints))
+        changed = msgspec.structs.replace(node, spec=spec)
+        with deciding.cluster.supposing().seen(NODE, changed):
+            fits = deciding.fits() and (deciding.is_gang or bool(deciding.rows()[row]))
+        if fits:
+            text, details = f"uncordon node {node.name}", {"node": node.name}
+            change = SuggestedChange("cordon", text, details, 1, node.name)
+            yield Way(change, of_cluster=partial(Supposition.seen, kind=NODE, obj=changed))
+            return
+
+
 # --- labels --------------------------------------------------------------------------------------
 
 
 def labels(deciding: Deciding) -> Iterator[Way]:
-    """The fewest label changes that make a node suitable which only its labels exclude."""
+    """The fewest label changes that make a node suitable which only its labels exclude; labels that
+    state what the machine is, and where, are not changed.
+    """
     selecting = Selecting(deciding.pod, deciding.cluster.budget.charge)
     if not selecting.keys:
         return
@@ -158,7 +195,11 @@ def labels(deciding: Deciding) -> Iterator[Way]:
         values = selecting.of(labels)
         if values not in known:
             known[values] = selecting.fewest_changes(labels)
-        ways.extend((len(change), row, change) for change in known[values] if change)
+        ways.extend(
+            (len(change), row, change)
+            for change in known[values]
+            if change and not any(map(_states_what_a_node_is, change))
+        )
     ways.sort(key=lambda way: way[0])
     for _, row, change in ways[:TRIES_MAX]:
         changed = relabelled(deciding.node(row), change)
@@ -171,6 +212,10 @@ def labels(deciding: Deciding) -> Iterator[Way]:
             suggestion = SuggestedChange("label", text, details, 1, changed.name)
             yield Way(suggestion, of_cluster=partial(Supposition.seen, kind=NODE, obj=changed))
             return
+
+
+def _states_what_a_node_is(label: str) -> bool:
+    return label in OF_THE_MACHINE or label.startswith(OF_ITS_PLACE)
 
 
 # --- one more ------------------------------------------------------------------------------------
@@ -354,6 +399,9 @@ def _evicting(
     node = deciding.node(row)
     pods = "1 pod" if len(leaving) == 1 else f"{len(leaving)} pods"
     text = f"evict what has priority {level} or less on node {node.name} ({pods})"
+    pod = deciding.pod
+    if pod.spec.preemption_policy == NEVER and level < pod.priority:
+        text += ", which the pod's preemptionPolicy Never keeps the scheduler from doing"
     if broken:
         text += f", which {'budget' if len(broken) == 1 else 'budgets'} {', '.join(broken)} forbids"
     keys = [info.pod.key for info in leaving[:TRIES_MAX]]

@@ -17,15 +17,20 @@ from asched.core.model.pod import Container, Pod, PodSpec
 from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, spelt, tolerated
 from asched.insight.explain.deciding import Deciding, Way, smallest, suggestion, with_spec
+from asched.insight.explain.obstacles import summed_up
 
 TRIES_MAX: Final = 64
 #: The taint by which a cordoned node is tolerated.
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
+#: Taints that state what is wrong with a node: it has to be mended or uncordoned, not tolerated.
+STATES: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 
 
 def tolerations(deciding: Deciding) -> Iterator[Way]:
-    """Tolerations for each set of taints that excludes the pod from a node, the smallest first."""
+    """Tolerations for each set of taints that excludes the pod from a node, the smallest first;
+    without nodes that are cordoned or out of order.
+    """
     own = deciding.pod.spec.tolerations or ()
     # A pod may have thousands of tolerations: each taint is checked against them once.
     keeps_off = cache(lambda taint: not tolerated(taint, own))
@@ -34,7 +39,10 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
     )
     wanted: dict[tuple[Taint, ...], None] = {}
     for row in np.flatnonzero(~refused).tolist():
-        if missing := tuple(filter(keeps_off, hard_taints(deciding.node(row)))):
+        taints = hard_taints(deciding.node(row))
+        if any(taint.key.startswith(STATES) for taint in taints):
+            continue
+        if missing := tuple(filter(keeps_off, taints)):
             wanted[missing] = None
     for missing in sorted(wanted, key=len)[:TRIES_MAX]:
         more = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
@@ -44,7 +52,7 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
 
         if deciding.fits(tolerating):
             details = {"tolerations": [msgspec.to_builtins(toleration) for toleration in more]}
-            text = f"tolerate {', '.join(map(spelt, missing))}"
+            text = f"tolerate {summed_up(list(map(spelt, missing)))}"
             changed = tolerating(deciding.pod)
             yield Way(suggestion(deciding, "toleration", text, details, changed), tolerating)
             return

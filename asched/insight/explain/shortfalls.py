@@ -11,7 +11,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.requests import PODS, written
-from asched.core.model.taint import Taint, spelt, tolerated
+from asched.core.model.taint import Taint, Tolerations, spelt
 from asched.insight.explain.of_pod import hard_taints
 
 I64 = npt.NDArray[np.int64]
@@ -81,17 +81,31 @@ def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str,
 
 def untolerated(node: Node, pod: Pod) -> list[Taint]:
     """The taints of a node that the pod does not tolerate, that of a cordon included."""
-    return [t for t in hard_taints(node) if not tolerated(t, pod.spec.tolerations or ())]
+    tolerations = Tolerations(pod.spec.tolerations or ())
+    return [taint for taint in hard_taints(node) if not tolerations.tolerate(taint)]
 
 
 def taints_in_the_way(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
-    """Each taint that the pod does not tolerate, and how many nodes have it; most nodes first."""
-    counts: Counter[Taint] = Counter()
+    """Taints that the pod does not tolerate, by key and effect, and how many nodes have one; most
+    nodes first.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    values: dict[tuple[str, str], dict[Taint, None]] = {}
+    tolerations = Tolerations(info.pod.spec.tolerations or ())
     for _, node in cluster.nodes.nodes():
-        counts.update(hard_taints(node))
-    own = info.pod.spec.tolerations or ()
+        missing = [taint for taint in hard_taints(node) if not tolerations.tolerate(taint)]
+        for taint in missing:
+            values.setdefault((taint.key, taint.effect), {})[taint] = None
+        counts.update({(taint.key, taint.effect) for taint in missing})
     return [
-        {"taint": spelt(taint), "nodes": count}
-        for taint, count in counts.most_common()
-        if not tolerated(taint, own)
+        {"taint": _of_all(list(values[kind])), "nodes": count}
+        for kind, count in counts.most_common()
     ]
+
+
+def _of_all(alike: list[Taint]) -> str:
+    """Taints with one key and effect."""
+    first = alike[0]
+    if len(alike) == 1:
+        return spelt(first)
+    return f"{first.key}:{first.effect} with {len(alike)} values"

@@ -31,7 +31,6 @@ TAINTS: Final = tuple(
         ("soft", "", "PreferNoSchedule"),
     )
 )
-CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
 VALUES: Final = {"zone": ("a", "b", "c"), "disk": ("ssd", "hdd"), "cores": ("2", "8")}
 PRIORITIES: Final = (-10, 0, 5, 100)
 
@@ -138,8 +137,14 @@ class World:
             )
             return self.fits(changed)
 
-        fewer = combinations((*TAINTS, CORDON), len(details["tolerations"]) - 1)
+        fewer = combinations(TAINTS, len(details["tolerations"]) - 1)
         return tolerating(details["tolerations"]), [few for few in fewer if tolerating(few)]
+
+    def cordon(self, pod: Json, details: Json) -> tuple[bool, list[Any]]:
+        changed = copy.deepcopy(self.node(details["node"]))
+        changed["spec"]["unschedulable"] = False
+        others = [node for node in self.nodes if node["metadata"]["name"] != details["node"]]
+        return self.fits(pod, [*others, changed], on=details["node"]), []
 
     def request(self, pod: Json, details: Json) -> tuple[bool, list[Any]]:
         def asking(much: str) -> bool:
@@ -237,5 +242,14 @@ def test_each_change_of_a_few_hundred_pods_helps_and_none_smaller_does() -> None
                 node["metadata"]["name"] for node in world.nodes
             }
     assert waiting >= 250
-    assert kinds.keys() == {"toleration", "request", "maxSkew", "label", "node", "eviction"}
-    assert min(count for kind, count in kinds.items() if kind != "maxSkew") > 5, kinds
+    assert kinds.keys() == {
+        "toleration",
+        "cordon",
+        "request",
+        "maxSkew",
+        "label",
+        "node",
+        "eviction",
+    }
+    rare = ("maxSkew", "cordon")
+    assert min(count for kind, count in kinds.items() if kind not in rare) > 5, kinds
