@@ -18,15 +18,16 @@ from asched.kube.errors import ConnectError
 from asched.kube.tasks import Unawaited, in_thread, tell_loop
 from asched.serve.app import Server
 from asched.serve.auth import Access
-from asched.serve.connections import FairSelector
 from asched.serve.figures import Figures
 from asched.serve.health import PING, Check, Health
 from asched.serve.inspection import Inspection
 from asched.serve.options import CannotServeError, ServingPlan
 from asched.serve.pages import Page, PageRequest
+from asched.serve.probers import Probers, addresses_of_node
 from asched.serve.routes import Routes
 from asched.serve.telemetry.log import loop_failed
 from asched.serve.telemetry.metrics import Metrics
+from asched.serve.turns import FairSelector
 from asched.serve.view.live import LiveView
 
 Pages = Callable[[PageRequest], Coroutine[Any, Any, Page]]
@@ -140,7 +141,7 @@ class Serving:
     # --- in the thread ---------------------------------------------------------------------------
 
     def _run(self, pages: Pages) -> None:
-        turns = FairSelector()
+        turns = FairSelector(Probers(addresses_of_node()))
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:
             runner.run(self._serve(pages, turns))
 

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from asched.serve.auth import Authenticator, Authorizer, RequestCredentials, ReviewError
 from asched.serve.auth import UnknownUserError as UnknownUser
-from asched.serve.connections import ConnectionServer, FairSelector, Limits
-from asched.serve.health import ROOTS
+from asched.serve.connections import ConnectionServer, Limits, is_probe
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, PageRequest, forbidden, text, unauthorized
 from asched.serve.request import BadRequestError, HttpRequest
 from asched.serve.tls import Certificates
+from asched.serve.turns import FairSelector
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -93,13 +93,13 @@ class Server:
     async def _page(self, request: HttpRequest) -> Page:
         if not request.path.startswith("/"):  # the target of CONNECT, or "*" of OPTIONS
             return text("Bad Request\n", 400, nosniff=True)
-        is_probe = request.path.split("/")[1] in ROOTS
-        if self.is_busy and not is_probe:
+        counts = not is_probe(request)
+        if self.is_busy and counts:
             log.warning(
                 "Too many requests at a time", extra={"cause": "requests", "path": request.path}
             )
             return text("too many requests, try again\n", 429)
-        self._busy += not is_probe
+        self._busy += counts
         try:
             return await self._answer(request)
         except BadRequestError as error:
@@ -113,7 +113,7 @@ class Server:
             log.exception("A page could not be made", extra={"path": request.path})
             return text("Internal Server Error\n", 500, nosniff=True)
         finally:
-            self._busy -= not is_probe
+            self._busy -= counts
 
     async def _answer(self, request: HttpRequest) -> Page:
         shown = RequestCredentials(request.headers, _certificate(request.certificate))

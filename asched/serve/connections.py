@@ -3,112 +3,40 @@
     accepted ─> admitted? ─> first bytes ─TLS─> head ─> page ─> idle ─> head ─> ...
                           └──────── HEAD_S ────────┘         └ IDLE_S ┘
 
-The kubelet's probe decides whether this process is restarted, and uses the same port as all other
-clients. A new connection is therefore accepted as long as another one is idle: of the address with
-the most connections the one that has been idle longest is closed. It is refused only if all are
-being answered. The closed one gets no TLS shutdown.
+A new connection is accepted as long as another one is idle: of the address with the most
+connections the one that has been idle longest is closed. It is refused only if all are being
+answered. The closed one gets no TLS shutdown. Connections of addresses that probe (`turns.py`) are
+counted by themselves, so that no other client's take their place.
 
 Bounds  `Limits`: connections in all and by address, seconds for TLS and head together, idle seconds
         between requests and for reading an answer, seconds for unread rests of a body; bytes of a
-        head (`request.py`). Three of four file descriptors are reserved for the API client and
-        files. ACCEPTS_MAX connections are accepted at a time.
+        head (`request.py`). Addresses that probe may have another PROBER_SHARE of the connections.
+        At least two of three file descriptors are reserved for the API client and files.
+        ACCEPTS_MAX connections are accepted at a time.
 """
 
 import asyncio
 import errno
 import logging
 import resource
-import selectors
 import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from time import monotonic, process_time, sleep, thread_time
+from operator import attrgetter
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
 
-from asched.core.model.lru import Lru
 from asched.kube.tasks import ended
+from asched.serve.health import ROOTS
 from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
 from asched.serve.request import BadRequestError, ClientStream, HttpRequest, read_request
-
-#: The scheduling loop shares the interpreter lock with this thread, and makes the pages.
-SHARE: Final = 0.035
-#: If the process uses less CPU time, the scheduling loop is idle and can spare more.
-IDLE_SHARE: Final = 0.5
-CREDIT_S: Final = 0.05
-#: No event of an ordinary client costs as much; a page for an administrator may exceed it.
-DEBT_S: Final = 0.02
-ADDRESSES_MAX: Final = 1024
-
-Ready = tuple[selectors.SelectorKey, int]
-
-
-# Everything a loop does follows from the events of its selector: handshakes, reads, answers. This
-# one returns one client event at a time: of the least recently served address, its least recently
-# served connection. A probe is therefore next even when other clients send much. When the thread
-# has used more CPU time than its share, the selector sleeps before it returns; bytes of clients
-# wait in the kernel meanwhile. Events of other files (the listening socket, the API client, calls
-# of other threads) are returned at once.
-#
-# Bounds  SHARE of the CPU time that the process uses, or of half a CPU if it uses less; CREDIT_S
-#         ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses stored.
-class FairSelector(selectors.DefaultSelector):
-    """For one thread, which creates it."""
-
-    def __init__(self, share: float = SHARE) -> None:
-        super().__init__()
-        self._share = share
-        self._credit_s = CREDIT_S
-        self._now_s = monotonic(), process_time(), thread_time()
-        self._address_of: dict[int, str] = {}
-        self._turn = 0
-        #: Address or descriptor -> its last turn.
-        self._last_of: Lru[str, int] = Lru(ADDRESSES_MAX)
-        self._last: dict[int, int] = {}
-
-    def join(self, descriptor: int, address: str) -> None:
-        """Count a descriptor as a connection of the address."""
-        self._address_of[descriptor] = address
-
-    def leave(self, descriptor: int) -> None:
-        """Remove the descriptor, before it is closed."""
-        self._address_of.pop(descriptor, None)
-        self._last.pop(descriptor, None)
-
-    def select(self, timeout: float | None = None) -> list[Ready]:
-        self._keep_to_share()
-        ready = super().select(timeout)
-        clients = [event for event in ready if event[0].fd in self._address_of]
-        if not clients:
-            return ready
-        chosen = min(clients, key=self._last_turn)
-        descriptor = chosen[0].fd
-        address = self._address_of[descriptor]
-        self._turn += 1
-        self._last[descriptor] = self._turn
-        self._last_of.put(address, self._turn)
-        return [event for event in ready if event is chosen or event[0].fd not in self._address_of]
-
-    def _last_turn(self, event: Ready) -> tuple[int, int]:
-        descriptor = event[0].fd
-        address = self._address_of[descriptor]
-        return self._last_of.get(address) or 0, self._last.get(descriptor, 0)
-
-    def _keep_to_share(self) -> None:
-        then_s, self._now_s = self._now_s, (monotonic(), process_time(), thread_time())
-        wall_s, process_s, own_s = (
-            now - then for now, then in zip(self._now_s, then_s, strict=True)
-        )
-        earned_s = max(process_s, wall_s * IDLE_SHARE) * self._share - own_s
-        self._credit_s = max(min(self._credit_s + earned_s, CREDIT_S), -DEBT_S)
-        if self._credit_s < 0:
-            sleep(-self._credit_s / self._share)
-
+from asched.serve.turns import FairSelector
 
 log = logging.getLogger("asched.serve")
 
@@ -116,13 +44,15 @@ CONNECTIONS_MAX: Final = 256
 PEER_CONNECTIONS_MAX: Final = 64
 #: One of this many file descriptors may be a client's connection.
 DESCRIPTORS_SHARE: Final = 4
+#: Connections of addresses that probe, for each one of all others.
+PROBER_SHARE: Final = 0.25
 HEAD_S: Final = 10.0
 #: As upstream: how long an idle connection is kept.
 IDLE_S: Final = 90.0
 #: How long the unneeded rest of a body is read, so that the client gets the answer.
 LINGER_S: Final = 1.0
 SHUTDOWN_S: Final = 5.0
-ACCEPTS_MAX: Final = 64
+ACCEPTS_MAX: Final = 16
 #: After a failure to accept, usually for lack of file descriptors.
 ACCEPT_AGAIN_S: Final = 1.0
 
@@ -148,12 +78,17 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class _Connection:
-    """A client's connection. It is busy while its page is being made."""
+    """A client's connection. It is busy while its page is being made, and has a deadline until its
+    first bytes arrive.
+    """
 
-    def __init__(self, sock: socket.socket, peer: str) -> None:
+    def __init__(self, sock: socket.socket, peer: str, *, is_prober: bool = False) -> None:
+        self.sock = sock
         self.stream = ClientStream(sock)
+        self.deadline: asyncio.TimerHandle | None = None
         self.descriptor = sock.fileno()
         self.peer = peer
+        self.is_prober = is_prober
         self.is_busy = False
         #: When it became idle.
         self.since_s = monotonic()
@@ -172,11 +107,14 @@ class ConnectionServer:
         turns: FairSelector | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self._in_all = self.limits.in_all or connections_max()
+        in_all = self.limits.in_all or connections_max()
+        #: Connections at a time, by whether their address probes.
+        self._in_all = {False: in_all, True: max(int(in_all * PROBER_SHARE), 1)}
         self._handle = handle
         self._context = context
         self._turns = turns
         self._connections: set[_Connection] = set()
+        self._count = {False: 0, True: 0}
         self._by_peer: Counter[str] = Counter()
         self._listening: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -188,6 +126,8 @@ class ConnectionServer:
         """
         self._listening = list(listening)
         for sock in self._listening:
+            if self._turns is not None:
+                self._turns.listen(sock.fileno())
             asyncio.get_running_loop().add_reader(sock, self._accept, sock)
         number: int = self._listening[0].getsockname()[1]
         return number
@@ -197,10 +137,14 @@ class ConnectionServer:
         self._is_closing = True
         for listening in self._listening:
             asyncio.get_running_loop().remove_reader(listening)
+            if self._turns is not None:
+                self._turns.leave(listening.fileno())
             listening.close()
         self._listening.clear()
         for connection in tuple(self._connections):
-            if not connection.is_busy:
+            if connection.deadline is not None:
+                self._drop(connection)
+            elif not connection.is_busy:
                 connection.stream.end()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)
@@ -224,11 +168,31 @@ class ConnectionServer:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = _Connection(sock, str(address[0]))
+            peer = str(address[0])
+            is_prober = self._turns is not None and self._turns.is_prober(peer)
+            connection = _Connection(sock, peer, is_prober=is_prober)
             if self._admits(connection):
-                self._spawn(self._enter(connection))
+                loop.add_reader(sock, self._begin, connection)
+                connection.deadline = loop.call_later(self.limits.head_s, self._drop, connection)
             else:
                 sock.close()
+
+    def _begin(self, connection: _Connection) -> None:
+        """The first bytes have arrived, or the end."""
+        self._stop_waiting(connection)
+        self._spawn(self._enter(connection))
+
+    def _drop(self, connection: _Connection) -> None:
+        """Close a connection of which no byte was read."""
+        self._stop_waiting(connection)
+        self._forget(connection)
+        connection.stream.close()
+
+    def _stop_waiting(self, connection: _Connection) -> None:
+        assert connection.deadline is not None
+        connection.deadline.cancel()
+        connection.deadline = None
+        asyncio.get_running_loop().remove_reader(connection.sock)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self._listening:
@@ -238,27 +202,39 @@ class ConnectionServer:
         """Whether the connection fits, if necessary after closing an idle one."""
         own = self._by_peer[connection.peer]
         is_crowd = own >= self.limits.by_peer
-        if is_crowd or len(self._connections) >= self._in_all:
+        count = self._count[connection.is_prober]
+        if is_crowd or count >= self._in_all[connection.is_prober]:
             log.warning(
                 "Too many connections; the longest idle one is closed",
                 extra={
                     "cause": "connections",
                     "peer": connection.peer,
                     "ofPeer": own,
-                    "inAll": len(self._connections),
+                    "inAll": count,
                 },
             )
             waiting = [
                 other
                 for other in self._connections
-                if not other.is_busy and (other.peer == connection.peer or not is_crowd)
+                if not other.is_busy
+                and (
+                    other.peer == connection.peer
+                    if is_crowd
+                    else other.is_prober == connection.is_prober
+                )
             ]
             if not waiting:
                 return False
-            oldest = min(waiting, key=lambda other: (-self._by_peer[other.peer], other.since_s))
-            self._forget(oldest)
-            oldest.stream.end()
+            most = max([self._by_peer[other.peer] for other in waiting])
+            crowd = [other for other in waiting if self._by_peer[other.peer] == most]
+            oldest = min(crowd, key=attrgetter("since_s"))
+            if oldest.deadline is not None:
+                self._drop(oldest)
+            else:
+                self._forget(oldest)
+                oldest.stream.end()
         self._connections.add(connection)
+        self._count[connection.is_prober] += 1
         self._by_peer[connection.peer] += 1
         if self._turns is not None:
             self._turns.join(connection.descriptor, connection.peer)
@@ -268,7 +244,10 @@ class ConnectionServer:
         if connection not in self._connections:
             return
         self._connections.remove(connection)
-        self._by_peer -= Counter({connection.peer: 1})
+        self._count[connection.is_prober] -= 1
+        self._by_peer[connection.peer] -= 1
+        if not self._by_peer[connection.peer]:
+            del self._by_peer[connection.peer]
         if self._turns is not None:
             self._turns.leave(connection.descriptor)
 
@@ -281,7 +260,7 @@ class ConnectionServer:
         """Do the handshake, then answer requests until the connection ends."""
         stream = connection.stream
         try:
-            async with asyncio.timeout(self.limits.head_s):
+            async with asyncio.timeout(connection.since_s + self.limits.head_s - monotonic()):
                 await stream.begin(self._context)
             await self._serve_requests(connection, stream)
         except (OSError, EOFError) as error:
@@ -309,6 +288,8 @@ class ConnectionServer:
                 page = await self._handle(request)
             finally:
                 connection.is_busy, connection.since_s = False, monotonic()
+            if self._turns is not None and (is_probe(request) or page.status < 400):
+                self._turns.answered(connection.peer, is_probe=is_probe(request))
             keeps = request.keeps_alive and request.is_read and not self._is_closing
             async with asyncio.timeout(self.limits.idle_s):
                 await _send(stream, page, closes=not keeps, has_body=request.method != "HEAD")
@@ -319,6 +300,11 @@ class ConnectionServer:
             if not first:
                 return
             began_s = monotonic()
+
+
+def is_probe(request: HttpRequest) -> bool:
+    """Whether the request is for a health page."""
+    return request.path.split("/")[1:2] in [[root] for root in ROOTS]
 
 
 async def _send(stream: ClientStream, page: Page, *, closes: bool, has_body: bool = True) -> None:
@@ -340,7 +326,8 @@ def _quiet(message: str, peer: str, error: BaseException | None) -> None:
     log.info(message, extra={"v": 4, "peer": peer, "err": error})
 
 
-BACKLOG: Final = 128
+#: As many as are accepted in the time that a probe waits.
+BACKLOG: Final = 512
 
 
 async def listen(

@@ -35,13 +35,15 @@ class ClientStream:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        #: Whether bytes are known to have arrived.
+        self._has_arrived = False
         self._tls: ssl.SSLObject | None = None
         self._incoming: ssl.MemoryBIO
         self._outgoing: ssl.MemoryBIO
 
     async def begin(self, context: ssl.SSLContext | None) -> None:
-        """Wait for the first bytes, then do the TLS handshake if there is a context."""
-        await self._ready_to_read()
+        """Do the TLS handshake if there is a context. The first bytes have arrived."""
+        self._has_arrived = True
         if context is None:
             return
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -128,7 +130,9 @@ class ClientStream:
 
     async def _receive(self, bytes_max: int) -> bytes:
         while True:
-            await self._ready_to_read()
+            if not self._has_arrived:
+                await self._ready_to_read()
+            self._has_arrived = False
             with suppress(BlockingIOError, InterruptedError):
                 return self._sock.recv(bytes_max)
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from asched.serve.connections import ConnectionServer, FairSelector, Limits, listen
+from asched.serve.connections import ConnectionServer, Limits, listen
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, text
 from asched.serve.request import HttpRequest
 from asched.serve.tls import Certificates
+from asched.serve.turns import FairSelector
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
 from tests.support import HANG_S
@@ -195,14 +196,16 @@ async def test_the_address_that_was_served_least_recently_is_next() -> None:
     with FairSelector() as turns:
         pairs = [socket.socketpair() for _ in range(4)]
         addresses = ["many", "many", "many", "one"]
+        for address in set(addresses):
+            turns.answered(address, is_probe=False)
         for (ours, _), address in zip(pairs, addresses, strict=True):
-            turns.register(ours, 1, address)
             turns.join(ours.fileno(), address)
+            turns.register(ours, 1, address)
         other = socket.socketpair()
         turns.register(other[0], 1, "other")
 
         def served() -> list[str]:
-            return sorted(key.data for key, _ in turns.select(0))
+            return sorted(key.data for key, _ in turns.select(HANG_S))
 
         for _, theirs in pairs[:3]:
             theirs.send(b"x")
