@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from asched.host.termination import end_at_once
+
 #: Command -> summary. The module `asched.cli.COMMAND` implements it.
 COMMANDS: Final = {
     "run": "schedule pods of the current cluster (kube-scheduler's flags; see asched run --help)",
@@ -56,7 +58,7 @@ exit status:
        doctor found a problem, demo or bench found an error
   2    wrong usage or configuration
   130  interrupted (Ctrl-C); 141: the reader of the output has gone, as in `| head`;
-       143: ended by SIGTERM during start-up
+       143: ended by SIGTERM, unless the command listens to it (run: a clean stop)
 """
 
 
@@ -64,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Find the command and run it. Errors of the user never show a traceback."""
     # The kernel drops SIGTERM for process 1 without a handler: a pod deleted during start-up would
     # then stay until its grace period ends.
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end_at_once)
     _open_streams()
     # The matrix products are too small for threads, and starting them costs 0.1 s of CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -108,10 +110,6 @@ def _open_streams() -> None:
 
 def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _end(*_: object) -> None:
-    sys.exit(128 + signal.SIGTERM)
 
 
 def _command(argv: list[str]) -> int:

@@ -7,9 +7,10 @@ between two runs, while the next one connects, must not be lost.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from asched.host.termination import end_at_once
 from asched.kube.tasks import ended
 
 R = TypeVar("R")
@@ -22,12 +23,12 @@ class AskedToEndError(Exception):
 
 
 class Ending:
-    """Create it inside the loop that handles the signals."""
+    """Handles the signals of the running loop, from its creation on."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
-        self._listens = False
         self._stop: Callable[[], None] = lambda: None
+        stop_on_signals(self._ask)
 
     @property
     def is_asked(self) -> bool:
@@ -38,9 +39,6 @@ class Ending:
         self._stop = stop
         if self.is_asked:
             stop()
-        elif not self._listens:
-            self._listens = True
-            stop_on_signals(self._ask)
 
     async def unless_asked(self, work: Coroutine[Any, Any, R]) -> R:
         """The result of a long operation before there is anything to stop. Raises AskedToEndError
@@ -60,14 +58,19 @@ class Ending:
         self._stop()
 
 
-def stop_on_signals(stop: Callable[[], None]) -> None:
-    """The first SIGINT or SIGTERM calls `stop`, the second ends the process at once."""
+def stop_on_signals(
+    stop: Callable[[], None], numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM)
+) -> None:
+    """The first of these signals calls `stop` in the running loop, the second ends the process at
+    once.
+    """
     loop = asyncio.get_running_loop()
 
     def once(number: int) -> None:
         log.info("stopping", extra={"signal": signal.Signals(number).name})
         loop.remove_signal_handler(number)
+        signal.signal(number, end_at_once)
         stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in numbers:
         loop.add_signal_handler(number, once, number)

@@ -36,7 +36,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
 from asched.host.election import LeaseThread, LostLeadershipError, Stand, identity
-from asched.host.ending import AskedToEndError, Ending
+from asched.host.ending import AskedToEndError, Ending, stop_on_signals
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.server_version import ServerVersionWatch
@@ -176,7 +176,7 @@ def run_process(plan: Plan) -> int:
 
 def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
     """The result of work on uvloop if installed, else on asyncio's own loop; errors of the loop are
-    logged.
+    logged. A SIGTERM cancels work that does not listen itself; then SystemExit is raised.
     """
     run = asyncio.run
     with suppress(ImportError):
@@ -184,13 +184,31 @@ def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
 
         run = uvloop.run
 
+    is_asked = False
+
     async def logged() -> R:
-        loop = asyncio.get_running_loop()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
         loop.set_exception_handler(loop_failed)
         loop.set_default_executor(Unawaited())
+
+        def end() -> None:
+            nonlocal is_asked
+            is_asked = True
+            if task is not None:
+                task.cancel()
+
+        stop_on_signals(end, (signal.SIGTERM,))
         return await work
 
-    return run(logged())
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        return run(logged())
+    except asyncio.CancelledError:
+        if not is_asked:
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 async def schedule(plan: Plan) -> int:
@@ -244,7 +262,7 @@ class _Run:
         machine = build_machine(
             plan.configuration,
             parts,
-            await measured_runners(plan.wanted, chain, parts, metrics),
+            await self._ending.unless_asked(measured_runners(plan.wanted, chain, parts, metrics)),
             counter_s=counter_s,
             observer=metrics.scheduler,
             max_in_unschedulable_s=plan.max_in_unschedulable_s,

@@ -7,36 +7,27 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from asched.cli import run
 from asched.cli.main import main
+from tests.support import HANG_S
 
 
-@pytest.fixture
-def default_sigterm() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.mark.usefixtures("default_sigterm")
-def test_sigterm_is_heard_before_a_command_listens_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Process 1 of a container would not hear it with the default disposition."""
-
-    def is_starting(argv: list[str]) -> int:
-        assert argv == []
-        signal.raise_signal(signal.SIGTERM)
-        return 0
-
-    monkeypatch.setattr(run, "main", is_starting)
-    with pytest.raises(SystemExit) as end:
-        main(["run"])
-
-    assert end.value.code == 143
+def test_sigterm_is_heard_before_a_command_listens_to_it(tmp_path: Path) -> None:
+    """Process 1 of a container would not hear it with the default disposition. This one waits for
+    its configuration, from a pipe to which nothing is written.
+    """
+    silent = tmp_path / "config.yaml"
+    os.mkfifo(silent)
+    command = (sys.executable, "-m", "asched", "config", "check", str(silent))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        with silent.open("w", encoding="utf-8"):  # until it has opened it, too
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(HANG_S) == 143
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
 
 
 async def test_a_reader_that_has_read_enough_is_no_error() -> None:

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -276,14 +277,21 @@ async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
 
 
 async def test_a_port_in_use_is_one_clear_line(tmp_path):
-    async with a_process(tmp_path, elects=False) as process:
-        plan = Plan(
-            configuration=load_config(text=CONFIGURATION % "false").configuration,
-            connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
-            serving=ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=process.port)),
-        )
-        with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{process.port}"):
-            await schedule(plan)
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            plan = Plan(
+                configuration=load_config(text=CONFIGURATION % "false").configuration,
+                connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+                serving=ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=port)),
+            )
+            with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{port}"):
+                await schedule(plan)
+    finally:
+        await server.stop()
 
 
 async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
