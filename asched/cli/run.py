@@ -164,7 +164,7 @@ def _log_settings(plan: Plan) -> None:
         said.info('FLAG: --%s="%s"', name, value, extra={"v": 1})
     if log.verbosity() >= 2:
         document = text.to_yaml(text.without_keys(plan.configuration))
-        said.info("Using component config", extra={"v": 2, "config": document})
+        said.info("Using component config", extra={"v": 2, "config": document, "whole": True})
 
 
 def _warn(message: str) -> None:

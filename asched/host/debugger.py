@@ -76,9 +76,9 @@ class Debugger:
     async def dump(self) -> None:
         async for name, some in self._inspection.cache_dump():
             for node in some if name == "nodes" else ():
-                log.info("Dump of cached NodeInfo", extra=_extra(node))
+                log.info("Dump of cached NodeInfo", extra={**_extra(node), "whole": True})
         async for name, some in self._inspection.queue_dump():
-            log.info("Dump of scheduling queue", extra={name: some})
+            log.info("Dump of scheduling queue", extra={name: some, "whole": True})
 
 
 async def _settled(cluster: Cluster) -> bool:

@@ -2,9 +2,11 @@
 
 Bound pods that have terminated and zero amounts are left out.
 
+Bounds  PAGE_BYTES_MAX, about; what is beyond is left out, and the log says so.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics/resources, and a recorded page
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
@@ -13,8 +15,15 @@ from prometheus_client.core import Metric
 
 from asched.core.model.pod import Pod
 from asched.core.model.requests import exact_limits, exact_requests
+from asched.serve.telemetry.instruments import label_value
 from asched.serve.telemetry.page import exposed
 
+log = logging.getLogger("asched.serve")
+
+#: Names have at most 253 characters, but a pod may name any number of resources.
+PAGE_BYTES_MAX: Final = 256 << 20
+#: Of a line: the names of family and labels, and the value.
+LINE_BYTES: Final = 128
 #: (family, help)
 REQUEST: Final = (
     "kube_pod_resource_request",
@@ -43,13 +52,23 @@ def unit_of(resource: str) -> str:
 
 def _metrics(pods: Iterable[Pod]) -> Iterator[Metric]:
     limits, requests = Metric(*LIMIT, "gauge"), Metric(*REQUEST, "gauge")
+    size = left_out = 0
     for pod in pods:
         if pod.spec.node_name and pod.status.phase in TERMINAL:
             continue
         for metric, amounts in ((requests, exact_requests(pod)), (limits, exact_limits(pod))):
             for resource, amount in amounts.items():
-                if amount:
-                    metric.add_sample(metric.name, _labels(pod, resource), amount / _NANO)
+                if not amount:
+                    continue
+                labels = _labels(pod, resource)
+                size += LINE_BYTES + sum(map(len, labels.values()))
+                if size > PAGE_BYTES_MAX:
+                    left_out += 1
+                    continue
+                metric.add_sample(metric.name, labels, amount / _NANO)
+    if left_out:
+        extra = {"cause": "resources", "lines": left_out}
+        log.warning("/metrics/resources is too long; some lines are left out", extra=extra)
     for metric in (limits, requests):
         metric.samples.sort(key=lambda sample: tuple(sample.labels.values()))
         if metric.samples:
@@ -63,7 +82,7 @@ def _labels(pod: Pod, resource: str) -> dict[str, str]:
         "pod": pod.metadata.name,
         "priority": str(pod.priority),
         "resource": resource,
-        "scheduler": pod.spec.scheduler_name,
+        "scheduler": label_value(pod.spec.scheduler_name),
         "unit": unit_of(resource),
     }
 

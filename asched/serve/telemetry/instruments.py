@@ -6,8 +6,12 @@ plain attributes and one bisection (DECISIONS 16 has figures). One thread (the e
 them and another one (which renders a page) reads them; a page may therefore contain a part of an
 observation, but no invalid value.
 
-Bounds  CHILDREN_MAX label sets per family; further ones share the child whose labels are all
-        "other", so that a page cannot grow without limit.
+Label values come from objects, too, and any text may be one. `label_value` cuts them at one spot,
+before they are stored.
+
+Bounds  LABEL_MAX characters per label value; CHILDREN_MAX label sets and FAMILY_BYTES_MAX per
+        family, PAGE_BYTES_MAX for all families of a process. Further label sets share the child
+        whose labels are all "other", so that a page cannot grow without limit.
 """
 
 from bisect import bisect_left
@@ -18,9 +22,26 @@ import msgspec
 
 #: Far above the label sets of a real configuration (plugins, events, hints). A guess.
 CHILDREN_MAX: Final = 5_000
+LABEL_MAX: Final = 64
+FAMILY_BYTES_MAX: Final = 8 << 20
+PAGE_BYTES_MAX: Final = 32 << 20
+#: Of a line: its value, and the bound of a bucket.
+LINE_BYTES: Final = 32
 OTHER: Final = "other"
 
 Labels = tuple[str, ...]
+
+
+def label_value(text: str) -> str:
+    """The part of a text that a label shows, as a page can encode it."""
+    return text[:LABEL_MAX].encode(errors="replace").decode()
+
+
+class PageBytes:
+    """The bytes that the families of a process may still add to the page."""
+
+    def __init__(self) -> None:
+        self.left = PAGE_BYTES_MAX
 
 
 class Value:
@@ -65,21 +86,46 @@ class Described(msgspec.Struct, eq=False):
     text: str
     label_names: Labels
 
+    def set_bytes(self, labels: Labels, lines: int = 1) -> int:
+        """The bytes of a label set on the page, about."""
+        line = len(self.name) + sum(map(len, self.label_names)) + LINE_BYTES
+        return lines * (line + sum(len(label.encode()) + len('="",') for label in labels))
+
 
 class Family(Described, Generic[Child], eq=False):
     """All children of one metric. `of` finds or makes the child of a label set."""
 
     make: Callable[[], Child]
+    page: PageBytes
+    #: Of one child on the page.
+    lines: int = 1
     children: dict[Labels, Child] = msgspec.field(default_factory=dict)
+    bytes_used: int = 0
 
     def of(self, *labels: str) -> Child:
         """The child of these label values, in the order of the label names."""
         child = self.children.get(labels)
+        return self._of_new(labels) if child is None else child
+
+    def _of_new(self, labels: Labels) -> Child:
+        labels = tuple(map(label_value, labels))
+        child = self.children.get(labels)
         if child is None:
-            if len(self.children) >= CHILDREN_MAX:
+            size = self.set_bytes(labels, self.lines)
+            if (
+                len(self.children) >= CHILDREN_MAX
+                or size > FAMILY_BYTES_MAX - self.bytes_used
+                or size > self.page.left
+            ):
                 labels = (OTHER,) * len(labels)
+                size = 0 if labels in self.children else self.set_bytes(labels, self.lines)
+            self._use(size)
             child = self.children.setdefault(labels, self.make())
         return child
+
+    def _use(self, size: int) -> None:
+        self.bytes_used += size
+        self.page.left -= size
 
     def reset(self) -> None:
         """Drop all observations and their label sets, for `DELETE /metrics`. Gauges show states and
@@ -90,6 +136,7 @@ class Family(Described, Generic[Child], eq=False):
         for child in self.children.values():
             child.reset()
         self.children = {labels: child for labels, child in self.children.items() if not labels}
+        self._use(-self.bytes_used)
 
 
 class CounterFamily(Family[Value], eq=False):
@@ -108,8 +155,17 @@ class Pulled(Described, eq=False):
         """Do nothing: values are read on demand."""
 
     def values(self) -> Iterator[tuple[Labels, float]]:
-        """By labels, sorted."""
-        yield from sorted(self.read().items())
+        """By labels, sorted; with the limits of `Family`."""
+        found: dict[Labels, float] = {}
+        size = 0
+        for labels, value in sorted(self.read().items()):
+            shown = tuple(map(label_value, labels))
+            if shown not in found:
+                size += self.set_bytes(shown)
+                if len(found) >= CHILDREN_MAX or size > FAMILY_BYTES_MAX:
+                    shown = (OTHER,) * len(labels)
+            found[shown] = found.get(shown, 0.0) + value
+        yield from found.items()
 
 
 F = TypeVar("F", CounterFamily, Family[Value], Family[Histogram])
@@ -122,6 +178,7 @@ class Families:
 
     def __init__(self) -> None:
         self._families: dict[str, AnyFamily] = {}
+        self._page = PageBytes()
 
     def __iter__(self) -> Iterator[AnyFamily]:
         for _, family in sorted(self._families.items()):
@@ -131,15 +188,18 @@ class Families:
         del self._families[name]
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> CounterFamily:
-        return self._add(CounterFamily(name, "counter", text, labels, Value))
+        return self._add(CounterFamily(name, "counter", text, labels, Value, self._page))
 
     def gauge(self, name: str, text: str, labels: Labels) -> Family[Value]:
-        return self._add(Family(name, "gauge", text, labels, Value))
+        return self._add(Family(name, "gauge", text, labels, Value, self._page))
 
     def histogram(
         self, name: str, text: str, bounds: Sequence[float], labels: Labels = ()
     ) -> Family[Histogram]:
-        return self._add(Family(name, "histogram", text, labels, lambda: Histogram(bounds)))
+        lines = len(bounds) + 3  # the bucket +Inf, sum and count
+        return self._add(
+            Family(name, "histogram", text, labels, lambda: Histogram(bounds), self._page, lines)
+        )
 
     def pulled(
         self,

@@ -9,6 +9,11 @@ A call has a short constant message, and everything that varies in `extra`. The 
 Lines of libraries, and what Python and the event loop would write to standard error themselves, use
 the same format, so that a JSON log stays one.
 
+Values and messages may be of objects, which may contain any text: `extras` and `_message` cut them,
+at one spot for both formats. A record with `extra={"whole": True}` is not cut: the configuration,
+and what an administrator asks for.
+
+Bounds  VALUE_MAX characters of a value, MESSAGE_MAX of a message, TRACE_MAX of a traceback.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/logs, and recorded output
 
 Limit warnings and errors by cause, so that one pod, node or client cannot fill the log.
@@ -33,6 +38,10 @@ import orjson
 
 from asched.core.model.lru import Lru
 
+VALUE_MAX: Final = 1_024
+#: An error may name many faults of a configuration.
+MESSAGE_MAX: Final = 8_192
+TRACE_MAX: Final = 16_384
 LINES_MAX: Final = 50
 WINDOW_S: Final = 60.0
 CAUSES_MAX: Final = 1_000
@@ -84,17 +93,46 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "v",
     "taskName",
     "cause",
+    "whole",
 }
 _LETTERS: Final = {"WARNING": "W", "ERROR": "E", "CRITICAL": "F"}
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
-    """The values added to the message. An exception without a text is shown by its name."""
+    """The values added to the message, cut unless the record is whole. An exception without a text
+    is shown by its name.
+    """
+    is_whole = getattr(record, "whole", False)
     return {
-        key: (str(value) or type(value).__name__) if isinstance(value, BaseException) else value
-        for key, value in vars(record).items()
-        if key not in _STANDARD
+        key: value if is_whole else _cut_value(value)
+        for key, value in (
+            (
+                key,
+                (str(value) or type(value).__name__) if isinstance(value, BaseException) else value,
+            )
+            for key, value in vars(record).items()
+            if key not in _STANDARD
+        )
     }
+
+
+def _cut_value(value: Any) -> Any:
+    if isinstance(value, (bool, int, float)) or value is None:
+        return value
+    if isinstance(value, str):
+        return cut(value, VALUE_MAX)
+    text = _json(value) if isinstance(value, (dict, list, tuple)) else str(value)
+    return value if len(text) <= VALUE_MAX else cut(text, VALUE_MAX)
+
+
+def cut(text: str, length: int) -> str:
+    """A text of at most this many characters, and how many it had."""
+    return text if len(text) <= length else f"{text[:length]}... ({len(text)} characters)"
+
+
+def _message(record: logging.LogRecord) -> str:
+    text = record.getMessage()
+    return text if getattr(record, "whole", False) else cut(text, MESSAGE_MAX)
 
 
 class KlogFormatter(logging.Formatter):
@@ -105,9 +143,9 @@ class KlogFormatter(logging.Formatter):
         stamp = time.strftime("%m%d %H:%M:%S", time.localtime(record.created))
         micros = int(record.created % 1 * 1_000_000)
         values = extras(record)
-        message = record.getMessage().rstrip().replace("\n", "\n\t")
+        message = _message(record).rstrip().replace("\n", "\n\t")
         if record.exc_info:
-            values["err"] = self.formatException(record.exc_info)
+            values["err"] = cut(self.formatException(record.exc_info), TRACE_MAX)
         text = f'"{message}"' if values else message
         shown = "".join(f" {key}={_shown(value)}" for key, value in values.items())
         source = f"{record.filename}:{record.lineno}"
@@ -125,12 +163,12 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, Any] = {
             "ts": round(record.created * 1000, 3),
             "caller": f"{'/'.join(folder)}:{record.lineno}",
-            "msg": record.getMessage(),
+            "msg": _message(record),
         }
         if record.levelno < logging.ERROR:
             line["v"] = getattr(record, "v", 0)
         if record.exc_info:
-            line["err"] = self.formatException(record.exc_info)
+            line["err"] = cut(self.formatException(record.exc_info), TRACE_MAX)
         line.update(extras(record))
         return _json(line)
 
