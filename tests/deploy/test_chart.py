@@ -165,3 +165,10 @@ def test_the_chart_renders_what_kustomize_renders(
 
 def test_every_component_with_rights_is_an_option() -> None:
     assert {camel(name) for name in COMPONENTS} - {"explain"} == set(OPTIONS)
+
+
+def test_the_network_policy_admits_the_addresses_of_the_api_server() -> None:
+    flags = ("--set=networkPolicy.enabled=true", "--set=networkPolicy.apiServers={192.0.2.7/32}")
+    (policy,) = (one for one in chart("y", "x", *flags) if one["kind"] == "NetworkPolicy")
+    (rule,) = policy["spec"]["ingress"]
+    assert {"ipBlock": {"cidr": "192.0.2.7/32"}} in rule["from"]

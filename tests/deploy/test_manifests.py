@@ -10,6 +10,7 @@ import yaml
 
 from asched.cli import flags
 from asched.host.configuration.file import load_config
+from asched.serve.probers import NODE_VARIABLE
 from asched_lab.apiserver.resources import BY_KIND
 from asched_lab.apiserver.schema import decode, type_name
 from tests.deploy import shapes
@@ -291,3 +292,17 @@ def test_the_python_of_the_image_is_one_the_package_takes() -> None:
     (tag,) = re.findall(r"^ARG BASE=python:(\d+\.\d+)-slim$", text, re.MULTILINE)
     assert tuple(map(int, tag.split("."))) >= (3, 11)
     assert sys.version_info >= (3, 11)
+
+
+def test_the_address_of_the_node_is_named_for_its_probes() -> None:
+    (variable,) = container(one(overlay("ha"), "Deployment"))["env"]
+    assert variable["name"] == NODE_VARIABLE
+    assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "status.hostIP"}}
+
+
+def test_the_install_page_begins_with_what_is_open() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    first, _, _ = page.partition("\n## ")
+    for name in ("network-policy", "admission-policy"):
+        assert f"`{name}`" in first
+        assert (DEPLOY / "components" / name).is_dir()
