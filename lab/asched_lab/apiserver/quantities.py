@@ -27,6 +27,8 @@ DECIMAL: Final = {
     "E": 18,
 }
 SUFFIX_OF_EXPONENT: Final = {exponent: suffix for suffix, exponent in DECIMAL.items()}
+#: Above the range of any resource; the scheduler has the same limit.
+EXPONENT_MAX: Final = 40
 FAULT: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -38,6 +40,8 @@ def _split(text: str) -> tuple[Decimal, str]:
         raise ValueError(FAULT)
     number, exponent, suffix = match.groups()
     if exponent:
+        if abs(int(exponent[1:])) > EXPONENT_MAX:
+            raise ValueError(FAULT)
         return Decimal(number + exponent), "e"
     if suffix in BINARY:
         return Decimal(number) * 1024 ** BINARY[suffix], "i"

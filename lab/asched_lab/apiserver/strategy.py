@@ -8,7 +8,6 @@ where a patched container gets its defaults back.
 """
 
 import base64
-import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -322,13 +321,6 @@ def _resource_claim_template(template: JsonObject) -> None:
     _device_requests((template["spec"].get("spec") or {}).get("devices") or {})
 
 
-def _resource_slice(resource_slice: JsonObject) -> None:
-    for device in resource_slice["spec"].get("devices") or ():
-        for capacity in (device.get("capacity") or {}).values():
-            with contextlib.suppress(ValueError):
-                capacity["value"] = quantities.text_of(capacity.get("value"))
-
-
 def _lease(lease: JsonObject) -> None:
     """Drop the fields of coordinated leader election, whose feature is off."""
     lease["spec"].pop("strategy", None)
@@ -370,7 +362,6 @@ BY_KIND: Final[dict[str, Callable[[JsonObject], None]]] = {
     "ClusterRoleBinding": _role_binding,
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _resource_claim_template,
-    "ResourceSlice": _resource_slice,
 }
 
 
@@ -438,9 +429,9 @@ def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
 def renew_status(res: Resource, obj: JsonObject) -> None:
     """The status of a kind before any controller wrote it."""
     form = schema.TYPES.get(schema.type_name(res), {}).get("status")
-    if form is None:
+    if form is None or not form.always:
         obj.pop("status")
-    elif form.form != "any":
+    else:
         obj["status"] = schema.reader(form.form)({}, "", [])
     apply_defaults(res.kind, obj)
 
