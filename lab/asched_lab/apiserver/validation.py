@@ -144,7 +144,9 @@ def service(obj: JsonObject) -> list[FieldError]:
 
 
 def workload(obj: JsonObject) -> list[FieldError]:
-    """Selector and template must belong together."""
+    """Selector and template must belong together. Containers of a StatefulSet may mount the claims
+    of its claim templates.
+    """
     spec = obj["spec"]
     selector = spec.get("selector") or {}
     found = [] if selector else [required("spec.selector")]
@@ -152,7 +154,11 @@ def workload(obj: JsonObject) -> list[FieldError]:
     if not selector or not matches_label_selector(selector, labels):
         why = "`selector` does not match template `labels`"
         found.append(bad_value("spec.template.metadata.labels", labels or None, why))
-    return found + template_complaints(spec["template"])
+    if spec.get("replicas", 0) < 0:
+        why = "must be greater than or equal to 0"
+        found.insert(0, bad_value("spec.replicas", spec["replicas"], why))
+    claims = [claim["metadata"].get("name") for claim in spec.get("volumeClaimTemplates") or ()]
+    return found + template_complaints(spec["template"], claims)
 
 
 def claim(obj: JsonObject) -> list[FieldError]:

@@ -1,6 +1,6 @@
 """Validation of new pods, as far as schedulers and load generators need it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from asched_lab.apiserver import quantities, selectors
@@ -71,18 +71,19 @@ def volumes(listed: Iterable[JsonObject]) -> list[FieldError]:
     return found
 
 
-def container_parts(spec: JsonObject, value: JsonObject, field: str) -> list[FieldError]:
+def container_parts(
+    value: JsonObject, field: str, volume_names: Collection[str]
+) -> list[FieldError]:
     """Errors in a container's image, environment and mounts."""
     found = []
     for index, env in enumerate(value.get("env") or ()):
         if not env["name"]:
             found.append(required(f"{field}.env[{index}].name"))
-    known = {volume["name"] for volume in spec.get("volumes") or () if volume["name"]}
     for index, mount in enumerate(value.get("volumeMounts") or ()):
         path = f"{field}.volumeMounts[{index}]"
         if not mount["name"]:
             found.append(required(f"{path}.name"))
-        elif mount["name"] not in known:
+        elif mount["name"] not in volume_names:
             text = f"Not found: {shown(mount['name'])}"
             found.append(FieldError(f"{path}.name", "FieldValueNotFound", text))
         if not mount["mountPath"]:
@@ -167,22 +168,24 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 PORT_MAX: Final = 65535
 
 
-def template_complaints(template: JsonObject) -> list[FieldError]:
-    """The same rules for the pod template of a workload."""
+def template_complaints(template: JsonObject, claims: Iterable[str] = ()) -> list[FieldError]:
+    """The same rules for the pod template of a workload. `claims`: volumes that its pods get."""
     return [
         FieldError(
             error.field.replace("spec.", "spec.template.spec.", 1), error.reason, error.detail
         )
-        for error in spec_complaints(template["spec"])
+        for error in spec_complaints(template["spec"], claims)
     ]
 
 
-def spec_complaints(spec: JsonObject) -> list[FieldError]:
+def spec_complaints(spec: JsonObject, claims: Iterable[str] = ()) -> list[FieldError]:
+    """Errors of a pod's spec. `claims`: names of volumes besides those of the spec."""
     found = part_complaints(spec)
-    found += container_list(spec, "containers")
+    volume_names = {*claims, *(v["name"] for v in spec.get("volumes") or () if v["name"])}
+    found += container_list(spec, "containers", volume_names)
     if not spec["containers"]:
         found.append(required("spec.containers"))
-    found += container_list(spec, "initContainers")
+    found += container_list(spec, "initContainers", volume_names)
     if spec["restartPolicy"] not in RESTART_POLICIES:
         found.append(unsupported("spec.restartPolicy", spec["restartPolicy"], RESTART_POLICIES))
     found += label_complaints(spec.get("nodeSelector") or {}, "spec.nodeSelector")
@@ -195,7 +198,9 @@ def spec_complaints(spec: JsonObject) -> list[FieldError]:
     return found
 
 
-def container_list(spec: JsonObject, member: str) -> list[FieldError]:
+def container_list(
+    spec: JsonObject, member: str, volume_names: Collection[str]
+) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, container in enumerate(spec.get(member) or ()):
@@ -211,7 +216,7 @@ def container_list(spec: JsonObject, member: str) -> list[FieldError]:
         if not container.get("image"):
             found.append(required(f"{field}.image"))
         found += ports(container, field, host_network=spec.get("hostNetwork", False))
-        found += container_parts(spec, container, field)
+        found += container_parts(container, field, volume_names)
         found += resources(container["resources"], f"{field}.resources")
         found += huge_pages(container["resources"], f"{field}.resources")
     return found
