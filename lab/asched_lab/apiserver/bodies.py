@@ -18,10 +18,9 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 import orjson
-import yaml
 
-from asched.core.model.decode import MalformedError, parse
-from asched_lab.apiserver import schema
+from asched.core.model.decode import MalformedError
+from asched_lab.apiserver import schema, yaml_text
 from asched_lab.apiserver.call import ApiError, Call, bad_request, unsupported_body
 from asched_lab.apiserver.resources import BY_KIND, Resource
 from asched_lab.apiserver.strategy import apply_defaults
@@ -225,7 +224,7 @@ def load(call: Call, kind: str) -> tuple[JsonObject, list[str]]:
     if media in {"", "application/json"}:
         return load_json(call.body, kind)
     if media in {"application/yaml", "application/apply-patch+yaml"}:
-        return load_yaml(call.body, kind), []
+        return load_yaml(call.body, kind)
     if media == "application/vnd.kubernetes.protobuf":
         try:
             return load_protobuf(call.body), []
@@ -248,9 +247,13 @@ def load_json(body: bytes, kind: str) -> tuple[JsonObject, list[str]]:
         return {}, []
     if not isinstance(raw, dict):
         raise bad_request(f"{prefix} version/kind; json parse error: json: cannot unmarshal array")
+    return raw, repeated_in(body, raw)
+
+
+def repeated_in(body: bytes, raw: Any) -> list[str]:
+    """Paths of object members that occur more than once in a text of this value."""
     # A repeated key leaves fewer keys than the text has; only then is the slow parser used.
-    repeated = repeated_fields(body) if body.count(b'":') > count_keys(raw) else []
-    return raw, repeated
+    return repeated_fields(body) if body.count(b'":') > count_keys(raw) else []
 
 
 def count_keys(value: Any) -> int:
@@ -285,19 +288,21 @@ def repeated_fields(body: bytes) -> list[str]:
     return found
 
 
-def load_yaml(body: bytes, kind: str) -> JsonObject:
+def load_yaml(body: bytes, kind: str) -> tuple[JsonObject, list[str]]:
+    """The first document, and the paths of fields that occur twice."""
     try:
-        raw = parse(yaml.safe_load, body)
+        document = next(iter(yaml_text.read(body)), None)
     except MalformedError:
-        raw = ""
-    if raw is None:
-        return {}
+        document = yaml_text.Document("", [])
+    if document is None or document.value is None:
+        return {}, []
+    raw, repeated = document
     if not isinstance(raw, dict):
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind}): couldn't get"
             " version/kind; yaml parse error"
         )
-    return raw
+    return raw, repeated
 
 
 def check_kind(raw: JsonObject, res: Resource) -> None:

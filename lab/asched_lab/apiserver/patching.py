@@ -203,11 +203,12 @@ def _merge_list(
     key = field.keys[0] if field.keys else ""
 
     def identity(item: Any) -> Any:
-        if not key:
-            return item
-        if not isinstance(item, dict) or key not in item:
+        if key and (not isinstance(item, dict) or key not in item):
             raise KeylessError(f"map: {go_text(item)} does not contain declared merge key: {key}")
-        return item[key]
+        found = item[key] if key else item
+        if isinstance(found, (dict, list)):
+            raise PatchError(f"cannot merge a list by {go_text(found)}")
+        return found
 
     if key and any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
@@ -254,15 +255,17 @@ def handle_apply(
         raise invalid_options(
             "PatchOptions", [required("fieldManager", "is required for apply patch")]
         )
-    raw = bodies.load_yaml(call.body, res.kind)
-    check(raw, res, name, namespace)
+    raw, repeated = bodies.load_yaml(call.body, res.kind)
+    check_kind(raw, res)
+    warnings = check_fields(call, res, raw, repeated)
+    check_place(raw, res, name, namespace)
     owner = (manager, "Apply", sub if sub == "status" else "")
     fields = applied_fields(res, raw)
     record = ctx.get(res, namespace, name)
     if record is None:
         if sub:
             raise not_found(res, name)
-        obj, warnings = decoded(call, res, raw)
+        obj, _ = bodies.to_stored(res, raw)
         entry = Entry(manager, "Apply", ctx.now(), "", fields)
         stored = crud.create(ctx, res, namespace, obj, dry_run=call.dry_run, entries=[entry])
         return shapes.object_reply(
@@ -272,7 +275,7 @@ def handle_apply(
     wanted = owned_part(content(raw), status=None)
     entries = settle(entries, record, wanted, fields, owner, force=call.flag("force"))
     document = overlaid(res, record, wanted, fields, entries, owner)
-    new, warnings = decoded(call, res, document)
+    new, _ = bodies.to_stored(res, document)
     applied = Entry(manager, "Apply", ctx.now(), owner[2], fields)
     others = [entry for entry in entries if entry.owner != owner]
     before = [entry for entry in entries if entry.owner == owner]
@@ -287,14 +290,18 @@ def content(raw: JsonObject) -> JsonObject:
     return {k: v for k, v in schema.without_nulls(raw).items() if k not in {"kind", "apiVersion"}}
 
 
-def check(raw: JsonObject, res: Resource, name: str, namespace: str) -> None:
-    """Raises ApiError 400 unless the configuration has a kind and belongs to the path."""
+def check_kind(raw: JsonObject, res: Resource) -> None:
+    """Raises ApiError 400 unless the configuration has the kind of the path."""
     if not raw.get("kind") or not raw.get("apiVersion"):
         group, _, version = str(raw.get("apiVersion", "")).rpartition("/")
         kind = raw.get("kind", "")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     bodies.check_kind(raw, res)
-    metadata = raw.setdefault("metadata", {})
+
+
+def check_place(raw: JsonObject, res: Resource, name: str, namespace: str) -> None:
+    """Raises ApiError 400 unless the configuration belongs to the path."""
+    metadata = raw["metadata"] = raw.get("metadata") or {}
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     crud.check_name(metadata, name)
@@ -310,14 +317,17 @@ def applied_fields(res: Resource, raw: JsonObject) -> FieldSet:
     return frozenset(collect(schema.type_name(res), part, containers=False))
 
 
-def decoded(call: Call, res: Resource, document: JsonObject) -> tuple[JsonObject, list[str]]:
+def check_fields(call: Call, res: Resource, document: JsonObject, repeated: list[str]) -> list[str]:
+    """Warnings about fields of a configuration. Raises ApiError 400 for values of wrong types, and
+    for what `fieldValidation` makes an error.
+    """
     try:
-        obj, unknown = bodies.to_stored(res, document)
+        _, unknown = schema.decode(res, document)
     except schema.DecodeError as fault:
         raise bad_request(f"failed to create typed patch object: {fault}") from None
-    return obj, bodies.field_warnings(
+    return bodies.field_warnings(
         call,
-        bodies.field_problems([], unknown),
+        bodies.field_problems(repeated, unknown),
         lambda why: bad_request(f"failed to create typed patch object: {why}"),
     )
 
