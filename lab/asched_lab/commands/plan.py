@@ -26,16 +26,17 @@ from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
 from asched_lab.commands.simulate import (
     INPUT_ERRORS,
-    MANIFEST_BYTES_MAX,
     USAGE_ERRORS,
     add_input_flags,
     fail,
-    manifests,
     result_lines,
     scheduler,
     snapshot,
+    warn,
 )
 from asched_lab.whatif.makers import NoPlanError
+from asched_lab.whatif.manifests import MANIFEST_BYTES_MAX, read_manifests
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.plan import Plan, holds, planned
 from asched_lab.whatif.result import Result
 from asched_lab.whatif.snapshot import Snapshot
@@ -79,8 +80,11 @@ def run(args: argparse.Namespace) -> int:
     if file and args.replicas is not None:
         return fail("plan", f"--replicas has no effect with {file}: it is in the plan", 2)
     try:
+        given = read_manifests(args.filename, args.validate)
         cluster = snapshot(args)
-        plan, result = _checked(args, cluster, file) if file else _planned(args, cluster)
+        warn("plan", args, cluster, given)
+        objects = given.objects
+        plan, result = _checked(args, cluster, file) if file else _planned(args, cluster, objects)
         if args.apply:
             asyncio.run(_apply(args, plan))
     except NoPlanError as error:
@@ -99,8 +103,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]:
-    workloads = manifests(args.filename)
+def _planned(
+    args: argparse.Namespace, cluster: Snapshot, workloads: list[Json]
+) -> tuple[Plan, Result]:
     decides = scheduler(args, cluster, workloads, args.config)
     return planned(cluster, workloads, decides, replicas=args.replicas, namespace=args.namespace)
 

@@ -10,7 +10,8 @@ The scheduler's own machine decides, on the objects that a scheduler reads; noth
 the cluster. Pods that wait there already are tried as well. No time passes: starting and ending of
 containers is not simulated.
 
-Exit status: 0 computed and printed; 1 the cluster or a file cannot be read; 2 wrong usage.
+Exit status: 0 computed and printed; 1 the cluster or a file cannot be read, or an object of the
+files is refused, so that there are no pods of it; 2 wrong usage.
 """
 
 import argparse
@@ -18,7 +19,6 @@ import asyncio
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -42,13 +42,12 @@ from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.kube.errors import ClientError
 from asched_lab.whatif.changes import Scenario, ScenarioError
 from asched_lab.whatif.engine import ExtendersError, scheduler_of, suppose
+from asched_lab.whatif.manifests import STDIN, Manifests, Validate, read_manifests
+from asched_lab.whatif.objects import Json, SnapshotError
 from asched_lab.whatif.result import Place, Result, Room, counted, differences, picture
-from asched_lab.whatif.snapshot import Json, Snapshot, SnapshotError, bounded, documents, read
+from asched_lab.whatif.snapshot import Snapshot, read
 from asched_lab.whatif.world import Scheduler
 
-STDIN: Final = "-"
-#: The largest file of manifests, far above any real one.
-MANIFEST_BYTES_MAX: Final = 256 << 20
 #: Errors in the request: exit status 2.
 USAGE_ERRORS: Final[tuple[type[Exception], ...]] = (
     *BUILD_ERRORS,
@@ -93,6 +92,16 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="replicas of each workload in the files",
     )
+    workloads.add_argument(
+        "--validate",
+        nargs="?",
+        const=Validate.STRICT,
+        default=Validate.STRICT,
+        type=_validate,
+        metavar="MODE",
+        help="unknown and duplicate fields, as in kubectl: strict (or true) is an error, warn a"
+        " warning, ignore (or false) accepts them (strict); in a --snapshot they are warnings",
+    )
     deciding = parser.add_argument_group("which scheduler")
     deciding.add_argument(
         "--config", default="", metavar="FILE", help="configuration of the scheduler"
@@ -117,6 +126,14 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
     add_plugin_flags(parser)
 
 
+def _validate(text: str) -> Validate:
+    modes = {"true": Validate.STRICT, "false": Validate.IGNORE, **{str(m): m for m in Validate}}
+    if text not in modes:
+        known = "strict (or true), warn, ignore (or false)"
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not one of {known}")
+    return modes[text]
+
+
 def snapshot(args: argparse.Namespace) -> Snapshot:
     """The cluster to simulate. Raises INPUT_ERRORS."""
     if args.snapshot:
@@ -139,20 +156,14 @@ def load(name: str) -> Snapshot:
         raise SnapshotError(f"open {name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def manifests(files: Iterable[str]) -> tuple[Json, ...]:
-    """All objects of the files. Raises SnapshotError."""
-    found: list[Json] = []
-    for name in files:
-        try:
-            with nullcontext(sys.stdin.buffer) if name == STDIN else Path(name).open("rb") as file:
-                data = bounded(file, MANIFEST_BYTES_MAX)
-        except OSError as error:
-            said = (error.strerror or str(error)).lower()
-            raise SnapshotError(f"open {name}: {said}") from None
-        if len(data) > MANIFEST_BYTES_MAX:
-            raise SnapshotError(f"{name}: larger than {MANIFEST_BYTES_MAX} bytes")
-        found += documents(data, "<stdin>" if name == STDIN else name)
-    return tuple(found)
+def warn(command: str, args: argparse.Namespace, cluster: Snapshot, given: Manifests) -> None:
+    """Print what was read with reservations: unknown fields, kinds that are not used."""
+    lines = [f"warning: {line}" for line in given.warnings]
+    if args.validate is not Validate.IGNORE:
+        lines += [f"warning: {args.snapshot}: {line}" for line in cluster.warnings()]
+    lines += [f"not read: {kind}: {why}" for kind, why in cluster.left_out.items()]
+    for line in lines:
+        sys.stderr.write(plain(f"asched {command}: {line}\n"))
 
 
 def scheduler(
@@ -197,7 +208,9 @@ def result_lines(
         yield f"refused: {what}: {said}"
     for note in result.notes:
         yield f"note: {note}"
-    if not result.places:
+    if result.refused_whole:
+        yield f"no pods of {_many(len(result.refused_whole), 'refused object')}"
+    elif not result.places:
         yield "no pod waits: nothing to schedule"
     for name, places in _grouped(result.places).items():
         yield from _group(name, places, is_wide=is_wide)
@@ -373,7 +386,8 @@ def _like(text: str) -> tuple[str, int]:
 def run(args: argparse.Namespace) -> int:
     """Simulate and print the result."""
     try:
-        asked = manifests(args.filename)
+        given = read_manifests(args.filename, args.validate)
+        asked = tuple(given.objects)
         cluster = snapshot(args)
         scenario = Scenario(
             like=dict(args.like),
@@ -397,10 +411,9 @@ def run(args: argparse.Namespace) -> int:
             args.picture.write_text(picture(_title(args), result), encoding="utf-8")
         except OSError as error:
             return fail("simulate", f"cannot write {args.picture}: {error.strerror}", 1)
-    for kind, why in cluster.left_out.items():
-        sys.stderr.write(f"asched simulate: not read: {kind}: {why}\n")
+    warn("simulate", args, cluster, given)
     sys.stdout.write(printed(args, result, other))
-    return 0
+    return 1 if result.refused_whole else 0
 
 
 def printed(args: argparse.Namespace, result: Result, other: Result | None) -> str:

@@ -16,7 +16,8 @@ import yaml
 
 from asched.cli.commands import LAB_COMMANDS
 from asched.kube.session import ConnectionOptions
-from asched_lab.commands.simulate import INPUT_ERRORS, STDIN, fail
+from asched_lab.commands.simulate import INPUT_ERRORS, fail
+from asched_lab.whatif.manifests import STDIN
 from asched_lab.whatif.snapshot import Snapshot, snapshot_of
 
 WHAT: Final = """\

@@ -20,8 +20,10 @@ from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched.kube.session import ConnectionOptions
 from asched_lab.whatif.changes import Scenario, ScenarioError
 from asched_lab.whatif.engine import scheduler_of, suppose
+from asched_lab.whatif.manifests import check_manifest
+from asched_lab.whatif.objects import ObjectError, SnapshotError, title
 from asched_lab.whatif.result import Difference, Place, Result, differences, picture
-from asched_lab.whatif.snapshot import Snapshot, SnapshotError, snapshot_of
+from asched_lab.whatif.snapshot import Snapshot, snapshot_of
 from asched_lab.whatif.snapshot import read as read_stream
 
 __all__ = (
@@ -69,9 +71,10 @@ def simulate(
 ) -> Result:
     """Simulate. Arguments are those of `asched simulate`; `plugins` are classes.
 
-    Raises ScenarioError, and the errors of an unusable configuration.
+    Raises ScenarioError, also for unknown fields of manifests, SnapshotError for an object of the
+    cluster, and the errors of an unusable configuration.
     """
-    workloads = tuple(dict(manifest) for manifest in manifests)
+    workloads = tuple(map(_checked, manifests))
     scenario = Scenario(dict(like or {}), tuple(drain), tuple(lose), workloads, replicas, namespace)
     scheduler = scheduler_of(
         cluster,
@@ -82,3 +85,13 @@ def simulate(
         seed=seed,
     )
     return suppose(cluster, scenario, scheduler)
+
+
+def _checked(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        checked, unknown = check_manifest(manifest)
+    except ObjectError as error:
+        raise ScenarioError(str(error)) from None
+    if unknown:
+        raise ScenarioError(f"{title(manifest)}: unknown fields: {', '.join(unknown)}")
+    return checked

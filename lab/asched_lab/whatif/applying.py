@@ -21,8 +21,8 @@ from asched.kube.errors import ApiError, ClientError, NotFound, TransportError
 from asched.kube.session import Session, read_json
 from asched.kube.typed import client_over, noun_of
 from asched_lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.plan import Plan, gated, marked, pinned
-from asched_lab.whatif.snapshot import Json
 
 AT_ONCE: Final = 16
 REQUEST_S: Final = 30.0

@@ -19,7 +19,7 @@ from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import compile_selector, matches
 from asched.names import LABEL_HOSTNAME
 from asched_lab.apiserver.resources import BUDGETS, NODES, PODS, find
-from asched_lab.whatif.snapshot import Json
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.store import Store
 from asched_lab.whatif.workloads import Made, WorkloadError, make
 

@@ -18,7 +18,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from asched_lab.whatif.snapshot import ADMISSION, WATCHED, Json, Snapshot
+from asched_lab.whatif.objects import ADMISSION, WATCHED, Json, key_of
+from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.workloads import claims_of, daemons, of_template, replica_set_of, wanted
 
 #: Keeps planned pods back until all of them exist; as a label it marks a Job's pods.
@@ -61,7 +62,7 @@ def taken_apart(
     manifest: Json, replicas: int | None, namespace: str, plan: str, snapshot: Snapshot
 ) -> Parts:
     """Everything with names. `plan` is its id. Raises NoPlanError for what cannot be planned."""
-    key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+    key = key_of(manifest)
     metadata = {"namespace": namespace, **(manifest.get("metadata") or {})}
     placed: Json = {**manifest, "metadata": metadata}
     workload = f"{key[1]} {metadata.get('namespace')}/{metadata.get('name', '')}"

@@ -21,8 +21,9 @@ from typing import Any, Final
 from asched_lab.whatif.changes import Scenario
 from asched_lab.whatif.engine import suppose
 from asched_lab.whatif.makers import GATE, SETS, STATEFUL_SET, NoPlanError, taken_apart
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.result import Result
-from asched_lab.whatif.snapshot import Json, Snapshot
+from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.world import Scheduler
 
 API_VERSION: Final = "asched.dev/v1"

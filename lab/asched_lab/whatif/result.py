@@ -26,7 +26,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import CPU, MEMORY, PODS
 from asched_lab.apiserver.resources import PODS as POD_RESOURCE
 from asched_lab.whatif.changes import Applied
-from asched_lab.whatif.snapshot import Json
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.world import World
 
 #: Resource -> (offered, asked for).
@@ -206,6 +206,12 @@ class Result:
     @property
     def pending(self) -> list[Place]:
         return [place for place in self.places if not place.node]
+
+    @property
+    def refused_whole(self) -> list[str]:
+        """Objects that were refused and have no pods; a quota may refuse a part of the pods."""
+        with_pods = {place.asked for place in self.places}
+        return [what for what, _ in self.refused if what not in with_pods]
 
     def reasons(self) -> Counter[str]:
         """Reasons why pods wait, with the number of pods for each."""

@@ -23,6 +23,7 @@ Bounds  FILE_BYTES_MAX once unpacked: four times a cluster of 15,000 nodes and 4
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +32,9 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 import orjson
-import yaml
 
-from asched.core.model.decode import MalformedError, MalformedObjectError, decode, parse
+from asched.cli.arguments import counted
+from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     BY_RESOURCE,
     COMPOSITE_POD_GROUP,
@@ -47,7 +48,6 @@ from asched.core.model.kinds import (
     POD_GROUP,
     POD_TEMPLATE,
     PROVISIONING_REQUEST,
-    VERSIONS,
     Kind,
 )
 from asched.kube.codec import KindCodec, peek_continue
@@ -58,34 +58,30 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.transport import successful
 from asched.kube.typed import client_over, lister
 from asched.kube.watch import POD_FIELD_SELECTOR
-
-Json = dict[str, Any]
+from asched_lab.apiserver.resources import BY_KIND
+from asched_lab.whatif.objects import (
+    ADMISSION,
+    WATCHED,
+    Json,
+    ObjectError,
+    SnapshotError,
+    check,
+    is_read,
+    key_of,
+    kind_of,
+    parsed,
+    title,
+)
 
 FILE_BYTES_MAX: Final = 4 << 30
 PART_BYTES: Final = 1 << 20
+#: A place in a list, in the path of a field.
+INDEX: Final = re.compile(r"\[\d+\]")
 #: The first line of a file written by asched.
 HEADER: Final = "asched.dev/v1"
 HEADER_KIND: Final = "ClusterDump"
 #: Why a kind that is in a file is left out.
 UNREAD: Final = "asched does not use this kind"
-
-#: (apiVersion, kind) -> kinds that a scheduler watches, each in one of its versions.
-WATCHED: Final[Mapping[tuple[str, str], Kind]] = {
-    (version.group_version, version.name): kind
-    for kind in BY_RESOURCE.values()
-    for version in VERSIONS.get(kind.resource, (kind,))
-}
-#: (apiVersion, kind) -> plural, and the fields that admission reads.
-ADMISSION: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
-    ("scheduling.k8s.io/v1", "PriorityClass"): (
-        "priorityclasses",
-        ("value", "globalDefault", "preemptionPolicy"),
-    ),
-    ("node.k8s.io/v1", "RuntimeClass"): ("runtimeclasses", ("handler", "overhead", "scheduling")),
-    ("v1", "LimitRange"): ("limitranges", ("spec",)),
-    ("v1", "ResourceQuota"): ("resourcequotas", ("spec", "status")),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate"): ("resourceclaimtemplates", ("spec",)),
-}
 #: Pods that have ended: a scheduler does not watch them.
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 #: The annotation with the whole object as it was applied.
@@ -99,16 +95,13 @@ Key = tuple[str, str]
 _encoder: Final = msgspec.json.Encoder()
 
 
-class SnapshotError(Exception):
-    """A file that is not a cluster, in one line."""
-
-
 @dataclass(slots=True)
 class Snapshot:
     """Objects by (apiVersion, kind), each with those two fields, in the order they were listed.
 
     `version`: the resourceVersion they were all listed at, "" if they are not of one moment.
-    `left_out`: kinds that could not be read, with the reason.
+    `left_out`: kinds that could not be read, with the reason. `unknown`: (kind, its unknown
+    field) -> the objects that have it.
     """
 
     objects: dict[Key, list[Json]] = field(default_factory=dict)
@@ -116,15 +109,28 @@ class Snapshot:
     version: str = ""
     taken: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
+    unknown: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> list[Json]:
         return self.objects.get((kind.group_version, kind.name), [])
 
+    def warnings(self) -> Iterator[str]:
+        """A line for each unknown field, with the first object that has it."""
+        for (_, problem), objects in self.unknown.items():
+            more = f", and in {counted(len(objects) - 1, 'more object')}" if objects[1:] else ""
+            yield f"{objects[0]}: {problem}{more}"
+
     def add(self, obj: Mapping[str, Any]) -> bool:
-        """Add an object, reduced to the fields that are read; False if its kind is not used. Raises
-        MalformedObjectError.
+        """Add an object, reduced to the fields that are read; False if its kind is not used. One
+        without a namespace is in `default`, as for kubectl. Raises ObjectError.
         """
-        kept = cleaned(obj)
+        checked, unknown = check(obj)
+        if is_read(checked):
+            _place(checked)
+        for path in unknown:
+            problem = f'unknown field "{INDEX.sub("[*]", path)}"'
+            self.unknown.setdefault((str(obj["kind"]), problem), []).append(title(obj))
+        kept = cleaned(checked)
         if kept is None:
             return False
         self.objects.setdefault((kept["apiVersion"], kept["kind"]), []).append(kept)
@@ -173,7 +179,7 @@ def read(stream: BinaryIO, name: str) -> Snapshot:
         raise SnapshotError(f"{name}: larger than {FILE_BYTES_MAX} bytes")
     snapshot = Snapshot()
     try:
-        for obj in _objects(data, name):
+        for obj, _ in parsed(data, name):
             if (obj.get("apiVersion"), obj.get("kind")) == (HEADER, HEADER_KIND):
                 snapshot.server = str(obj.get("server", ""))
                 snapshot.version = str(obj.get("resourceVersion", ""))
@@ -181,8 +187,8 @@ def read(stream: BinaryIO, name: str) -> Snapshot:
                 snapshot.left_out = dict(obj.get("leftOut") or {})
             elif not (snapshot.add(obj) or is_read(obj)):
                 snapshot.left_out[kind_of(obj)] = UNREAD
-    except MalformedObjectError as error:
-        raise SnapshotError(f"{name}: {error}") from None
+    except ObjectError as error:
+        raise ObjectError(f"{name}: {error}") from None
     if not len(snapshot):
         raise SnapshotError(f"{name}: holds no object that a scheduler reads")
     return snapshot
@@ -199,72 +205,21 @@ def bounded(stream: BinaryIO, bytes_max: int) -> bytes:
     return b"".join(parts)
 
 
-def documents(data: bytes, name: str) -> Iterator[Json]:
-    """Objects of YAML documents or JSON; Lists are flattened. Raises SnapshotError."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        found = parse(lambda data: list(yaml.load_all(data, Loader=loader)), data)
-    except MalformedError as error:
-        raise SnapshotError(f"{name}: {error}") from None
-    for document in found:
-        yield from _flat(document, name)
-
-
-def _objects(data: bytes, name: str) -> Iterator[Json]:
-    """Objects of JSON lines, of one JSON document, or of YAML."""
-    if not data.lstrip().startswith(b"{"):
-        yield from documents(data, name)
-        return
-    try:
-        whole = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        whole = None
-    if whole is not None:
-        yield from _flat(whole, name)
-        return
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            obj = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise SnapshotError(f"{name}: line {number}: {error}") from None
-        yield from _flat(obj, name)
-
-
-def _flat(document: Any, name: str) -> Iterator[Json]:
-    if document is None:
-        return
-    if not isinstance(document, dict) or not isinstance(document.get("metadata", {}), dict):
-        raise SnapshotError(f"{name}: a document is no Kubernetes object")
-    if str(document.get("kind", "")).endswith("List") and "items" in document:
-        kind = str(document["kind"])[: -len("List")]
-        for item in document["items"] or ():
-            bare = isinstance(item, dict) and kind
-            of_list = {"apiVersion": document.get("apiVersion", ""), "kind": kind}
-            yield from _flat({**of_list, **item} if bare else item, name)
-        return
-    yield document
-
-
 # --- fields of an object -------------------------------------------------------------------------
 
 
-def kind_of(obj: Mapping[str, Any]) -> str:
-    """The kind and its group, as kubectl takes it: Job, but Job.batch.volcano.sh."""
-    group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
-    return f"{obj.get('kind', '')}.{group}" if group else str(obj.get("kind", ""))
-
-
-def is_read(obj: Mapping[str, Any]) -> bool:
-    """Whether the scheduler or admission reads objects of this kind."""
-    key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-    return key in WATCHED or key in ADMISSION
+def _place(obj: Json) -> None:
+    """Raises ObjectError without a name."""
+    metadata, res = obj.setdefault("metadata", {}), BY_KIND.get(key_of(obj))
+    if not metadata.get("name"):
+        raise ObjectError(f"{title(obj)}: metadata.name: must be set")
+    if res is not None and res.namespaced:
+        metadata.setdefault("namespace", "default")
 
 
 def cleaned(obj: Mapping[str, Any]) -> Json | None:
     """The fields that are read, None for kinds that are not used. Raises MalformedObjectError."""
-    key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+    key = key_of(obj)
     kind = WATCHED.get(key)
     if kind is not None:
         if kind is POD and (obj.get("status") or {}).get("phase") in ENDED:

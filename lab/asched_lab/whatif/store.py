@@ -25,10 +25,11 @@ from asched_lab.apiserver.call import ApiError
 from asched_lab.apiserver.context import DELETED, NAME_LETTERS, SUFFIX_LENGTH, Change, Options
 from asched_lab.apiserver.quantities import canonical, value
 from asched_lab.apiserver.resources import BY_KIND, NAMESPACES, POD_GROUPS, PODS, Resource, find
+from asched_lab.apiserver.schema import DecodeError
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.strategy import apply_defaults
 from asched_lab.sim.wire import send
-from asched_lab.whatif.snapshot import ENDED, WATCHED, Json, Snapshot
+from asched_lab.whatif.objects import WATCHED, Json, ObjectError, title
+from asched_lab.whatif.snapshot import ENDED, Snapshot
 
 QUOTAS: Final = find("resourcequotas")
 #: Generated names end in these, counted up.
@@ -45,12 +46,25 @@ def _moment(snapshot: Snapshot) -> float:
         return time.time()
 
 
+def _stored(res: Resource, obj: Json) -> Json:
+    """An object of the snapshot with the fields that an API server fills in: a list that was made
+    by hand may lack them. Raises ObjectError.
+    """
+    try:
+        stored, _ = bodies.to_stored(res, obj)
+    except DecodeError as error:
+        raise ObjectError(f"{title(obj)}: {error.path}: {error.why}") from None
+    metadata = stored["metadata"]
+    metadata.setdefault("uid", f"{res.plural}/{metadata.get('namespace', '')}/{metadata['name']}")
+    return stored
+
+
 class RefusedError(Exception):
     """The API server's message for a refused object."""
 
 
 class Store:
-    """The objects of a simulated cluster, in the embedded server."""
+    """The objects of a simulated cluster, in the embedded server. Raises ObjectError."""
 
     def __init__(self, snapshot: Snapshot, *, seed: int = 0) -> None:
         began_s = _moment(snapshot)
@@ -68,9 +82,7 @@ class Store:
             res, kind = BY_KIND.get((api_version, name)), WATCHED.get((api_version, name))
             if res is not None:
                 for obj in objects:
-                    stored = {"spec": {}, "status": {}, **obj}
-                    apply_defaults(name, stored)  # a hand-written list may lack them
-                    self.put(res, stored)
+                    self.put(res, _stored(res, obj))
             elif kind is not None:
                 self._unserved[kind] = tuple(decode(kind.record, obj) for obj in objects)
         self.note_namespaces()
@@ -129,6 +141,8 @@ class Store:
         try:
             made, _ = bodies.to_stored(res, obj)
             stored = crud.create(self.ctx, res, namespace if res.namespaced else "", made).obj
+        except DecodeError as error:
+            raise RefusedError(bodies.cannot_handle(res, str(error)).message) from None
         except ApiError as error:
             raise RefusedError(error.message) from None
         if res is PODS:

@@ -38,7 +38,7 @@ from asched_lab.apiserver.resources import (
     Resource,
     find,
 )
-from asched_lab.whatif.snapshot import ADMISSION, WATCHED, Json, kind_of
+from asched_lab.whatif.objects import ADMISSION, CONTROLLERS, WATCHED, Json, key_of, kind_of
 from asched_lab.whatif.store import RefusedError, Store
 
 _TAINTS: Final = "node.kubernetes.io/"
@@ -101,16 +101,6 @@ CLAIMS: Final = find("persistentvolumeclaims")
 JOBS: Final = find("jobs")
 QUOTAS: Final = find("resourcequotas")
 PODS_MAX: Final = 500_000
-#: Kinds whose pods are made here.
-CONTROLLERS: Final = (
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "ReplicaSet"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "CronJob"),
-    ("batch/v1", "Job"),
-    ("v1", "ReplicationController"),
-)
 TEMPLATE_HASH: Final = "pod-template-hash"
 HASH_LENGTH: Final = 10
 
@@ -138,9 +128,9 @@ def make(
     workload, if given; `namespace`: of manifests without one. Raises WorkloadError.
     """
     made = Made()
-    listed = [_placed(manifest, namespace or "default") for manifest in manifests]
+    listed = [_placed(manifest, namespace or "default", store) for manifest in manifests]
     for manifest in sorted(listed, key=_is_workload):
-        key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+        key = key_of(manifest)
         workload = f"{key[1]} {_named(manifest)}"
         res = BY_KIND.get(key)
         is_workload = _is_workload(manifest)
@@ -162,20 +152,26 @@ def make(
     return made
 
 
-def _placed(manifest: Json, namespace: str) -> Json:
+def _placed(manifest: Json, namespace: str, store: Store) -> Json:
+    """The manifest in its namespace, with the name that the API server would generate."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
         raise WorkloadError(f"{manifest.get('kind', 'an object')} has no metadata.name")
-    res = BY_KIND.get((str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))))
+    res = BY_KIND.get(key_of(manifest))
     if res is not None and res.namespaced and not metadata.get("namespace"):
         metadata = {**metadata, "namespace": namespace}
     ours = {k: v for k, v in metadata.items() if k not in ("resourceVersion", "uid")}
+    if not ours.get("name") and not _is_pod(manifest):
+        ours["name"] = store.new_identity(ours["generateName"])["name"]
     return {**manifest, "metadata": ours}
 
 
 def _is_workload(manifest: Mapping[str, Any]) -> bool:
-    key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
-    return key in CONTROLLERS or key == ("v1", "Pod")
+    return key_of(manifest) in CONTROLLERS or _is_pod(manifest)
+
+
+def _is_pod(manifest: Mapping[str, Any]) -> bool:
+    return key_of(manifest) == ("v1", "Pod")
 
 
 def _named(manifest: Json) -> str:

@@ -50,7 +50,7 @@ from asched.host.user_plugins.catalogue import Catalogue
 from asched.names import LABEL_HOSTNAME
 from asched_lab.apiserver.context import DELETED, Change
 from asched_lab.apiserver.resources import NODES, PODS, find
-from asched_lab.whatif.snapshot import Json
+from asched_lab.whatif.objects import Json
 from asched_lab.whatif.store import RefusedError, Store
 
 CLAIMS: Final = find("persistentvolumeclaims")

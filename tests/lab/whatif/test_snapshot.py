@@ -8,7 +8,8 @@ import orjson
 import pytest
 import yaml
 
-from asched_lab.whatif.snapshot import Snapshot, SnapshotError, documents, read
+from asched_lab.whatif.objects import SnapshotError, parsed
+from asched_lab.whatif.snapshot import Snapshot, read
 from tests.lab.whatif.clusters import a_node, a_pod, a_snapshot
 
 SECRET = "hunter2"
@@ -59,7 +60,10 @@ def test_kinds_that_hold_secrets_are_not_taken() -> None:
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": SECRET}},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"spec": {"nodeName": SECRET}},
+        },
     }
     assert snapshot.add(replica_set)
     assert SECRET.encode() not in b"".join(snapshot.lines())
@@ -87,7 +91,7 @@ def test_what_kubectl_prints_is_as_good() -> None:
         (b"a: [", "while parsing"),
         (
             b'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": 3}}',
-            "Node 'n1': Expected `object",
+            "Node n1: metadata.labels: must be a mapping, not 3",
         ),
     ],
 )
@@ -100,12 +104,12 @@ def test_a_file_that_is_no_cluster_is_one_line(body: bytes, said: str) -> None:
 
 
 def test_manifests_are_taken_whole() -> None:
-    found = list(documents(b"---\nkind: A\n---\n---\nkind: List\nitems: [{kind: B, x: 1}]\n", "f"))
-    assert [obj["kind"] for obj in found] == ["A", "B"]
-    assert found[1]["x"] == 1
+    found = list(parsed(b"---\nkind: A\n---\n---\nkind: List\nitems: [{kind: B, x: 1}]\n", "f"))
+    assert [obj["kind"] for obj, _ in found] == ["A", "B"]
+    assert found[1].obj["x"] == 1
 
 
-@pytest.mark.parametrize("data", [b"9" * 5000, b"a: 2026-99-99", b"[" * 5_000 + b"]" * 5_000])
+@pytest.mark.parametrize("data", [b"9" * 5000, b"[" * 5_000 + b"]" * 5_000])
 def test_what_is_no_value_is_told_as_what_is_no_yaml(data: bytes) -> None:
     with pytest.raises(SnapshotError, match=r"^f: "):
-        list(documents(data, "f"))
+        list(parsed(data, "f"))
