@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from asched.core.cluster.facts import Seen
-from asched.core.framework.effects import Bind, Patch
+from asched.core.framework.effects import Bind, EmitEvent, Patch
 from asched.core.model.claim import DeviceTaintRule, ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -31,9 +31,11 @@ TAINT = {"key": "broken", "effect": "NoSchedule"}
 HALF = {"consumesCounters": [{"counterSet": "set", "counters": {"mem": {"value": "20"}}}]}
 
 
-def play_with(*devices: dict[str, Any], gates: dict[str, bool] | None = None) -> Play:
-    """One node whose devices share a counter of 40."""
-    play = Play(a_node("n1"), gates=gates)
+def play_with(*devices: dict[str, Any], gates: dict[str, bool] | None = None, **args: Any) -> Play:
+    """One node whose devices share a counter of 40; `args` are those of DynamicResources."""
+    own = {"pluginConfig": [{"name": "DynamicResources", "args": args}]} if args else {}
+    profile = {"schedulerName": "default-scheduler", **own}
+    play = Play(a_node("n1"), gates=gates, profiles=[profile])
     counters = [{"name": "set", "counters": {"mem": {"value": "40"}}}]
     play.turn(
         Seen(DEVICE_CLASS, a_class()),
@@ -103,3 +105,16 @@ def test_a_taint_rule_without_a_selector_taints_nothing(
     rule = decode(DeviceTaintRule, {"metadata": {"name": "r", "uid": "r"}, "spec": spec})
     play.turn(Seen(DEVICE_TAINT_RULE, rule))
     assert devices_for(play, asks()) == found
+
+
+@pytest.mark.parametrize(
+    ("timeout_ns", "is_placed"), [(1, False), (10_000, False), (10**9, True), (0, True)]
+)
+def test_a_filter_timeout_is_a_number_of_devices(timeout_ns: int, is_placed: bool) -> None:
+    """As in kube-scheduler, zero is no limit; however short another one is, it is a limit."""
+    devices = [a_device(f"d{number}") for number in range(40)]
+    play = play_with(*devices, filterTimeout=timeout_ns)
+    assert len(devices_for(play, asks(count=20))) == (20 if is_placed else 0)
+    told = [event.note for event in play.of(EmitEvent) if event.reason == "FailedScheduling"]
+    assert ["timed out trying to allocate devices" in note for note in told] == [True] * len(told)
+    assert bool(told) != is_placed

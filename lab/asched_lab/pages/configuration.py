@@ -126,7 +126,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
         "Schedulers that bind pods on the same nodes: where one took the room of evicted pods for a"
         " pod that is not less important, no pod is evicted for a minute"
     ),
-    "DynamicResources.filterTimeout": "Bound of the search for devices, as steps of work",
+    "DynamicResources.filterTimeout": "Bound of the search for devices on a node: 100,000"
+    " devices for each second; 0 is no bound",
     "DynamicResources.bindingTimeout": "Time to wait for binding conditions of devices",
     "GroupScaleUp.nodeShapes": (
         "The kinds of node that the autoscaler can add, preferred ones first"

@@ -225,7 +225,7 @@ def allocated(
 
 
 #: Devices a search may visit, for each second of `filterTimeout`: the core reads no clock. A
-#: device takes about 2 us; this stays well below the configured time.
+#: device takes about 2 us; this stays well below the configured time. A timeout of zero is none.
 STEPS_PER_SECOND: Final = 100_000
 #: Pods whose PreFilter result is kept for Reserve, in case the same attempt is repeated. A
 #: guess: rarely more pods with claims wait for the same change.
@@ -270,7 +270,7 @@ class DynamicResources(
         self._knows_alternatives = gates["DRAPrioritizedList"]
         self._ledger = cluster.singleton(DeviceLedger)
         self._ledger.follow(gates)
-        self._steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
+        self._steps_max = -(-(args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9)
         binding_ns = args.binding_timeout_ns
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
         self._places = DevicePlaces(cluster, binding_s)
