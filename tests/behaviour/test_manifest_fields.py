@@ -299,3 +299,20 @@ def test_pods_beyond_a_quota_are_a_result(
     file = a_file(tmp_path, "web", a_deployment("web", 4))
     assert main(["simulate", "--snapshot", cluster, "-f", file]) == 0
     assert "Deployment default/web: 2 of 2 placed" in capsys.readouterr().out
+
+
+def test_a_plan_file_with_any_wrong_value_is_refused_or_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = a_file(tmp_path, "cluster", a_node("n1"), STORAGE)
+    file, changed = a_file(tmp_path, "set", a_stateful_set("data")), tmp_path / "changed"
+    words = ["plan", "--snapshot", cluster]
+    words_of_one = [*words, "--replicas", "1", "-f", file]
+    assert main([*words_of_one, "--out", str(tmp_path / "plan")]) == 0
+    plan = json.loads((tmp_path / "plan").read_text())
+    for number, path in enumerate(objects.paths(plan)):
+        value = ("x", 1, [], {}, None)[number % 5]
+        wrong = objects.without(plan, path) if value is None else None
+        changed.write_text(json.dumps(wrong or objects.with_value(plan, path, value)))
+        assert main([*words, "--check", str(changed)]) in (0, 1)
+    capsys.readouterr()

@@ -21,7 +21,8 @@ from typing import Any, Final
 from asched_lab.whatif.changes import Scenario
 from asched_lab.whatif.engine import suppose
 from asched_lab.whatif.makers import GATE, SETS, STATEFUL_SET, NoPlanError, taken_apart
-from asched_lab.whatif.objects import Json
+from asched_lab.whatif.manifests import check_manifest
+from asched_lab.whatif.objects import Json, ObjectError, title
 from asched_lab.whatif.result import Result
 from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.world import Scheduler
@@ -72,9 +73,9 @@ class Plan:
                 raise NoPlanError(f"this is no {KIND} of {API_VERSION}")
             return cls(
                 id=str(document["id"]),
-                pods=[(dict(entry["pod"]), str(entry["node"])) for entry in document["pods"]],
-                before=[dict(claim) for claim in document["before"]],
-                owners=[dict(owner) for owner in document["owners"]],
+                pods=[(_object(entry["pod"]), str(entry["node"])) for entry in document["pods"]],
+                before=[_object(claim) for claim in document["before"]],
+                owners=[_object(owner) for owner in document["owners"]],
                 server=document["server"],
                 cluster=document["clusterUID"],
                 version=document["resourceVersion"],
@@ -82,6 +83,21 @@ class Plan:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise NoPlanError(f"this is no {KIND} of {API_VERSION}: {error!r}") from None
+        except ObjectError as error:
+            raise NoPlanError(f"this is no {KIND} of {API_VERSION}: {error}") from None
+
+
+def _object(obj: Any) -> Json:
+    """An object of a plan: with name, namespace and spec. Raises ObjectError, KeyError, TypeError,
+    ValueError.
+    """
+    checked, _ = check_manifest(dict(obj))
+    for name in ("name", "namespace"):
+        if not checked["metadata"][name]:
+            raise ObjectError(f"{title(checked)}: metadata.{name}: must be set")
+    if not isinstance(checked["spec"], dict):
+        raise ObjectError(f"{title(checked)}: spec: must be a mapping")
+    return checked
 
 
 def planned(
