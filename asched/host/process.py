@@ -10,6 +10,7 @@ Bounds   LAG_EVERY_S between two measurements of the event loop's delay.
 import asyncio
 import logging
 import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -197,7 +198,8 @@ def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
             if task is not None:
                 task.cancel()
 
-        stop_on_signals(end, (signal.SIGTERM,))
+        if threading.current_thread() is threading.main_thread():  # no other receives signals
+            stop_on_signals(end, (signal.SIGTERM,))
         return await work
 
     before = signal.getsignal(signal.SIGTERM)

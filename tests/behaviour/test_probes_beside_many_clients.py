@@ -23,6 +23,8 @@ OTHER_OF_NODE = "127.9.9.2"
 PROBE_S = 5.0
 PROBES = 4
 PAUSE_S = 1.5
+#: For a test with two phases.
+LONG_S = 2 * HANG_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -139,11 +141,11 @@ async def test_begun_handshakes_of_many_addresses_fail_no_probe(
 
 async def test_an_address_that_probes_is_not_displaced_by_others_that_do(port: int) -> None:
     await probe(port, OTHER_OF_NODE)
-    async with asyncio.timeout(2 * HANG_S), busy_with(probe_always, port, 100, 1, 13):
+    async with asyncio.timeout(LONG_S), busy_with(probe_always, port, 100, 1, 13):
         assert await failed_probes(port, OTHER_OF_NODE) == 0
 
 
 async def test_a_named_address_of_the_node_comes_before_any_number_of_others(port: int) -> None:
     """All places of addresses that are known for their probes are taken before its first one."""
-    async with asyncio.timeout(2 * HANG_S), busy_with(probe_always, port, 100, 1, 14):
+    async with asyncio.timeout(LONG_S), busy_with(probe_always, port, 100, 1, 14):
         assert await failed_probes(port, NODE) == 0

@@ -52,6 +52,12 @@ async def once(server: ApiServer, name: str, is_settled: Any) -> dict[str, Any]:
             await asyncio.sleep(0.05)
 
 
+def scheduled(pod):
+    """The condition PodScheduled, or None."""
+    conditions = pod["status"].get("conditions") or ()
+    return next((c for c in conditions if c["type"] == "PodScheduled"), None)
+
+
 async def test_whole_nodes_go_there_and_decisions_come_back(
     tmp_path: Path, unused_tcp_port: int
 ) -> None:
@@ -73,8 +79,8 @@ async def test_whole_nodes_go_there_and_decisions_come_back(
             server.create("nodes", a_node(f"e{number}").allocatable().json)
         with running(scheduler, tmp_path / "scheduler.log"):
             server.create("pods", pod("early"))
-            early = await once(server, "early", lambda p: p["status"].get("conditions"))
-            told = early["status"]["conditions"][0]
+            early = await once(server, "early", scheduled)
+            told = scheduled(early)
             assert told["reason"] == "SchedulerError", told
             assert "connection refused" in told["message"]
             with running(extender, tmp_path / "extender.log"):
