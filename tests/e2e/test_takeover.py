@@ -1,0 +1,148 @@
+"""A leader is killed while its bindings are on their way, or while pods wait: its successor
+overcommits no node, and tries pods in the order of the queue.
+
+With the embedded API server always; with a real one where KUBEBUILDER_ASSETS names its binaries.
+"""
+
+import asyncio
+
+import pytest
+
+from asched_lab.measure.replicas import Replicas
+from tests.e2e.inside import a_pod
+from tests.e2e.replicated import (
+    CLASSES,
+    NODES,
+    PODS,
+    SERVERS,
+    SHORT,
+    a_node,
+    objects,
+    served,
+    until,
+)
+
+HIGH = {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"}
+
+
+class World:
+    """A server, two replicas, and what is done with them."""
+
+    def __init__(self, cluster, replicas):
+        self.cluster = cluster
+        self.replicas = replicas
+        self.arrives = {}
+
+    @property
+    def late(self):
+        """Bindings that are held, or were."""
+        return [one for replica in self.replicas.all for one in replica.proxy.bindings]
+
+    def hold_bindings(self, replica):
+        """Its bindings arrive when `deliver` names their pods."""
+
+        def hold(path):
+            return self.arrives.setdefault(path.split("/")[-2], asyncio.Event()).wait()
+
+        replica.proxy.hold = hold
+
+    async def deliver(self, names):
+        """Bindings arrive in this order, one after the other; returns the server's answers."""
+        for name in names:
+            self.arrives[name].set()
+            await until(self.replicas, lambda name=name: self._answer(name))
+        return [await self._answer(name) for name in names]
+
+    async def _answer(self, name):
+        return next(one.status for one in self.late if one.pod == name)
+
+    async def until_placed(self, *, count):
+        async def are_placed():
+            return len(await self.cluster.placed()) >= count
+
+        await until(self.replicas, are_placed)
+
+    async def until_refused(self, names):
+        """Wait until these pods have a condition that says why they have no node."""
+
+        async def are_refused():
+            pods = await self.cluster.items(PODS)
+            refused = {
+                pod["metadata"]["name"]
+                for pod in pods
+                for condition in pod["status"].get("conditions") or ()
+                if condition["type"] == "PodScheduled" and condition["status"] == "False"
+            }
+            return set(names) <= refused
+
+        await until(self.replicas, are_refused)
+
+
+@pytest.fixture(params=SERVERS)
+async def world(request, tmp_path):
+    async with (
+        served(request.param, tmp_path) as kubeconfig,
+        objects(kubeconfig) as cluster,
+        Replicas("asched", kubeconfig, tmp_path, SHORT) as replicas,
+    ):
+        await cluster.create(CLASSES, [HIGH])
+        await replicas.until_ready()
+        yield World(cluster, replicas)
+
+
+async def leader_dies_with_bindings_under_way(world, names):
+    """A leader binds these pods; it is killed before the server has received the bindings."""
+    leader = await world.replicas.until_leading()
+    world.hold_bindings(leader)
+    await world.cluster.create(PODS, (a_pod(name, "1") for name in names))
+
+    async def are_sent():
+        return set(names) <= {one.pod for one in world.late}
+
+    await until(world.replicas, are_sent)
+    leader.kill()
+
+
+async def test_a_late_binding_of_a_killed_leader_does_not_overcommit_a_node(world):
+    await world.cluster.create(NODES, [a_node("n1", cpu="1")])
+    await leader_dies_with_bindings_under_way(world, ["late"])
+    rival = a_pod("rival", "1", priorityClassName="high")
+    await world.cluster.create(PODS, [rival])
+
+    await world.until_placed(count=1)
+    answers = await world.deliver(["late"])
+
+    assert await world.cluster.placed() == {"rival": "n1"}
+    assert answers == [409]
+
+
+async def test_late_bindings_in_another_order_count_once_or_not_at_all(world):
+    """One arrives before the successor leads, the others after it has filled the node."""
+    await world.cluster.create(NODES, [a_node("n1", cpu="3")])
+    names = [f"late-{number}" for number in range(3)]
+    await leader_dies_with_bindings_under_way(world, names)
+    rivals = [a_pod(f"rival-{number}", "1", priorityClassName="high") for number in range(3)]
+    answers = await world.deliver(["late-2"])
+    await world.cluster.create(PODS, rivals)
+
+    await world.until_placed(count=3)
+    answers += await world.deliver(["late-1", "late-0"])
+
+    placed = set(await world.cluster.placed())
+    assert (len(placed), placed & set(names)) == (3, {"late-2"})
+    assert answers == [201, 409, 409]
+
+
+async def test_a_successor_tries_pods_in_the_order_of_their_priorities(world):
+    leader = await world.replicas.until_leading()
+    low = [f"low-{number}" for number in range(5)]
+    high = [f"high-{number}" for number in range(3)]
+    await world.cluster.create(PODS, (a_pod(name, "1") for name in low))
+    await world.cluster.create(PODS, (a_pod(name, "1", priorityClassName="high") for name in high))
+    await world.until_refused(low + high)
+    leader.kill()
+    await world.cluster.create(NODES, [a_node("n1", pods="3")])
+
+    await world.until_placed(count=3)
+
+    assert set(await world.cluster.placed()) == set(high)
