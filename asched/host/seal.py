@@ -43,11 +43,12 @@ from asched.core.cycle.orders import LeadersEnded
 from asched.core.framework.effects import LANDS_WITHIN_S, PatchPodStatus, ref_of
 from asched.core.leader.election import Predecessor
 from asched.core.model.kinds import POD
+from asched.core.model.meta import runs_backwards
 from asched.core.model.pod import Pod
 from asched.kube.errors import TooManyRequests, TransportError, api_error
 from asched.kube.retries import overload_wait_s
 from asched.kube.transport import Transport
-from asched.kube.writes import request_for
+from asched.kube.writes import request_for, version_of
 
 if TYPE_CHECKING:
     from asched.host.loops import Scheduler
@@ -74,6 +75,8 @@ class Seal:
     def __init__(self, scheduler: "Scheduler") -> None:
         self._scheduler = scheduler
         self._context = scheduler.machine.context
+        #: The version of the last pod that was touched.
+        self._touched = ""
 
     async def run(self) -> None:
         """Return when this leader may decide."""
@@ -95,10 +98,10 @@ class Seal:
         leadership = self._scheduler.leadership
         return Predecessor() if leadership is None else leadership.predecessor
 
-    async def _catch_up(self) -> None:
-        """Receive everything that has happened to pods by now."""
+    async def _catch_up(self, newest: str = "") -> None:
+        """Receive everything that has happened to pods by now, or up to this version."""
         scheduler = self._scheduler
-        await scheduler.history.catch_up(POD, lambda: scheduler.list_again((POD,)))
+        await scheduler.history.catch_up(POD, lambda: scheduler.list_again((POD,)), newest)
         await scheduler.taken_in()
 
     async def _wait(self, why: str) -> None:
@@ -130,7 +133,7 @@ class Seal:
         if why:
             await self._wait(why)
             return
-        await self._catch_up()
+        await self._catch_up(self._touched)
         took_s = round(scheduler.clock.now_s() - started_s, 3)
         log.info("The pods of the last leader are sealed", extra={"pods": len(pods), "s": took_s})
 
@@ -157,6 +160,9 @@ class Seal:
                 error = lost
             else:
                 if reply.status < 300 or reply.status in CHANGED:
+                    version = version_of(reply)
+                    if version and not runs_backwards(self._touched, version):
+                        self._touched = version
                     return
                 error = api_error(reply.status, reply.body)
                 wait_s = overload_wait_s(reply) or PAUSE_S

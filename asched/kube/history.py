@@ -32,8 +32,10 @@ from asched.kube.parsing import read
 from asched.kube.transport import Transport, successful
 
 READ_S: Final = 3.0
-#: Working streams are never further behind. A guess.
+#: Working streams are never further behind without delivering anything. A guess.
 CATCH_UP_S: Final = 0.5
+#: How often the version is compared within this time.
+CATCH_UP_LOOKS: Final = 10
 #: The uid of this namespace identifies a cluster: it is created with it and cannot be deleted.
 WITNESS: Final = "kube-system"
 #: Namespaced kinds are read in a namespace that every cluster has.
@@ -84,18 +86,22 @@ class History:
         newest = await self.cached(kind)  # stands still for an idle kind
         return not runs_backwards(newest, self.reached(kind))
 
-    async def catch_up(self, kind: Kind, list_again: Callable[[], Awaitable[None]]) -> None:
-        """Wait until the streams of a kind have delivered everything that has happened by now.
-        After CATCH_UP_S everything is listed again; without an answer of the server this waits.
+    async def catch_up(
+        self, kind: Kind, list_again: Callable[[], Awaitable[None]], newest: str = ""
+    ) -> None:
+        """Wait until the streams of a kind have delivered everything that has happened by now, or
+        up to the version `newest` of an object of this kind. Streams that do not advance for
+        CATCH_UP_S are replaced by a list; without an answer of the server this waits.
         """
-        newest = ""
         while True:
             with suppress(ApiError, TransportError):
                 newest = newest or (await self._read(kind, {})).metadata.resource_version
-            if newest and not runs_backwards(newest, self.reached(kind)):
-                return
-            await asyncio.sleep(CATCH_UP_S)
-            if runs_backwards(newest, self.reached(kind)):
+            before = self.reached(kind)
+            for _ in range(CATCH_UP_LOOKS):
+                if newest and not runs_backwards(newest, self.reached(kind)):
+                    return
+                await asyncio.sleep(CATCH_UP_S / CATCH_UP_LOOKS)
+            if runs_backwards(newest, self.reached(kind)) and self.reached(kind) == before:
                 await list_again()
 
     async def check(self) -> None:

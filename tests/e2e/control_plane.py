@@ -4,7 +4,6 @@ Bounds  CREATES_AT_ONCE requests in flight; PATIENCE_S for whatever a test waits
 """
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -42,34 +41,10 @@ class ControlPlane(RealServer):
             pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
         return cls(folder)
 
-    @property
-    def url(self) -> str:
-        document = json.loads(Path(self.kubeconfig).read_text(encoding="utf-8"))
-        url: str = document["clusters"][0]["cluster"]["server"]
-        return url
-
     def open_client(self) -> Client:
         context = client_context(authorities=(self.folder / "serving.crt").read_bytes())
         self.client = Client(self.url, TOKEN, context)
         return self.client
-
-    async def kill_and_restart(self, away_s: float) -> None:
-        """The API server dies without a word and comes back; its store lives on."""
-        process = next(p for p in self._processes if p.name == "kube-apiserver")
-        os.kill(process.pid, signal.SIGKILL)
-        await process.stop()
-        await asyncio.sleep(away_s)
-        await process.start()
-        await self._until_ready(self.url, str(self.folder / "serving.crt"), process)
-
-    async def kill_store(self, away_s: float) -> None:
-        """etcd dies without a word and comes back; the API server waits for it."""
-        etcd, api_server = self._processes[:2]
-        os.kill(etcd.pid, signal.SIGKILL)
-        await etcd.stop()
-        await asyncio.sleep(away_s)
-        await etcd.start()
-        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
 
     async def interrupted(self, meanwhile: Callable[[Path], object]) -> None:
         """Kill both, do something to the store's folder, and start both."""

@@ -115,6 +115,11 @@ class LateProxy:
         self._passes.set()
 
     @property
+    def passes(self) -> bool:
+        """Whether it lets anything pass."""
+        return self._passes.is_set()
+
+    @property
     def held_count(self) -> int:
         """How many bindings are on their way."""
         return sum(not binding.status for binding in self.bindings)

@@ -15,6 +15,7 @@ import ipaddress
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import tempfile
@@ -70,6 +71,39 @@ class RealServer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    @property
+    def url(self) -> str:
+        document = json.loads(Path(self.kubeconfig).read_text(encoding="utf-8"))
+        url: str = document["clusters"][0]["cluster"]["server"]
+        return url
+
+    async def kill_and_restart(self, away_s: float) -> None:
+        """Kill the API server, and start it again after that time; its store lives on."""
+        process = self._processes[-1]
+        os.kill(process.pid, signal.SIGKILL)
+        await process.stop()
+        await asyncio.sleep(away_s)
+        await process.start()
+        await self._until_ready(self.url, str(self.folder / "serving.crt"), process)
+
+    async def kill_store(self, away_s: float) -> None:
+        """Kill etcd, and start it again after that time; the API server waits for it."""
+        etcd, api_server = self._processes[:2]
+        os.kill(etcd.pid, signal.SIGKILL)
+        await etcd.stop()
+        await asyncio.sleep(away_s)
+        await etcd.start()
+        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
+
+    async def slow_store(self, seconds: float, stopped_s: float, runs_s: float) -> None:
+        """Let etcd stop and run alternately for so long."""
+        etcd, until_s = self._processes[0], time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            os.kill(etcd.pid, signal.SIGSTOP)
+            await asyncio.sleep(stopped_s)
+            os.kill(etcd.pid, signal.SIGCONT)
+            await asyncio.sleep(runs_s)
 
     def cpu_s(self) -> float:
         """Processor time of the API server alone so far."""

@@ -43,7 +43,7 @@ HIGH: Final = {
 }
 PATIENCE_S: Final = 15.0
 #: A binding may be on its way for as long: its pod must still be there.
-ROUNDS_KEPT: Final = 4
+ROUNDS_KEPT: Final = 3
 POLL_S: Final = 0.2
 
 OVERCOMMITTED: Final = "nodes overcommitted"

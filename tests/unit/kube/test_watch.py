@@ -106,6 +106,19 @@ async def test_an_idle_kind_is_caught_up_with_by_a_list_of_the_newest_state():
     assert (reflector.version, len(begun)) == ("12", 1)
 
 
+async def test_streams_that_advance_are_not_replaced_by_a_list():
+    """While a new leader touches 50,000 pods, the stream is some seconds behind."""
+    received = iter(range(1, 100))
+    history = History(None)
+    history.follow(NODE, lambda: str(next(received)))
+
+    async def list_again():
+        raise AssertionError("nothing is missing")
+
+    await history.catch_up(NODE, list_again, "30")
+    assert next(received) > 30
+
+
 # --- chapters 2 and 3 ----------------------------------------------------------------------------
 
 
