@@ -68,6 +68,11 @@ class Process:
             words = " | ".join(text.splitlines()[-3:])
             raise WorkloadFailedError(f"{self.name} ended: {words}")
 
+    def kill(self) -> None:
+        """SIGKILL, if it runs."""
+        if self._child is not None and self._child.returncode is None:
+            self._child.kill()
+
     async def stop(self) -> None:
         """SIGTERM, then SIGKILL."""
         child = self._child

@@ -166,8 +166,8 @@ async def measure(
                 for name in faults:
                     gap_s, away_s = await _fail(name, Faults(server, replicas), replicas, pods)
                     found[name].append((gap_s, away_s))
-                    told = f"# {program}: {gap_s:.1f} s, server away {away_s:.1f} s: {NAMES[name]}"
-                    print(told, file=sys.stderr, flush=True)
+                    text = f"# {program}: {gap_s:.1f} s, server away {away_s:.1f} s: {NAMES[name]}"
+                    print(text, file=sys.stderr, flush=True)
             finally:
                 for work in works:
                     work.cancel()
@@ -220,8 +220,8 @@ async def _run(args: argparse.Namespace, logs: str) -> None:
         gaps = [[gap_s for gap_s, _ in found[program][name]] for program in programs]
         cells = (f"{median(each):.1f}, {max(each):.1f}" for each in gaps)
         away = max(away_s for program in programs for _, away_s in found[program][name])
-        told = f"up to {away:.0f}" if away else ""
-        print(line_of((NAMES[name], args.times, *cells, told)), flush=True)
+        text = f"up to {away:.0f}" if away else ""
+        print(line_of((NAMES[name], args.times, *cells, text)), flush=True)
 
 
 def main() -> int:
