@@ -458,8 +458,14 @@ class LeaderCandidate:
 
     @property
     def predecessor(self) -> Predecessor | None:
-        """The leader before this one, unless it handed the lease on; for a leader only."""
+        """The leader before this one, unless it handed the lease on or is sealed; for a leader
+        only.
+        """
         return self.campaign.election.predecessor
+
+    def sealed(self) -> None:
+        """The leader before this one can do no harm any more."""
+        self.campaign.election.sealed()
 
     async def announce(self, schedulers: Iterable[str]) -> None:
         """Return once the lease says that a leader also schedules for these names, or, of a

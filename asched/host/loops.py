@@ -193,13 +193,10 @@ class Scheduler:
                     if self.leadership is not None:
                         self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
                     if was_active:
-                        sealed = asyncio.ensure_future(Seal(self).run())
-                        await self._first(sealed, self._stop.wait(), self.tasks.failed)
-                        if sealed.done():
-                            sealed.result()
-                        else:
-                            sealed.cancel()
-                    self._is_open = was_active
+                        seal = self.tasks.spawn("seal", Seal(self).run())
+                        await self._first(seal, self._stop.wait(), self.tasks.failed)
+                        await self.tasks.cancel("seal")
+                    self._is_open = was_active and not self._stop.is_set()
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
                 await self._drain()

@@ -11,7 +11,8 @@ is neither gated nor terminating. The condition's message contains the lease's t
 patch that changes nothing would not change the version. A binding that arrived before its pod was
 touched is seen, since the streams catch up with the last touch before the first decision.
 
-A leader that handed the lease on, with all its writes answered, needs no seal. Without an election
+A leader that handed the lease on, with all its writes answered, needs no seal. One that ends before
+its own seal is complete cannot hand on: its successor seals both. Without an election
 nothing says how the last process ended, so its pods are always sealed. A predecessor that has not
 said on the lease that its bindings carry versions (kube-scheduler on the same lease, or an older
 release) cannot be sealed: this process waits until none of its requests can be carried out.
@@ -92,6 +93,8 @@ class Seal:
                 run = str(uuid.UUID(int=scheduler.rng.getrandbits(128)))
             owned = {*predecessor.sealable, *self._context.runners}
             await self._touch_all(owned, f"a new scheduler decides about this pod: {run}")
+        if scheduler.leadership is not None:
+            scheduler.leadership.sealed()
         scheduler.inbox.put(LeadersEnded(predecessor.unclean_ends))
 
     def _predecessor(self) -> Predecessor | None:

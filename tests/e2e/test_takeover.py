@@ -5,9 +5,11 @@ With the embedded API server always; with a real one where KUBEBUILDER_ASSETS na
 """
 
 import asyncio
+import signal
 
 import pytest
 
+from asched_lab.measure.late_proxy import BINDING, STATUS
 from asched_lab.measure.replicas import Replicas
 from tests.e2e.inside import a_pod
 from tests.e2e.replicated import (
@@ -35,16 +37,26 @@ class World:
 
     @property
     def late(self):
-        """Bindings that are held, or were."""
-        return [one for replica in self.replicas.all for one in replica.proxy.bindings]
+        """Requests that are held, or were."""
+        return [one for replica in self.replicas.all for one in replica.proxy.late]
 
-    def hold_bindings(self, replica):
-        """Its bindings arrive when `deliver` names their pods."""
+    def hold(self, replica, ending):
+        """Its requests with such a path arrive when `deliver` names their pods."""
 
         def hold(path):
+            if not path.endswith(ending):
+                return None
             return self.arrives.setdefault(path.split("/")[-2], asyncio.Event()).wait()
 
         replica.proxy.hold = hold
+
+    async def until_held(self, names, ending=BINDING):
+        """Wait until such requests about these pods are on their way."""
+
+        async def are_sent():
+            return set(names) <= {one.pod for one in self.late if one.path.endswith(ending)}
+
+        await until(self.replicas, are_sent)
 
     async def deliver(self, names):
         """Bindings arrive in this order, one after the other; returns the server's answers."""
@@ -54,7 +66,9 @@ class World:
         return [await self._answer(name) for name in names]
 
     async def _answer(self, name):
-        return next(one.status for one in self.late if one.pod == name)
+        return next(
+            one.status for one in self.late if one.pod == name and one.path.endswith(BINDING)
+        )
 
     async def until_placed(self, *, count):
         async def are_placed():
@@ -93,19 +107,35 @@ async def world(request, tmp_path):
 async def leader_dies_with_bindings_under_way(world, names):
     """A leader binds these pods; it is killed before the server has received the bindings."""
     leader = await world.replicas.until_leading()
-    world.hold_bindings(leader)
+    world.hold(leader, BINDING)
     await world.cluster.create(PODS, (a_pod(name, "1") for name in names))
-
-    async def are_sent():
-        return set(names) <= {one.pod for one in world.late}
-
-    await until(world.replicas, are_sent)
+    await world.until_held(names)
     leader.kill()
+    leader.proxy.hold = lambda _path: None
 
 
 async def test_a_late_binding_of_a_killed_leader_does_not_overcommit_a_node(world):
     await world.cluster.create(NODES, [a_node("n1", cpu="1")])
     await leader_dies_with_bindings_under_way(world, ["late"])
+    rival = a_pod("rival", "1", priorityClassName="high")
+    await world.cluster.create(PODS, [rival])
+
+    await world.until_placed(count=1)
+    answers = await world.deliver(["late"])
+
+    assert await world.cluster.placed() == {"rival": "n1"}
+    assert answers == [409]
+
+
+async def test_a_successor_that_ends_before_it_has_sealed_does_not_hand_the_lease_on(world):
+    await world.cluster.create(NODES, [a_node("n1", cpu="1")])
+    leader = await world.replicas.until_leading()
+    (successor,) = (replica for replica in world.replicas.all if replica is not leader)
+    world.hold(successor, STATUS)
+    await leader_dies_with_bindings_under_way(world, ["late"])
+    await world.until_held(["late"], STATUS)
+    await world.replicas.until_ready()
+    successor.signal(signal.SIGTERM)
     rival = a_pod("rival", "1", priorityClassName="high")
     await world.cluster.create(PODS, [rival])
 

@@ -94,8 +94,9 @@ class Term(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """
 
     transitions: int
-    #: Names of the schedulers whose bindings carry the version of their pod.
-    sealable: tuple[str, ...] = ()
+    #: Names of the schedulers whose bindings carry the version of their pod; None while bindings
+    #: without a version may be under way.
+    sealable: tuple[str, ...] | None = ()
     #: All writes were answered, and the Lease was released after that.
     is_handed_on: bool = False
     #: When leaders ended without releasing the Lease: seconds since 1970.
@@ -183,7 +184,7 @@ class Election:
         self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
-        #: The leader before us, unless it handed the lease on.
+        #: The leader before us, unless it handed the lease on or is sealed.
         self.predecessor: Predecessor | None = None
         self._unclean_ends: tuple[int, ...] = ()
         #: Whether it may take the lease, or only watches it.
@@ -279,6 +280,10 @@ class Election:
             return Read()
         return self._again(now_s)
 
+    def sealed(self) -> None:
+        """The writes of the leader before us can do no harm any more."""
+        self.predecessor = None
+
     def resign(self) -> None:
         """Stop leading now."""
         self.phase = ElectionPhase.LOST
@@ -287,7 +292,7 @@ class Election:
     def announced(self) -> frozenset[str]:
         """The names of schedulers on the Lease, as we wrote it last."""
         term = Term.of(self.lease)
-        return frozenset(term.sealable) if term is not None and self._holds() else frozenset()
+        return frozenset((term.sealable if term is not None and self._holds() else None) or ())
 
     def release(
         self,
@@ -300,8 +305,8 @@ class Election:
         """The spec that releases `lease` (as just read) to other candidates; None if it is not
         ours.
 
-        `is_handed_on`: all our writes are answered. `is_dying`: our name stays in it, as if the
-        lease had run out.
+        `is_handed_on`: all our writes are answered; those of the leader before us may still be
+        under way until it is sealed. `is_dying`: our name stays in it, as if the lease had run out.
         """
         record = LeaseRecord.of(lease)
         if record.holder != self.rules.identity:
@@ -314,8 +319,8 @@ class Election:
             acquire_time=stamp,
             renew_time=stamp,
         )
-        term = self._term(gone)
-        return WriteLease(lease, gone, replace(term, is_handed_on=is_handed_on and not is_dying))
+        is_clean = is_handed_on and self.predecessor is None and not is_dying
+        return WriteLease(lease, gone, replace(self._term(gone), is_handed_on=is_clean))
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -347,7 +352,8 @@ class Election:
         return WriteLease(lease, record, self._term(record))
 
     def _term(self, record: LeaseRecord) -> Term:
-        sealable = tuple(sorted(self.schedulers))
+        before = () if self.predecessor is None else self.predecessor.sealable
+        sealable = None if before is None else tuple(sorted(self.schedulers.union(before)))
         return Term(record.transitions, sealable, unclean_ends=self._unclean_ends)
 
     def _again(self, now_s: float) -> Act:

@@ -1,16 +1,16 @@
 """A proxy between one scheduler and an API server that delays and reorders bindings.
 
     async with LateProxy(kubeconfig) as proxy:
-        proxy.hold = lambda path: asyncio.sleep(28)
+        proxy.hold = lambda path: asyncio.sleep(28) if path.endswith(BINDING) else None
         ... a scheduler with proxy.write_kubeconfig(folder / "kubeconfig")
 
-A request to bind a pod waits for what `hold` returns for its path, or passes at once for None. It
-is sent on a connection of its own, also if its sender has been killed meanwhile: so it arrives as
-late as a real network, proxy or API server may deliver it, and after requests that were sent later.
+A POST or PATCH waits for what `hold` returns for its path, or passes at once for None. It is sent
+on a connection of its own, also if its sender has been killed meanwhile: so it arrives as late as a
+real network, proxy or API server may deliver it, and after requests that were sent later.
 Everything else passes as it comes, watches included.
 
 `cut` stops everything in both directions, as a network that is interrupted: what was sent waits,
-and `mend` lets it through. Bindings that are held are on their way and arrive.
+and `mend` lets it through. Requests that are held are on their way and arrive.
 
 Clients speak plain HTTP/1.1; the proxy adds the token of the kubeconfig, since client-go sends none
 without TLS.
@@ -33,14 +33,17 @@ from asched_lab.apiserver.server import accept_no_more
 CHUNK: Final = 1 << 16
 #: The largest head of a request.
 HEAD_MAX: Final = 1 << 16
+#: The end of the path of a binding, and of a change of a pod's status.
 BINDING: Final = "/binding"
+STATUS: Final = "/status"
+HELD_METHODS: Final = ("POST", "PATCH")
 
 Hold = Callable[[str], Awaitable[object] | None]
 
 
-class LateBinding:
-    """A binding that was held. `status`: of the server's answer, which came at `answered_s` of the
-    monotonic clock; 0 before that, -1 if the server gave none.
+class LateRequest:
+    """A request about a pod that was held. `status`: of the server's answer, which came at
+    `answered_s` of the monotonic clock; 0 before that, -1 if the server gave none.
     """
 
     def __init__(self, path: str) -> None:
@@ -61,7 +64,7 @@ class LateProxy:
 
     def __init__(self, kubeconfig: str) -> None:
         self.hold: Hold = lambda _path: None
-        self.bindings: list[LateBinding] = []
+        self.late: list[LateRequest] = []
         self.url = ""
         document = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
@@ -121,8 +124,8 @@ class LateProxy:
 
     @property
     def held_count(self) -> int:
-        """How many bindings are on their way."""
-        return sum(not binding.status for binding in self.bindings)
+        """How many held requests are on their way."""
+        return sum(not request.status for request in self.late)
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -194,16 +197,16 @@ class LateProxy:
                 method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
                 path = target.partition("?")[0]
                 waits = None
-                if method == "POST" and path.endswith(BINDING):
+                if method in HELD_METHODS:
                     waits = self.hold(path)
                 if waits is None:
                     upstream.write(self._with_credentials(head) + body)
                     await upstream.drain()
                     continue
-                binding = LateBinding(path)
-                self.bindings.append(binding)
-                request = self._with_credentials(head, b"Connection: close\r\n") + body
-                held = self._spawn(self._deliver(binding, request, waits, writer))
+                late = LateRequest(path)
+                self.late.append(late)
+                sent = self._with_credentials(head, b"Connection: close\r\n") + body
+                held = self._spawn(self._deliver(late, sent, waits, writer))
                 gone = asyncio.ensure_future(reader.read(1))  # b"" at the end of the connection
                 await asyncio.wait((held, gone), return_when=asyncio.FIRST_COMPLETED)
                 gone.cancel()
@@ -211,17 +214,17 @@ class LateProxy:
 
     async def _deliver(
         self,
-        binding: LateBinding,
-        request: bytes,
+        request: LateRequest,
+        sent: bytes,
         waits: Awaitable[object],
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Send a held binding when its time has come, whether its sender still exists or not."""
+        """Send a held request when its time has come, whether its sender still exists or not."""
         await waits
         upstream, status = None, -1
         try:
             back, upstream = await self._connect()
-            upstream.write(request)
+            upstream.write(sent)
             answer = await back.read()
             status = int(answer.split(b" ", 2)[1])
             if not writer.is_closing():
@@ -231,7 +234,7 @@ class LateProxy:
         except (OSError, IndexError, ValueError):
             pass  # the server is away, or the sender
         finally:
-            binding.status, binding.answered_s = status, time.monotonic()
+            request.status, request.answered_s = status, time.monotonic()
             self._close(upstream)
 
     def _with_credentials(self, head: bytes, more: bytes = b"") -> bytes:

@@ -34,7 +34,7 @@ from asched_lab.bench.report import machine_line
 from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure import real
 from asched_lab.measure.gangs_bound import GATES, ServerWithGroups
-from asched_lab.measure.late_proxy import LateBinding, LateProxy
+from asched_lab.measure.late_proxy import BINDING, LateProxy, LateRequest
 from asched_lab.measure.replicas import ASCHED, PROFILES, LeaseOptions, Replica, Replicas
 from asched_lab.measure.takeover_load import BROKEN, LOST, ORDER, OVERCOMMITTED, TakeoverLoad
 
@@ -61,7 +61,7 @@ class Tally:
 
     gaps_s: list[float] = field(default_factory=list)
     #: (binding, when the successor led)
-    late: list[tuple[LateBinding, float]] = field(default_factory=list)
+    late: list[tuple[LateRequest, float]] = field(default_factory=list)
 
     def count_late(self, statuses: tuple[int, ...], *, is_after: bool) -> int:
         return sum(
@@ -114,7 +114,7 @@ class Trial:
         await self._replicas.until_leading(but=leader)
         led_s = time.monotonic()
         tally = self.tallies.setdefault(kind, Tally())
-        late = [one for one in proxy.bindings if not one.status or one.answered_s > began_s]
+        late = [one for one in proxy.late if not one.status or one.answered_s > began_s]
         tally.late += [(one, led_s) for one in late]
         proxy.hold = lambda _path: None
         gap_s = await self._until_bound(led_s) - began_s
@@ -124,11 +124,11 @@ class Trial:
         await self._until_ended(leader)
         await self._replicas.tend()
         await self.load.until_settled()
-        held = (one for replica in self._replicas.all for one in replica.proxy.bindings)
+        held = (one for replica in self._replicas.all for one in replica.proxy.late)
         self.load.check_round(led_s, {one.pod for one in held if one.status in ACCEPTED})
 
-    def _hold(self, _path: str) -> Awaitable[object] | None:
-        if self._rng.random() > HELD:
+    def _hold(self, path: str) -> Awaitable[object] | None:
+        if not path.endswith(BINDING) or self._rng.random() > HELD:
             return None
         return asyncio.sleep(self._rng.uniform(0.0, LATE_S))
 

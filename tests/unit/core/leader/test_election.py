@@ -94,6 +94,7 @@ def test_a_leader_knows_how_the_one_before_it_ended() -> None:
 def test_only_a_leader_whose_writes_are_all_answered_hands_on(*, is_handed_on: bool) -> None:
     world, other, after = World(), candidate("other"), candidate("after")
     world.run({"other": other}, 1_001.0)
+    other.sealed()
     act = other.release(world.lease, world.now_s, is_handed_on=is_handed_on)
     world.put(act.record, act.term)
 
@@ -101,6 +102,29 @@ def test_only_a_leader_whose_writes_are_all_answered_hands_on(*, is_handed_on: b
 
     assert after.is_leader
     assert after.predecessor == (None if is_handed_on else Predecessor(1, ("asched",), 0))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("is_released", [True, False])
+def test_a_leader_that_has_not_sealed_hands_on_what_it_followed(
+    *, is_known: bool, is_released: bool
+) -> None:
+    world, first, second, third = (
+        World(), candidate("first", schedulers=("a",)), candidate("second"), candidate("third"),
+    )  # fmt: skip
+    if is_known:
+        world.run({"first": first}, 1_001.0)
+    else:
+        world.put(LeaseRecord("kube-scheduler", 15, "", "2026-01-01T00:00:00.000000Z", 1))
+    world.run({"second": second}, 1_040.0)
+    if is_released:
+        act = second.release(world.lease, world.now_s, is_handed_on=True)
+        world.put(act.record, act.term)
+    world.run({"third": third}, 1_080.0)
+
+    assert third.is_leader
+    assert third.predecessor is not None
+    assert third.predecessor.sealable == (("a", "asched") if is_known else None)
 
 
 @pytest.mark.parametrize("holder", ["kube-scheduler", ""])
