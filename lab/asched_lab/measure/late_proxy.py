@@ -65,6 +65,8 @@ class LateProxy:
     def __init__(self, kubeconfig: str) -> None:
         self.hold: Hold = lambda _path: None
         self.late: list[LateRequest] = []
+        #: When bindings that were not held were last let through, by pod.
+        self.passed_s: dict[str, float] = {}
         self.url = ""
         document = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
@@ -200,6 +202,8 @@ class LateProxy:
                 if method in HELD_METHODS:
                     waits = self.hold(path)
                 if waits is None:
+                    if path.endswith(BINDING):
+                        self.passed_s[path.split("/")[-2]] = time.monotonic()
                     upstream.write(self._with_credentials(head) + body)
                     await upstream.drain()
                     continue
@@ -221,21 +225,21 @@ class LateProxy:
     ) -> None:
         """Send a held request when its time has come, whether its sender still exists or not."""
         await waits
-        upstream, status = None, -1
+        upstream, status, answer = None, -1, b""
         try:
             back, upstream = await self._connect()
             upstream.write(sent)
             answer = await back.read()
             status = int(answer.split(b" ", 2)[1])
-            if not writer.is_closing():
-                await self._passes.wait()
-                writer.write(answer)
-                await writer.drain()
         except (OSError, IndexError, ValueError):
-            pass  # the server is away, or the sender
+            pass  # the server is away
         finally:
             request.status, request.answered_s = status, time.monotonic()
             self._close(upstream)
+        await self._passes.wait()
+        with suppress(OSError):
+            writer.write(answer)
+            await writer.drain()
 
     def _with_credentials(self, head: bytes, more: bytes = b"") -> bytes:
         first, _, rest = head.partition(b"\r\n")

@@ -167,10 +167,8 @@ class TakeoverLoad:
         placed = [p for p in members if p["spec"].get("nodeName")]
         return EndState(self._nodes, single + placed).could_be_placed()
 
-    def check_round(self, led_s: float, late: set[str]) -> None:
-        """Check spreads and the order of this round, whose successor leads since `led_s`. `late`:
-        pods that a binding of a former leader has placed.
-        """
+    def check_round(self, bound: set[str]) -> None:
+        """Check spreads and the order of this round. `bound`: pods that the successor has bound."""
         now = [p for name, p in self._pods.items() if self._round_of(name) == self._number]
         placed = [p for p in now if p["spec"].get("nodeName")]
         for line in skews(self._nodes, placed):
@@ -184,9 +182,8 @@ class TakeoverLoad:
         hasty = [
             name
             for name, p in plain.items()
-            if name.startswith("low") and p["spec"].get("nodeName")
-            and self.bound_s.get(name, 0.0) > led_s and name not in late
-        ]  # fmt: skip
+            if name.startswith("low") and name in bound and p["spec"].get("nodeName")
+        ]
         if waiting and hasty:
             self.findings[ORDER].add(f"{len(hasty)} of {hasty[0]} .. before {waiting[0]}")
 

@@ -1,7 +1,7 @@
 """Takeovers on a real API server while bindings are on their way.
 
     KUBEBUILDER_ASSETS=... python -m asched_lab.measure.takeovers [--kinds kill,stop,cut-off]
-        [--times N] [--default-times M] [--beside kube-scheduler] [--beside-times N]
+        [--times N] [--default-times M] [--beside kube-scheduler] [--beside-times N] [--servers S]
 
 Two replicas, each behind a proxy that holds bindings of the leader for up to 40 s, so that they
 arrive in another order and after the leader's end. In each round the leader is killed (SIGKILL),
@@ -52,6 +52,7 @@ END_S: Final = 90.0
 FINAL_S: Final = 90.0
 ACCEPTED: Final = (200, 201)
 REFUSED: Final = (404, 409)
+LINES_MAX: Final = 20
 POLL_S: Final = 0.05
 
 
@@ -81,11 +82,15 @@ class Trial:
 
     async def run(self, kinds: list[str]) -> None:
         """One takeover of each of these kinds. Raises WorkloadFailedError."""
+        known = set[str]()
         for number, kind in enumerate(kinds, 1):
             await self._take_over(kind)
-            found = {what: len(lines) for what, lines in self.load.findings.items()}
             gap_s = self.tallies[kind].gaps_s[-1]
-            print(f"# {number} {kind}: {gap_s:.1f} s {found or ''}", file=sys.stderr, flush=True)
+            print(f"# {number} {kind}: {gap_s:.1f} s", file=sys.stderr, flush=True)
+            for what, lines in self.load.findings.items():
+                if lines and what not in known:
+                    print(f"#   {what}: {next(iter(lines))}", file=sys.stderr, flush=True)
+                    known.add(what)
         held = [one for tally in self.tallies.values() for one, _ in tally.late]
         until_s = time.monotonic() + 2 * LATE_S
         while any(not one.status for one in held) and time.monotonic() < until_s:
@@ -111,7 +116,7 @@ class Trial:
         else:
             proxy.cut()
         await self.load.add_rivals()
-        await self._replicas.until_leading(but=leader)
+        successor = await self._replicas.until_leading(but=leader)
         led_s = time.monotonic()
         tally = self.tallies.setdefault(kind, Tally())
         late = [one for one in proxy.late if not one.status or one.answered_s > began_s]
@@ -125,7 +130,9 @@ class Trial:
         await self._replicas.tend()
         await self.load.until_settled()
         held = (one for replica in self._replicas.all for one in replica.proxy.late)
-        self.load.check_round(led_s, {one.pod for one in held if one.status in ACCEPTED})
+        placed = {one.pod for one in held if one.status in ACCEPTED}
+        passed = successor.proxy.passed_s.items()
+        self.load.check_round({name for name, at_s in passed if at_s > led_s} - placed)
 
     def _hold(self, path: str) -> Awaitable[object] | None:
         if not path.endswith(BINDING) or self._rng.random() > HELD:
@@ -186,18 +193,25 @@ COLUMNS: Final = (
     "scheduler", "lease", "leader", "takeovers", "gap s, median and worst",
     "late bindings before the successor led", "after it: refused", "carried out",
 )  # fmt: skip
+VERDICT: Final = (OVERCOMMITTED, BROKEN, ORDER, LOST)
 
 
-def rows_of(program: str, lease: LeaseOptions, done: Trial) -> list[str]:
+def rows_of(program: str, lease: LeaseOptions, trials: list[Trial]) -> list[str]:
     """Lines of the table of takeovers."""
     rows = []
-    for kind, tally in done.tallies.items():
+    for kind in dict.fromkeys(kind for done in trials for kind in done.tallies):
+        tallies = [done.tallies[kind] for done in trials if kind in done.tallies]
+        gaps_s = [gap_s for tally in tallies for gap_s in tally.gaps_s]
+
+        def late(*statuses: int, is_after: bool, tallies: list[Tally] = tallies) -> int:
+            return sum(tally.count_late(statuses, is_after=is_after) for tally in tallies)
+
         cells = (
-            program, f"{lease.lease_s:g} s", kind, len(tally.gaps_s),
-            f"{median(tally.gaps_s):.1f}, {max(tally.gaps_s):.1f}",
-            tally.count_late(ACCEPTED + REFUSED, is_after=False),
-            tally.count_late(REFUSED, is_after=True),
-            tally.count_late(ACCEPTED, is_after=True),
+            program, f"{lease.lease_s:g} s", kind, len(gaps_s),
+            f"{median(gaps_s):.1f}, {max(gaps_s):.1f}",
+            late(*ACCEPTED, *REFUSED, is_after=False),
+            late(*REFUSED, is_after=True),
+            late(*ACCEPTED, is_after=True),
         )  # fmt: skip
         rows.append(line_of(cells))
     return rows
@@ -218,20 +232,31 @@ async def _run(args: argparse.Namespace) -> int:
     for number, (program, lease, times) in enumerate(passes):
         if not times:
             continue
-        logs = Path(tempfile.mkdtemp(prefix=f"{program}-", dir=args.logs))
         chosen = list(islice(cycle(kinds), times))
-        done = await trial(program, lease, chosen, args.seed + number, logs)
-        rows += rows_of(program, lease, done)
-        found = done.load.findings
-        counts = tuple(len(found[what]) for what in (OVERCOMMITTED, BROKEN, ORDER, LOST))
+        shares = [chosen[at :: args.servers] for at in range(min(args.servers, times))]
+        seeds = (args.seed + 100 * number + at for at in range(len(shares)))
+        trials = await asyncio.gather(
+            *(
+                trial(program, lease, share, seed, _folder(program, args.logs))
+                for share, seed in zip(shares, seeds, strict=True)
+            )
+        )
+        rows += rows_of(program, lease, trials)
+        counts = tuple(sum(len(done.load.findings[what]) for done in trials) for what in VERDICT)
         verdicts.append(line_of((program, f"{lease.lease_s:g} s", times, *counts)))
         wrong += sum(counts) if program == ASCHED else 0
-        for what, lines in found.items():
-            print(*(f"# {program}: {what}: {line}" for line in sorted(lines)[:20]), sep="\n")
+        for done in trials:
+            for what, lines in done.load.findings.items():
+                for line in sorted(lines)[:LINES_MAX]:
+                    print(f"# {program}: {what}: {line}", file=sys.stderr, flush=True)
     print(line_of(COLUMNS), line_of(("---",) * len(COLUMNS)), *rows, sep="\n")
-    head = ("scheduler", "lease", "takeovers", OVERCOMMITTED, BROKEN, ORDER, LOST)
+    head = ("scheduler", "lease", "takeovers", *VERDICT)
     print("", line_of(head), line_of(("---",) * len(head)), *verdicts, sep="\n", flush=True)
     return 1 if wrong else 0
+
+
+def _folder(program: str, parent: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"{program}-", dir=parent))
 
 
 def main() -> int:
@@ -245,6 +270,9 @@ def main() -> int:
     parser.add_argument("--default-times", type=int, default=20, help="default %(default)s")
     parser.add_argument("--beside", default="", choices=("", "kube-scheduler"))
     parser.add_argument("--beside-times", type=int, default=60, help="default %(default)s")
+    parser.add_argument(
+        "--servers", type=int, default=1, help="API servers at a time, default %(default)s"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--logs", default="", help="keep the logs of all processes in this folder")
     args = parser.parse_args()
