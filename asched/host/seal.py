@@ -61,13 +61,15 @@ TOUCHES_MAX: Final = 64
 #: Timeout of one request, and the pause after a failed one.
 REQUEST_S: Final = 10.0
 PAUSE_S: Final = 1.0
-#: Answers that say that the pod has changed, is another one, or is gone.
-CHANGED: Final = (404, 409, 422)
+#: Answers that say that the pod is gone or has changed.
+CHANGED: Final = (404, 409)
+#: In the answer (422) that the pod of this name is another one. A policy refuses with 422, too.
+OTHER_UID: Final = b"metadata.uid: "
 SERVER_ERROR: Final = 500
 
 
 class SealError(Exception):
-    """The server does not allow to touch a pod."""
+    """The server does not let a pod be touched."""
 
 
 class Seal:
@@ -141,7 +143,7 @@ class Seal:
         log.info("The pods of the last leader are sealed", extra={"pods": len(pods), "s": took_s})
 
     async def _touch(self, pool: Transport, pod: Pod, message: str) -> None:
-        """Give the pod another version. Raises SealError if that is not allowed."""
+        """Give the pod another version. Raises SealError if that is not possible."""
         condition = {
             "type": names.TAKEN_OVER,
             "status": "True",
@@ -162,10 +164,10 @@ class Seal:
             except TransportError as lost:
                 error = lost
             else:
-                if reply.status < 300 or reply.status in CHANGED:
-                    version = version_of(reply)
-                    if version and not runs_backwards(self._touched, version):
-                        self._touched = version
+                if reply.status < 300:
+                    self._note_touched(pod, version_of(reply))
+                    return
+                if reply.status in CHANGED or OTHER_UID in reply.body:
                     return
                 error = api_error(reply.status, reply.body)
                 wait_s = overload_wait_s(reply) or PAUSE_S
@@ -173,6 +175,12 @@ class Seal:
                     raise SealError(f"pods/status cannot be patched: {error}")
             log.info("A pod could not be touched yet", extra={"pod": pod.key, "err": error})
             await asyncio.sleep(wait_s)
+
+    def _note_touched(self, pod: Pod, version: str) -> None:
+        if version == pod.metadata.resource_version:
+            raise SealError("a patch of pods/status has no effect")
+        if version and not runs_backwards(self._touched, version):
+            self._touched = version
 
 
 def _is_open(pod: Pod, owned: Collection[str]) -> bool:

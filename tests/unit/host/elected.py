@@ -1,7 +1,13 @@
 """An API server with nodes and pods for programs that stand for election."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.configuration.file import load_config
+from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
+from asched.kube.session import ConnectionOptions, connect
 from tests.support import HANG_S
 
 CONFIGURATION = """
@@ -35,3 +41,21 @@ async def until(condition, patience_s=HANG_S):
 
 def bound(server):
     return {p["metadata"]["name"] for p in server.list("pods") if p["spec"].get("nodeName")}
+
+
+@asynccontextmanager
+async def a_scheduler(tmp_path, **options):
+    configuration = load_config(text=CONFIGURATION).configuration
+    parts = Parts.fresh()
+    runners = build_runners(configuration, parts)
+    machine = build_machine(configuration, parts, runners, counter_s=counter_s)
+    session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
+    scheduler = Scheduler(session, machine, **options)
+    task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+        await asyncio.wait([task], timeout=HANG_S)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

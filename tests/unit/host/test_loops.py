@@ -1,7 +1,6 @@
 """The serial loop beside an embedded API server: when it is ready, and what may stop it."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -12,33 +11,10 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.configuration.file import load_config
-from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
 from asched.kube.hearing import DeafError
-from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
 from tests.support import HANG_S
-from tests.unit.host.elected import CONFIGURATION, a_node, a_pod, bound, until
-
-
-@asynccontextmanager
-async def a_scheduler(tmp_path, **options):
-    configuration = load_config(text=CONFIGURATION).configuration
-    parts = Parts.fresh()
-    runners = build_runners(configuration, parts)
-    machine = build_machine(configuration, parts, runners, counter_s=counter_s)
-    session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
-    scheduler = Scheduler(session, machine, **options)
-    task = asyncio.ensure_future(scheduler.run())
-    try:
-        yield scheduler
-    finally:
-        scheduler.stop()
-        await asyncio.wait([task], timeout=HANG_S)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+from tests.unit.host.elected import a_node, a_pod, a_scheduler, bound, until
 
 
 async def test_it_gets_ready_though_others_never_stop_filling_its_inbox(server, tmp_path):
