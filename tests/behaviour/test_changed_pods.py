@@ -2,7 +2,7 @@
 and a refusal because of another version costs neither the place nor an attempt.
 """
 
-from asched.core.cluster.facts import Bound, ReadPending, ReadPlaced, Refused, Seen
+from asched.core.cluster.facts import Bound, Gone, ReadPending, ReadPlaced, Refused, Seen
 from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
@@ -131,3 +131,34 @@ def test_a_pod_that_changes_without_end_is_tried_anew() -> None:
             play.turn(after_s=5.0)
         bind = play.the(Bind)
     assert OUTDATED in play.the(EmitEvent).note
+
+
+def test_a_node_that_is_gone_meanwhile_is_not_bound_to() -> None:
+    """The pod itself has not changed in what decides, and is read back all the same."""
+    node = a_node("n1").labels(zone="a").allocatable(cpu="1", pods="9").build()
+    pod = a_pod("web").requests(cpu="1")
+    play, bind = a_play(pod)
+    play.turn(Gone(NODE, node))
+    play.turn(Seen(POD, version(pod.metadata(annotations={"note": "x"}), 8)))
+    play.answer(refused(bind))
+    play.answer(ReadPending(play.the(ReadPod).id, "8"))
+
+    assert not play.of(Bind)
+    assert "no longer fits on n1" in play.the(EmitEvent).note
+
+
+def test_nor_is_a_member_of_a_gang() -> None:
+    room = room_for(2)
+    play = gang_play(room)
+    seen_group(play, 2)
+    members = [a_member(f"m{n}") for n in range(2)]
+    for member in members:
+        play.see(version(member, 7))
+    first, second = play.of(Bind)
+    play.answer(Bound(first.id))
+    play.turn(Gone(NODE, room.build()))
+    play.see(version(members[1].labels(app="new"), 8))
+    play.answer(refused(second))
+    play.answer(ReadPending(play.the(ReadPod).id, "8"))
+
+    assert not play.of(Bind)

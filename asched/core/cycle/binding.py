@@ -315,7 +315,8 @@ class Binding(msgspec.Struct):
 
     def _newest(self, is_lost: bool) -> PodRef | None:
         """The pod with its newest version if its binding may be sent once more, as `Newest`. A pod
-        that is gone is returned as it was: any answer ends its binding.
+        that is gone is returned as it was: any answer ends its binding. Its node is checked again,
+        since it may have changed meanwhile; for a member of a group as in `_follow_changes`.
         """
         context, attempt = self.context, self.attempt
         if not context.cluster.is_assumed(attempt.pod.uid):
