@@ -12,7 +12,9 @@ A candidate whose cache of the cluster is not complete yet (`is_fit`) watches th
 taking it; once complete, it takes a lease that it saw free without reading again.
 
 A leader may act until `fence_s`, which lies before the moment at which another candidate could take
-the lease over, and moves only when a renewal succeeded. LOST is final: the process ends, and its
+the lease over, and moves only when a renewal succeeded. It counts from the sending of that renewal,
+so clocks may run at rates that differ by the part of the lease that retry period and renew deadline
+leave: a fifth with the default times. LOST is final: the process ends, and its
 successor starts from the beginning.
 
 An annotation of the Lease (`Term`) says what its spec cannot: whether all writes of the last holder
@@ -265,13 +267,11 @@ class Election:
         self.lease = lease
         self._seen, self._seen_s = LeaseRecord.of(lease), now_s
         self.renewed_s = self._tried_s
+        self._deadline_s = self.renewed_s + self.rules.retry_s + self.rules.renew_s
         if not self.is_leader:
             self.phase = ElectionPhase.LEADING
-            self._deadline_s = now_s + self.rules.renew_s
             return self.woke(now_s)
-        next_s = now_s + self.rules.retry_s
-        self._deadline_s = next_s + self.rules.renew_s
-        return Wait(next_s)
+        return Wait(now_s + self.rules.retry_s)
 
     def failed(self, now_s: float) -> Act:
         """The request under way failed, for any reason."""

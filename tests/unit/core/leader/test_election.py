@@ -497,3 +497,39 @@ def test_a_lease_ends_as_late_as_the_last_record_of_ours_says() -> None:
     assert isinstance(write, WriteLease)
     renewed_s = microseconds(write.record.renew_time) / 1e6
     assert election.ends_s == renewed_s + RULES.duration_s == 1_006.0 + 15.0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_never_two_leaders_though_clocks_run_at_rates_that_differ_by_a_fifth(seed):
+    """With the default times, and answers that come late: 12 s of a slow clock are fewer than 15 of
+    a fast one, if both count from the sending of the renewal.
+    """
+    rng = random.Random(seed)
+    world = World()
+    rates = {"a": 0.9, "b": 1.1} if seed % 2 else {"a": 1.1, "b": 0.9}
+    candidates = {name: candidate(name, rng.random) for name in rates}
+    later = [(world.now_s + rng.random(), number, name, None) for number, name in enumerate("ab")]
+    count = len(later)
+    while later and world.now_s < 1_300:
+        world.now_s, _, name, step = heapq.heappop(later)
+        election, rate = candidates[name], rates[name]
+        own_s = world.now_s * rate
+        if step is not None and step[0] == "arrives":
+            is_lost = election.is_leader and int(world.now_s / 20) % 2  # it is cut off
+            answer = None if is_lost else answer_of(world, election, step[1])
+            back_s = 5.0 if is_lost else rng.choice((0.01, 0.1, rng.uniform(0, 5)))
+            answered = election.failed if answer is None else answer
+            heapq.heappush(later, (world.now_s + back_s, count, name, ("answered", answered)))
+        else:
+            act = election.woke(own_s) if step is None else step[1](own_s)
+            acting = [
+                n
+                for n, e in candidates.items()
+                if e.is_leader and world.now_s * rates[n] < e.fence_s
+            ]
+            assert len(acting) <= 1, f"seed {seed}: {acting} at {world.now_s}"
+            if isinstance(act, Wait):
+                heapq.heappush(later, (act.until_s / rate, count, name, None))
+            elif not isinstance(act, Lost):
+                heapq.heappush(later, (world.now_s + 0.01, count, name, ("arrives", act)))
+        count += 1
