@@ -30,10 +30,21 @@ class Bench:
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.bound: list[tuple[Bind, bool]] = []
-        active_faults = ActiveFaults(faults, random.Random(1))
+        self.active_faults = ActiveFaults(faults, random.Random(1))
         self.wire = Wire(
-            self.server.ctx, self.clock, active_faults, lambda *told: self.bound.append(told)
+            self.server.ctx, self.clock, self.active_faults, lambda *told: self.bound.append(told)
         )
+
+    def freeze(self, seconds: float) -> None:
+        """The server stops for this time."""
+        self.active_faults.frozen_until_s = self.clock.now_s() + seconds
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        end_s = self.clock.now_s() + seconds
+        while (next_s := self.clock.next_s()) is not None and next_s <= end_s:
+            self.clock.jump(next_s)
+            self.clock.run_due()
 
     def run(self, work: Awaitable[Any]) -> Any:
         """Until the work is done; time jumps to whatever is due."""
@@ -127,3 +138,47 @@ def test_of_a_dead_process_nothing_is_left(make: Make) -> None:
 
     assert not bench.wire.streams
     assert not stream.is_behind
+
+
+def test_a_frozen_server_carries_out_what_was_given_up_and_what_the_dead_have_sent(
+    make: Make,
+) -> None:
+    for dies in (False, True):
+        bench = make()
+        bench.freeze(10.0)
+        with pytest.raises(DeadlineExceeded):
+            bench.send("POST", NODES, a_node("n1"), timeout_s=5.0)
+        if dies:
+            bench.wire.cut()
+        assert bench.server.get("nodes", "", "n1") is None
+
+        bench.wait(10.0)
+
+        assert bench.server.get("nodes", "", "n1") is not None
+
+
+def test_a_stream_of_a_frozen_server_goes_on_when_the_server_does(make: Make) -> None:
+    bench = make()
+    stream = bench.watch()
+    began_s = bench.clock.now_s()
+    bench.freeze(10.0)
+    bench.server.create("nodes", a_node("n1"))
+
+    assert [kind for kind, _ in bench.events(stream)] == ["ADDED"]
+    assert bench.clock.now_s() >= began_s + 10.0
+
+
+@pytest.mark.parametrize("rate", [0.9, 1.1])
+def test_a_loop_whose_clock_is_wrong_waits_by_its_own_time(rate: float) -> None:
+    clock = VirtualClock()
+    loop, began_s = VirtualLoop(clock, rate), clock.now_s()
+    done: list[float] = []
+    loop.call_later(9.9, lambda: done.append(loop.time() - began_s))
+
+    while not done:
+        clock.jump(loop.next_s() or 0.0)
+        loop.step()
+
+    assert done == [pytest.approx(9.9)]
+    assert clock.now_s() - began_s == pytest.approx(9.9 / rate)
+    loop.close()

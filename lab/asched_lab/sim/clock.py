@@ -11,6 +11,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
+from math import inf, nextafter
 from typing import Any, Final
 
 #: Start of simulations: an ordinary day, since timestamps of objects are derived from it.
@@ -59,25 +60,38 @@ class _NoSockets:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`step` runs what is due; the clock belongs to the world."""
+    """`step` runs what is due; the clock belongs to the world. `rate`: seconds that pass on this
+    loop within a second of the world.
+    """
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, rate: float = 1.0) -> None:
         super().__init__()
         self._clock = clock
+        self._rate = rate
+        self._began_s = clock.now_s()
         self._clock_resolution = MOMENT_S
         self._selector = _NoSockets()
 
     def time(self) -> float:
-        return self._clock.now_s()
+        return self._own_s(self._clock.now_s())
+
+    def _own_s(self, world_s: float) -> float:
+        return self._began_s + (world_s - self._began_s) * self._rate
 
     def next_s(self) -> float | None:
-        """When the next call is due; None if never."""
+        """When the next call is due, in the world's time; None if never."""
         if self.is_busy:
-            return self.time()
-        return self._scheduled[0].when() if self._scheduled else None
+            return self._clock.now_s()
+        if not self._scheduled:
+            return None
+        when_s = self._scheduled[0].when()
+        world_s = self._began_s + (when_s - self._began_s) / self._rate
+        while self._own_s(world_s) < when_s:  # rounded down
+            world_s = nextafter(world_s, inf)
+        return world_s
 
     @property
     def is_busy(self) -> bool:

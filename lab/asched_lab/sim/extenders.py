@@ -128,10 +128,7 @@ class Extenders:
             if kind == "slow":
                 way_s = self._rng.uniform(0.0, 2 * config.http_timeout_s)
             is_lie = kind == "lie"
-            clock.after(
-                way_s,
-                lambda: answer(Replied(effect.id, self._said(effect, is_lie, is_late=is_over))),
-            )
+            clock.after(way_s, lambda: answer(Replied(effect.id, self._said(effect, is_lie))))
 
     def answered(self, effect: Effect) -> Answer:
         """The correct answer to a cycle's request at once, without consequences."""
@@ -139,7 +136,7 @@ class Extenders:
             return Returned(0, [self._world.judged(part) for part in effect.parts])
         assert isinstance(effect, AskExtender)
         assert not self._is_bind(effect)
-        return Replied(effect.id, self._said(effect, is_lie=False, is_late=False))
+        return Replied(effect.id, self._said(effect, is_lie=False))
 
     def objects_to(self, bind: Bind) -> str:
         """Why the extenders' answers do not allow the binding; empty if they do."""
@@ -163,10 +160,10 @@ class Extenders:
     def _is_bind(self, effect: AskExtender) -> bool:
         return effect.verb == effect.extender.bind_verb
 
-    def _said(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
+    def _said(self, effect: AskExtender, is_lie: bool) -> Any:
         config = effect.extender
         if effect.verb == config.bind_verb:
-            return self._bind(effect, is_lie, is_late=is_late)
+            return self._bind(effect, is_lie)
         if effect.verb == config.preempt_verb:
             return self._preempt(effect, is_lie)
         pod = self._whole(effect.body["Pod"])
@@ -215,25 +212,25 @@ class Extenders:
             entry["Pods"].append({"UID": pod["metadata"]["uid"]})
         return found
 
-    def _bind(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
+    def _bind(self, effect: AskExtender, is_lie: bool) -> Any:
         bind = bind_of(effect)
         if is_lie:
             trick = self._rng.choice(("nothing was done", "done, and denied", "done elsewhere"))
             if trick == "nothing was done":
                 return {"Error": ""}
             if trick == "done, and denied":
-                self._send(bind, is_late=True)
+                self._send(bind, is_lie=True)
                 return {"Error": "it did not work"}
             elsewhere = self._rng.choice(self._world.node_names())
-            self._send(Bind(pod=bind.pod, node=elsewhere), is_late=elsewhere != bind.node)
+            self._send(Bind(pod=bind.pod, node=elsewhere), is_lie=elsewhere != bind.node)
             return {"Error": ""}
-        return {"Error": self._send(bind, is_late=is_late)}
+        return {"Error": self._send(bind)}
 
-    def _send(self, bind: Bind, *, is_late: bool) -> str:
+    def _send(self, bind: Bind, *, is_lie: bool = False) -> str:
         reply = send(self._world.server.ctx, bind_request(bind))
         if reply.status >= 300:
             return f"the API server answered {reply.status}"
-        self._world.bound(bind, late=is_late, by_extender=is_late)
+        self._world.bound(bind, late=False, is_lie=is_lie)
         return ""
 
     # --- requests --------------------------------------------------------------------------------

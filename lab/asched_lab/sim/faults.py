@@ -36,11 +36,14 @@ class Unreachable(Fault):
 
 
 class ServerErrors(Fault):
-    """Answers 500; a share of the requests was carried out. `spares` as of Overload."""
+    """Answers 500; a share of the requests was carried out. `spares` as of Overload; `only`
+    requests with this in their path.
+    """
 
     rate: float
     applied_share: float = 0.3
     spares: str = ""
+    only: str = ""
 
 
 class Overload(Fault):
@@ -49,13 +52,17 @@ class Overload(Fault):
     rate: float
     retry_after_s: int = 1
     spares: str = ""
+    only: str = ""
 
 
 class Conflicts(Fault):
-    """Answers 409 as if another client had changed the object. `spares` as of Overload."""
+    """Answers 409 as if another client had changed the object. `spares` and `only` as of
+    ServerErrors.
+    """
 
     rate: float
     spares: str = ""
+    only: str = ""
 
 
 class SlowAnswers(Fault):
@@ -111,6 +118,23 @@ class LeaderPause(Fault):
     lasting_s_max: float = 15.0
 
 
+class ClockRates(Fault):
+    """The steady clock of a process is faster or slower than the world's by this share, or right.
+    It stays so when the other faults end.
+    """
+
+    share: float
+
+
+class FrozenServer(Fault):
+    """The server stops for a while. It has accepted what arrives meanwhile, and carries that out,
+    in any order, when it continues, also if the sender has given up or died.
+    """
+
+    every_s: float
+    lasting_s_max: float = 15.0
+
+
 class Restarts(Fault):
     """The process dies with open requests; a new one starts from a list."""
 
@@ -146,6 +170,7 @@ class ActiveFaults:
     def __init__(self, faults: Iterable[Fault], rng: random.Random) -> None:
         self.rng = rng
         self.is_on = True
+        self.frozen_until_s = 0.0  # of the server
         self._faults = {type(fault): fault for fault in faults}
 
     def begin(self, fault: Fault) -> None:

@@ -273,6 +273,8 @@ WOKEN_WITHIN_S: Final = 0.5
 #: Share of failed attempts that are checked at once: events meanwhile may be lost.
 AFTER_FAILURE: Final = 0.1
 
+#: The API server's text for a binding that carries another version than its pod has.
+OUTDATED: Final = "ResourceVersion in precondition"
 #: Objects that a pod may bring with it.
 BROUGHT: Final = frozenset(
     kind.resource for kind in (PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
@@ -364,10 +366,14 @@ class Moments:
         return has_other and not nominator.on(node).keys() <= {uid}
 
     def _hear(self, process: Process, effect: Effect) -> None:
-        """Compare an event that reports a pod's node with the API."""
+        """Compare an event that reports a pod's node with the API. No event reports that a binding
+        was refused because its pod has changed: it is repeated, and the pod keeps its place.
+        """
         if not isinstance(effect, EmitEvent):
             return
         is_failure = effect.reason == names.EVENT_FAILED_SCHEDULING
+        if is_failure and OUTDATED in effect.note:
+            self._world.ledger.complain(f"{process.name} says {effect.note!r}")
         if is_failure and self._rng.random() < AFTER_FAILURE and not self._is_due:
             self._is_due = True
             self._world.clock.after(0.0, self._check)

@@ -5,9 +5,9 @@ the machine had seen them; its own count at once, also those of processes that a
 broken rule is recorded, not raised, so that the run goes on and the end reports all of them.
 
 The lease changes hands only after its holder has released it or could not renew it for its duration
-(counted from the last renewal request), its holder does not claim that all writes are answered
-while a binding of it may still be carried out, each change is counted, and a process whose lease
-has expired does not stay leader.
+(counted from the last renewal request, by the clock of the process that takes it), its holder does
+not claim that all writes are answered while a binding of it may still be carried out, each change
+is counted, and a process whose lease has expired does not stay leader.
 """
 
 from collections import Counter, defaultdict
@@ -91,16 +91,16 @@ class Ledger:
         """A new process numbers its effects anew; none of the old one is open any more."""
         self._open.clear()
 
-    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_extender: bool) -> None:
+    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, is_lie: bool) -> None:
         """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are its
-        current objects. `by_extender`: an extender sent it late or unasked. Such a request carries
-        no version, so nothing refuses it, and it counts as another scheduler's.
+        current objects. `is_lie`: an extender with a bindVerb denies it, or was asked for another
+        node: then it counts as another scheduler's.
         """
         self.bound_count += 1
         self.accepted[bind.pod.uid] += 1
         if self.accepted[bind.pod.uid] > 1:
             self.complain(f"pod {bind.pod.key} was bound twice")
-        if by_extender:
+        if is_lie:
             return
         self.ours[bind.pod.uid] = bind.node
         known = self._sent[bind.pod.uid].known_others
@@ -159,14 +159,16 @@ class Leases:
         after = change.new.obj["spec"]
         was, now = before.get("holderIdentity") or "", after.get("holderIdentity") or ""
         lasts_s = before.get("leaseDurationSeconds", 0)
-        ends_s = self._written_s + lasts_s
         if was and not now and (term := Term.of(change.new.obj)) and term.is_handed_on:
             late = sum(process.wire.bindings for process in world.processes if process.name == was)
             if late:
                 world.ledger.complain(f"{was} hands its lease on, {late} bindings are on their way")
         if now and now != was and before:
-            if was and now_s < ends_s:
-                world.ledger.complain(f"{now} took the lease {ends_s - now_s:.1f} s before its end")
+            takers = [process for process in world.processes if process.name == now]
+            rate = takers[0].clock_rate if takers else 1.0
+            early_s = self._written_s + lasts_s / rate - now_s
+            if was and early_s > 0.0:
+                world.ledger.complain(f"{now} took the lease {early_s:.1f} s before its end")
             if after["leaseTransitions"] <= before["leaseTransitions"]:
                 world.ledger.complain(f"{now} took the lease of {was!r} as if it were its own")
         self._written_s = now_s

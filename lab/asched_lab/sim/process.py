@@ -43,6 +43,7 @@ from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.sim.clock import VirtualLoop
+from asched_lab.sim.faults import ClockRates
 from asched_lab.sim.wire import Wire, WireSession
 
 if TYPE_CHECKING:
@@ -134,7 +135,10 @@ class Process:
     def __init__(self, world: "World", setup: Setup, name: str, *, is_elected: bool) -> None:
         self.name = name
         self.world = world
-        self.loop = VirtualLoop(world.clock)
+        self.clock_rate = 1.0
+        if (rates := world.active_faults.find(ClockRates)) is not None:
+            self.clock_rate += world.active_faults.rng.choice((-1, 0, 1)) * rates.share
+        self.loop = VirtualLoop(world.clock, self.clock_rate)
         self._paused_until_s = 0.0
         self._seeds = random.Random(world.active_faults.rng.random())
         ticks = count()
@@ -167,7 +171,7 @@ class Process:
 
     async def _built(self, *, is_elected: bool) -> Scheduler:
         now_s, draw = self.world.clock.now_s, self._seeds.random
-        clock = Clock(steady=now_s, wall=now_s, awake=now_s)
+        clock = Clock(steady=self.loop.time, wall=now_s, awake=self.loop.time)
         rng = random.Random(draw())
         session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
         if is_elected:
@@ -195,7 +199,7 @@ class Process:
                 may_act=lambda: self.may_act,
                 writes_statuses=True,
                 spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
-                options=ReflectorOptions(rng=rng, clock=now_s),
+                options=ReflectorOptions(rng=rng, clock=self.loop.time),
             ),
             clock=clock,
             leadership=self.candidate,

@@ -258,11 +258,12 @@ def pod_manifest(name: str, cpu: str) -> Json:
     }
 
 
-def priority_class(world: World, value: int) -> str:
+def priority_class(world: World, value: int, policy: str = "PreemptLowerPriority") -> str:
     """The name of a class of this priority, created at the first use."""
     name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
     if world.server.get("priorityclasses", "", name) is None:
-        world.server.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+        made = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+        world.server.create("priorityclasses", made)
     return name
 
 

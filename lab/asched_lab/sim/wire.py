@@ -275,7 +275,7 @@ class Stream:
         self._clock.after(due_s - self._clock.now_s(), self._deliver)
 
     def _deliver(self) -> None:
-        if self._is_closed or self._is_mute or not self._wire.when_through(self._deliver):
+        if self._is_closed or self._is_mute or not self._wire.when_sent(self._deliver):
             return
         while self._coming and self._coming[0][0] <= self._clock.now_s():
             frame = self._coming.popleft()[1]
@@ -316,7 +316,7 @@ class Stream:
 
     def _end(self) -> None:
         """The timeout: the next stream sends the remaining events."""
-        if self._is_closed or self._is_mute or not self._wire.when_through(self._end):
+        if self._is_closed or self._is_mute or not self._wire.when_sent(self._end):
             return
         self._watch.wake = lambda: None
         self._watch.end()
@@ -357,6 +357,8 @@ class Stream:
             self._end()
 
 
+#: Share of the longest delay within which half of a dead process's requests arrive.
+EARLY: Final = 0.1
 #: Longest one-way time in the network of a healthy cluster.
 WAY_S_MAX: Final = 0.01
 
@@ -396,14 +398,15 @@ class Wire:
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: sent requests arrive or not, and no answer is received.
 
-        They arrive at once, or, if `late_s_max` is given, at any time within that.
+        They arrive at once, or, if `late_s_max` is given, at any time within that; half of them
+        early, while a successor may be catching up.
         """
         for travel in self._travelling.values():
             if travel.request.method == "GET" or self._rng.random() < 0.5:
                 continue
             if late_s_max:
-                late_s = self._rng.uniform(0.0, late_s_max)
-                self._carry_out_after(late_s, travel.request)
+                longest_s = self._rng.choice((late_s_max, late_s_max * EARLY))
+                self._carry_out_after(self._rng.uniform(0.0, longest_s), travel.request)
             else:
                 self._carry_out(travel.request, late=False)
         self.close()
@@ -421,7 +424,14 @@ class Wire:
 
     def when_through(self, call: Callable[[], None]) -> bool:
         """Whether traffic passes; if not, the call is made when it does."""
-        wait_s = self._cut_off_until_s - self.clock.now_s()
+        return self._is_past(self._cut_off_until_s, call)
+
+    def when_sent(self, call: Callable[[], None]) -> bool:
+        """As `when_through`, for what the server has to do by itself."""
+        return self._is_past(max(self._cut_off_until_s, self.active_faults.frozen_until_s), call)
+
+    def _is_past(self, until_s: float, call: Callable[[], None]) -> bool:
+        wait_s = until_s - self.clock.now_s()
         if wait_s > 0.0:
             self.clock.after(wait_s, call)
         return wait_s <= 0.0
@@ -458,6 +468,21 @@ class Wire:
         travel = self._travelling.pop(number)
         if travel.heard.done() and not self._is_cut:
             return  # the connection was closed, and everything on it is lost
+        frozen_s = self.active_faults.frozen_until_s - self.clock.now_s()
+        if frozen_s > 0.0:
+            self._late.append(travel.request)
+            frozen_s += self._rng.uniform(0.0, WAY_S_MAX)
+            self.clock.after(frozen_s, lambda: self._thaw(travel))
+        else:
+            self._handle(travel)
+
+    def _thaw(self, travel: Travel) -> None:
+        """The server continues with a request, whether or not the sender still waits."""
+        self._late.remove(travel.request)
+        if travel.request.method != "GET" or not (travel.heard.done() or self._is_cut):
+            self._handle(travel)
+
+    def _handle(self, travel: Travel) -> None:
         outcome = self._fate(travel.request)
         self._after_a_way(lambda: self._hear(travel, outcome))
 
@@ -582,7 +607,9 @@ S = TypeVar("S", Overload, Conflicts, ServerErrors)
 
 def _unspared(fault: S | None, request: WireRequest) -> S | None:
     """The fault, unless it spares such requests."""
-    return None if fault is not None and fault.spares and fault.spares in request.path else fault
+    if fault is None or (fault.spares and fault.spares in request.path):
+        return None
+    return fault if fault.only in request.path else None
 
 
 class WireSession(Session):

@@ -26,7 +26,15 @@ from asched_lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock
 from asched_lab.sim.extenders import Extenders, Judge
-from asched_lab.sim.faults import ActiveFaults, Compactions, Fault, LeaderPause, Partition, Restarts
+from asched_lab.sim.faults import (
+    ActiveFaults,
+    Compactions,
+    Fault,
+    FrozenServer,
+    LeaderPause,
+    Partition,
+    Restarts,
+)
 from asched_lab.sim.inhabitants import Inhabitants
 from asched_lab.sim.ledger import Leases, Ledger
 from asched_lab.sim.process import Process, Setup
@@ -206,6 +214,11 @@ class World:
         self.note(f"{self.acting.name} is cut off for {seconds:.1f} s")
         self.acting.cut_off(seconds)
 
+    def _freeze(self) -> None:
+        seconds = self.active_faults.seconds(FrozenServer, "lasting_s_max")
+        self.note(f"the server stands still for {seconds:.1f} s")
+        self.active_faults.frozen_until_s = self.clock.now_s() + seconds
+
     # --- what processes do -----------------------------------------------------------------------
 
     def sends(self, process: Process, bind: Bind) -> None:
@@ -248,12 +261,12 @@ class World:
         for observe in self.on_effect:
             observe(process, effect)
 
-    def bound(self, bind: Bind, *, late: bool, by_extender: bool = False) -> None:
-        """The server has just accepted a binding; `late`: after its timeout, `by_extender`: sent by
-        an extender that was not asked to, or not any more.
+    def bound(self, bind: Bind, *, late: bool, is_lie: bool = False) -> None:
+        """The server has just accepted a binding; `late`: after its timeout, `is_lie`: by an
+        extender that denies it, or that was asked for another node.
         """
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
-        self.ledger.bound(bind, self.pods(), self.nodes(), by_extender=by_extender)
+        self.ledger.bound(bind, self.pods(), self.nodes(), is_lie=is_lie)
         for observe in self.on_bound:
             observe(bind)
 
@@ -311,11 +324,12 @@ class World:
         self._plan(LeaderPause, self._pause)
         self._plan(Restarts, self.restart)
         self._plan(Partition, self._cut_off)
+        self._plan(FrozenServer, self._freeze)
         self._plan(Compactions, self.server.store.begin_history)
 
     def _plan(
         self,
-        kind: type[LeaderPause | Restarts | Partition | Compactions],
+        kind: type[LeaderPause | Restarts | Partition | FrozenServer | Compactions],
         strike: Callable[[], None],
     ) -> None:
         """Strike repeatedly, at random times, while the fault is in force."""

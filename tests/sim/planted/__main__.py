@@ -12,6 +12,7 @@ and which rule spoke. Exit status 1 if a mistake was not found.
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -20,11 +21,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import asched
+import asched_lab
 from tests.sim.planted.mistakes import MISTAKES, Mistake
 
 LIVES_MAX: Final = 200
 #: Beyond this a life hangs, which is found as well (s).
 LIFE_S_MAX: Final = 3600
+#: Where the simulation is imported from.
+LAB: Final = str(Path(asched_lab.__file__).parents[1])
 #: What the copy is run with: lives until a rule is broken, and what came of it as JSON.
 LIVE: Final = """
 import json, logging, sys
@@ -67,7 +71,7 @@ def lives_until_found(
         command = [sys.executable, "-P", "-c", LIVE, str(lives_max), *scenarios]
         done = subprocess.run(
             command,
-            env={"PYTHONPATH": name},
+            env={"PYTHONPATH": os.pathsep.join((name, LAB))},
             cwd=name,
             capture_output=True,
             text=True,

@@ -1,12 +1,20 @@
 """The API server refuses, fails and disconnects; the scheduler dies, or does not lead any more."""
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from asched.core.cluster.pod_groups import group_key
+from asched.core.framework.effects import Bind
+from asched.core.model.decode import decode
+from asched.core.model.pod import Pod
+from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import (
     BrokenWatches,
+    ClockRates,
     Conflicts,
     ExpiredWatches,
+    FrozenServer,
     LateWrites,
     LeaderPause,
     LostAnswers,
@@ -18,8 +26,20 @@ from asched_lab.sim.faults import (
     StaleWatch,
     Unreachable,
 )
-from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Step
+from asched_lab.sim.process import Process
+from asched_lab.sim.scenario import Scenario, profile
+from asched_lab.sim.scenarios import gangs
+from asched_lab.sim.steps import (
+    AddNodes,
+    AddPods,
+    DeletePods,
+    Json,
+    Step,
+    Wait,
+    pod_manifest,
+    priority_class,
+    wipe,
+)
 from asched_lab.sim.world import World
 
 
@@ -139,3 +159,162 @@ class LeaderChanges(_Traffic):
 
     def check(self, world: World) -> None:
         assert world.leaders > 1, "leadership never changed, so nothing was tried"
+
+
+#: Share of bindings at which the process dies, and at which another client changes the pod.
+DIES: Final = 0.15
+CHANGES: Final = 0.3
+
+
+class Takeovers(_Traffic):
+    """Leaders die while they bind, on nodes that are nearly full, and what they had sent arrives up
+    to a minute later. Processes and the server stand still for longer than a lease, clocks run at
+    different rates, and another client changes pods while they are bound.
+
+    Nothing is overcommitted, no pod loses its place because its labels have changed, and no gang
+    starts without places for all that it needs.
+    """
+
+    rounds = 30
+    replicas = 3
+    created = (1, 4)
+    share_deleted = 0.6
+    faults = (
+        ClockRates(share=0.1),
+        FrozenServer(every_s=60, lasting_s_max=12),
+        LeaderPause(every_s=60, lasting_s_max=12),
+        Partition(every_s=60, lasting_s_max=12),
+        SlowAnswers(seconds_max=0.5),
+        LostAnswers(rate=0.05),
+        LateWrites(rate=0.1, late_s_max=50),
+        StaleWatch(lag_s_max=8),  # longer than a lease
+    )
+    config: ClassVar[Json] = profile("GangScheduling")
+
+    def __init__(self) -> None:
+        self._minimum: dict[str, int] = {}  # of each gang
+        self._deaths = 0
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=world.rng.randint(2, 4), cpu=(1, 2), pods=(10,)).do(world)
+        world.on_sent.append(self._check_gang)
+        world.on_sent.append(self._interfere)
+        world.run_for(10.0)  # until all is listed and one process leads
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(self.rounds):
+            if world.rng.random() < 0.25:
+                self._add_gang(world, f"gang-{number}")
+            priority = world.rng.choice((0, 0, 10))
+            yield AddPods(count=world.rng.randint(*self.created), priority=priority)
+            if world.rng.random() < self.share_deleted:
+                yield DeletePods(count=world.rng.randint(*self.deleted), waiting_too=False)
+
+    def _add_gang(self, world: World, name: str) -> None:
+        size = world.rng.randint(2, 4)
+        self._minimum[name] = world.rng.randint(2, size)
+        world.server.create("podgroups", gangs.pod_group(name, self._minimum[name]))
+        for number in range(size):
+            world.server.create("pods", gangs.member(name, number, "300m"))
+
+    def _interfere(self, process: Process, bind: Bind) -> None:
+        """Change the pod at about the time of its binding, or kill its process."""
+        world = process.world
+        if not world.active_faults.is_on:
+            return
+        if world.rng.random() < CHANGES:
+            world.clock.after(world.rng.uniform(0.0, 1.0), lambda: _annotate(world, bind))
+        if world.rng.random() < DIES:
+            self._deaths += 1
+            world.clock.after(world.rng.uniform(0.0, 0.02), lambda: _kill(process))
+
+    def _check_gang(self, process: Process, bind: Bind) -> None:
+        """At the first binding of a gang as many pods as it needs have places."""
+        world = process.world
+        pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
+        name = gangs.gang_of(pod) if pod is not None else ""
+        if pod is None or not name or any(gangs.gang_of(p) == name for p in world.placed()):
+            return
+        placed = process.parts.cluster.pod_groups.get(group_key(decode(Pod, pod))).placed
+        if len(placed) < self._minimum[name]:
+            minimum = self._minimum[name]
+            world.ledger.complain(f"{name} starts with {len(placed)}, it needs {minimum}")
+
+    def is_plain(self, pod: Json) -> bool:
+        return not gangs.gang_of(pod)
+
+    def check(self, world: World) -> None:
+        assert self._deaths or world.leaders > 1, "nothing died, so nothing was tried"
+
+
+class HardRestarts(Takeovers):
+    """The same with one process that needs no lease: nothing says how the last one ended."""
+
+    replicas = 1
+
+
+def _annotate(world: World, bind: Bind) -> None:
+    """Change what decides nothing, as controllers do."""
+    pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
+    if pod is None or pod["metadata"]["uid"] != bind.pod.uid:
+        return
+    part = world.rng.choice(("labels", "annotations"))
+    texts = {**(pod["metadata"].get(part) or {}), "seen-at": f"{world.clock.now_s():.0f}"}
+    world.server.ctx.put(PODS, {**pod, "metadata": {**pod["metadata"], part: texts}})
+
+
+def _kill(process: Process) -> None:
+    if process.world.acting is process:
+        process.world.restart()
+
+
+PLACES: Final = 3
+LOW, HIGH, RUNNING = 0, 10, 100
+
+
+class KeptOrder(Scenario):
+    """The leader dies while more pods wait than there are places: the important ones get them, and
+    no other is bound. Twice only: from the third end within ten minutes on one pod is tried later.
+    """
+
+    rounds = 2
+    replicas = 2
+    faults = (SlowAnswers(seconds_max=0.5), StaleWatch(lag_s_max=3), BrokenWatches(every_s=30))
+
+    def setup(self, world: World) -> None:
+        self._sent: list[str] = []
+        world.on_sent.append(lambda _, bind: self._sent.append(bind.pod.name))
+        AddNodes(count=PLACES, cpu=(1,), pods=(10,)).do(world)
+        world.run_for(10.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(self.rounds):
+            create = [*[("low", LOW)] * 5, *[("high", HIGH)] * PLACES]
+            has_waited = world.rng.random() < 0.5  # with conditions and backoff, for places in use
+            if has_waited:
+                yield AddPods(count=PLACES, cpu=("1",), priority=RUNNING, wait_s=8.0)
+                self._create(world, number, create)
+                yield Wait(wait_s=world.rng.uniform(1.0, 20.0))
+            _kill(world.acting)
+            yield Wait(wait_s=world.rng.uniform(0.0, 0.5))
+            for pod in world.placed() if has_waited else ():
+                wipe(world, pod)
+            if not has_waited:
+                self._create(world, number, create)
+            self._sent.clear()
+            yield Wait(wait_s=60.0)
+            bound = sorted(set(self._sent))
+            expected = [f"high-{number}-{n}" for n in range(PLACES)]
+            assert bound == expected, f"{bound} are bound, not {expected}"
+            for pod in world.pods():
+                wipe(world, pod)
+            yield Wait(wait_s=5.0)
+
+    def _create(self, world: World, number: int, pods: list[tuple[str, int]]) -> None:
+        """Create them in any order; the low ones may not be evicted for the high ones."""
+        numbers: Counter[str] = Counter()
+        for kind, priority in world.shuffled(pods):
+            pod = pod_manifest(f"{kind}-{number}-{numbers[kind]}", "1")
+            pod["spec"]["priorityClassName"] = priority_class(world, priority, "Never")
+            numbers[kind] += 1
+            world.server.create("pods", pod)

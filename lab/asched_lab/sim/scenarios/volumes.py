@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from asched_lab.sim.faults import Conflicts, LostAnswers, ServerErrors, SlowAnswers, StaleWatch
+from asched_lab.sim.faults import (
+    Conflicts,
+    Fault,
+    LostAnswers,
+    Restarts,
+    ServerErrors,
+    SlowAnswers,
+    StaleWatch,
+)
 from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.steps import (
     AddNodes,
@@ -39,10 +47,17 @@ class _Volumes(Scenario):
 
 
 class LateVolumes(_Volumes):
-    """Each volume has one claim, pods are where their volumes are, though drivers fail."""
+    """Each volume has one claim, pods are where their volumes are, though drivers fail, and what a
+    process that died has written arrives late.
+    """
 
     rounds = 20
-    faults = (StaleWatch(lag_s_max=5), LostAnswers(rate=0.1), ServerErrors(rate=0.05))
+    faults = (
+        StaleWatch(lag_s_max=5),
+        LostAnswers(rate=0.1),
+        ServerErrors(rate=0.05),
+        Restarts(every_s=30),
+    )
 
     def setup(self, world: World) -> None:
         self.storage = Storage(world)
@@ -99,7 +114,7 @@ class BusyDevices(Scenario):
     """
 
     rounds = 30
-    faults = FAILING
+    faults: ClassVar[tuple[Fault, ...]] = FAILING
 
     def setup(self, world: World) -> None:
         self.devices = Devices(world)
@@ -160,3 +175,9 @@ class BusyDevices(Scenario):
     def check(self, world: World) -> None:  # noqa: ARG002 - `devices` has the world
         found = self.devices.could_be_served()
         assert not found, found[0]
+
+
+class InheritedDevices(BusyDevices):
+    """The same, and the process dies: what it had allocated or was writing is its successor's."""
+
+    faults: ClassVar[tuple[Fault, ...]] = (*FAILING, Restarts(every_s=20))
