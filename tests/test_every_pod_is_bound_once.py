@@ -31,7 +31,8 @@ FIRE = (
     faults.StaleWatch(lag_s_max=10.0),
     faults.BrokenWatches(every_s=20.0),
     faults.ExpiredWatches(every_s=20.0),
-    faults.Restarts(every_s=30.0),
+    # A start takes up to a minute in this fire.
+    faults.Restarts(every_s=90.0),
 )
 
 
@@ -54,7 +55,7 @@ def test_when_the_api_server_burns_every_pod_is_still_bound_exactly_once(seed: i
         for _ in range(PODS_COUNT // 4):
             AddPods(count=4).do(world)
             AddNodes(cpu=(16,), pods=(4,)).do(world)
-            world.run_for(10.0)
+            world.run_for(30.0)
         assert placements, "nothing was bound in the fire"
         world.active_faults.is_on = False
         world.run_for(120.0)

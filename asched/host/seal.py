@@ -7,9 +7,9 @@ etcd. One that arrives after its successor has filled the node would overcommit 
 excludes that. But every binding carries the resourceVersion of its pod, and the API server refuses
 it (409) once the pod has another version. So the successor changes a condition of every pod that
 such a binding could reach: a pod without a node, with a name of the predecessor's schedulers, that
-is neither gated nor terminating. The condition's message contains the lease's transitions, since a
-patch that changes nothing would not change the version. A binding that arrived before its pod was
-touched is seen, since the streams catch up with the last touch before the first decision.
+is neither gated nor terminating. The condition's message is a new one each time, since a patch that
+changes nothing would not change the version. A binding that arrived before its pod was touched is
+seen, since the streams catch up with the last touch before the first decision.
 
 A leader that handed the lease on, with all its writes answered, needs no seal. One that ends before
 its own seal is complete cannot hand on: its successor seals both. Without an election
@@ -29,8 +29,9 @@ What else a predecessor may have sent, and why it needs no seal when it arrives 
     ProvisioningRequests, PodTemplates, statuses of groups and quotas: named by owner and content,
         or written with a resourceVersion, and reconciled by the successor
 
-Bounds  TOUCHES_MAX requests at a time; a failed one is repeated after PAUSE_S; TOO_OLD_S for a
-        predecessor that cannot be sealed.
+Bounds  TOUCHES_MAX requests at a time; one that fails is repeated after PAUSE_S, doubling to
+        PAUSE_S_MAX, and one that is answered with an error for `effects.LANDS_WITHIN_S` in all; the
+        same time for a predecessor that cannot be sealed.
 """
 
 import asyncio
@@ -60,9 +61,11 @@ log = logging.getLogger("asched.leader")
 TOUCHES_MAX: Final = 64
 #: Timeout of one request, and the pause after a failed one.
 REQUEST_S: Final = 10.0
-PAUSE_S: Final = 1.0
-#: Answers that say that the pod is gone or has changed.
-CHANGED: Final = (404, 409)
+PAUSE_S: Final = 0.1
+PAUSE_S_MAX: Final = 1.0
+GONE: Final = 404
+#: The server gave up on a pod that changes all the time.
+CONFLICT: Final = 409
 #: In the answer (422) that the pod of this name is another one. A policy refuses with 422, too.
 OTHER_UID: Final = b"metadata.uid: "
 SERVER_ERROR: Final = 500
@@ -80,6 +83,7 @@ class Seal:
         self._context = scheduler.machine.context
         #: The version of the last pod that was touched.
         self._touched = ""
+        self._caught_up_s = 0.0
 
     async def run(self) -> None:
         """Return when this leader may decide."""
@@ -87,12 +91,12 @@ class Seal:
         if predecessor is None:
             return
         await self._catch_up()
+        self._caught_up_s = scheduler.clock.now_s()
         if predecessor.sealable is None:
             await self._wait("the last holder of the lease did not say that it can be sealed")
         else:
-            run = f"{predecessor.transitions} of the lease"
-            if scheduler.leadership is None:
-                run = str(uuid.UUID(int=scheduler.rng.getrandbits(128)))
+            # The lease's transitions begin anew when it is deleted.
+            run = f"{predecessor.transitions}, {uuid.UUID(int=scheduler.rng.getrandbits(128))}"
             owned = {*predecessor.sealable, *self._context.runners}
             await self._touch_all(owned, f"a new scheduler decides about this pod: {run}")
         if scheduler.leadership is not None:
@@ -109,10 +113,15 @@ class Seal:
         await scheduler.history.catch_up(POD, lambda: scheduler.list_again((POD,)), newest)
         await scheduler.taken_in()
 
+    @property
+    def _wait_s(self) -> float:
+        """Until no request of the predecessor can be carried out any more, sealed or not."""
+        return max(self._caught_up_s + LANDS_WITHIN_S - self._scheduler.clock.now_s(), 0.0)
+
     async def _wait(self, why: str) -> None:
-        extra = {"seconds": LANDS_WITHIN_S}
-        log.warning("Bindings begin after a pause: %s", why, extra=extra)
-        await asyncio.sleep(LANDS_WITHIN_S)
+        wait_s = self._wait_s
+        log.warning("Bindings begin after a pause: %s", why, extra={"seconds": round(wait_s, 1)})
+        await asyncio.sleep(wait_s)
         await self._catch_up()
 
     async def _touch_all(self, owned: Collection[str], message: str) -> None:
@@ -135,10 +144,11 @@ class Seal:
                     group.create_task(touch_some())
         except* SealError as refused:
             why = str(refused.exceptions[0])
-        if why:
+        if not why:
+            await self._catch_up(self._touched)
+        else:
             await self._wait(why)
             return
-        await self._catch_up(self._touched)
         took_s = round(scheduler.clock.now_s() - started_s, 3)
         log.info("The pods of the last leader are sealed", extra={"pods": len(pods), "s": took_s})
 
@@ -151,8 +161,9 @@ class Seal:
             "message": message,
         }
         request = request_for(PatchPodStatus(pod=ref_of(pod), condition=condition))
+        pause_s = PAUSE_S
         while True:
-            wait_s, error = PAUSE_S, Exception()
+            wait_s = pause_s = min(2 * pause_s, PAUSE_S_MAX)
             try:
                 reply = await pool.request(
                     request.method,
@@ -162,25 +173,25 @@ class Seal:
                     timeout_s=REQUEST_S,
                 )
             except TransportError as lost:
-                error = lost
+                why = str(lost)
             else:
                 if reply.status < 300:
-                    self._note_touched(pod, version_of(reply))
+                    version = version_of(reply)
+                    if version == pod.metadata.resource_version:
+                        raise SealError("a patch of pods/status has no effect")
+                    if version and not runs_backwards(self._touched, version):
+                        self._touched = version
                     return
-                if reply.status in CHANGED or OTHER_UID in reply.body:
+                if reply.status == GONE or OTHER_UID in reply.body:
                     return
                 error = api_error(reply.status, reply.body)
-                wait_s = overload_wait_s(reply) or PAUSE_S
-                if reply.status < SERVER_ERROR and not isinstance(error, TooManyRequests):
-                    raise SealError(f"pods/status cannot be patched: {error}")
-            log.info("A pod could not be touched yet", extra={"pod": pod.key, "err": error})
+                why, wait_s = error.message, overload_wait_s(reply) or pause_s
+                may_pass = reply.status >= SERVER_ERROR or reply.status == CONFLICT
+                is_final = not may_pass and not isinstance(error, TooManyRequests)
+                if is_final or not self._wait_s:
+                    raise SealError(f"the status of pod {pod.key} cannot be patched: {why}")
+            log.info("A pod could not be touched yet", extra={"pod": pod.key, "err": why})
             await asyncio.sleep(wait_s)
-
-    def _note_touched(self, pod: Pod, version: str) -> None:
-        if version == pod.metadata.resource_version:
-            raise SealError("a patch of pods/status has no effect")
-        if version and not runs_backwards(self._touched, version):
-            self._touched = version
 
 
 def _is_open(pod: Pod, owned: Collection[str]) -> bool:

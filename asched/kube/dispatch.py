@@ -69,9 +69,9 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 }
 
 
-#: Pods of which the version in the answer to a patch is known. A patch is shown by the watch within
-#: seconds, and status patches are fewer than a thousand a second.
-WRITTEN_MAX: Final = 20_000
+#: How long the version in the answer to a patch of a pod is stored: the watch shows it within
+#: seconds. Status patches are fewer than a thousand a second.
+WRITTEN_S: Final = 20.0
 #: The shortest time-out of a binding; the fence is checked once more when it is sent.
 FENCE_S_MIN: Final = 0.001
 
@@ -130,8 +130,8 @@ class Dispatcher:
         self._statuses = statuses
         #: Bindings of pods with a status patch in flight; they start when it has finished.
         self._delayed_bindings: dict[str, QueuedWrite] = {}
-        #: uid -> version of pods in the last answers to our patches: the watch may show it later
-        self._written: OrderedDict[str, str] = OrderedDict()
+        #: uid -> (version, when) of pods in answers to our patches: the watch may show it later
+        self._written: OrderedDict[str, tuple[str, float]] = OrderedDict()
         #: When the last request that may still be carried out was sent.
         self._doubtful_s = -inf
         #: Jobs waiting for their next attempt.
@@ -271,8 +271,8 @@ class Dispatcher:
                     if self._delay_for_patch(state, job, job.effect.pod.uid):
                         continue
                     written = self._written.get(job.effect.pod.uid)
-                    if written and runs_backwards(written, job.effect.pod.resource_version):
-                        self._answer(job.ids, ReadPending(job.effect.id, written))
+                    if written and runs_backwards(written[0], job.effect.pod.resource_version):
+                        self._answer(job.ids, ReadPending(job.effect.id, written[0]))
                         continue
                 job.throttled_s = now_s - max(since_s, job.queued_s) if since_s is not None else 0.0
                 state.in_flight_count += 1
@@ -306,10 +306,11 @@ class Dispatcher:
             self._resume(self._lanes[Lane.BINDING], held)
 
     def _note_written(self, uid: str, version: str) -> None:
-        self._written[uid] = version
-        self._written.move_to_end(uid)
-        if len(self._written) > WRITTEN_MAX:
-            self._written.popitem(last=False)
+        now_s, written = self._loop.time(), self._written
+        written[uid] = version, now_s
+        written.move_to_end(uid)
+        while next(iter(written.values()))[1] < now_s - WRITTEN_S:
+            written.popitem(last=False)
 
     @property
     def is_settled(self) -> bool:
@@ -365,6 +366,7 @@ class Dispatcher:
                     self._answer(job.ids, step)
         except asyncio.CancelledError:
             self._group = None  # shutting down: start nothing more
+            self._doubtful_s = self._loop.time()
             self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
             raise
         finally:
