@@ -349,8 +349,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         nodes = self._search.without_victims(pod, findings, trial)
         if not self._offers_empty:
             errors += [f'expected at least one victim pod on node "{name}"' for name in nodes]
-        if errors:
-            return prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
+        if errors:  # a nomination is of no use any more
+            text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+            return prefixed(failure(text), Nomination(""))
         reasons = self._search.reasons(pod, findings, trial)
         if nodes:
             none = searched.NO_VICTIMS.text
