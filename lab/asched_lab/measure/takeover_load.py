@@ -10,7 +10,7 @@ Bounds  PATIENCE_S for the pods of a round to be placed; pods are deleted ROUNDS
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ OVERCOMMITTED: Final = "nodes overcommitted"
 BROKEN: Final = "constraints broken"
 ORDER: Final = "priority not kept"
 LOST: Final = "pods lost"
+SPLIT: Final = "gangs split"
 
 
 class TakeoverLoad:
@@ -187,18 +188,22 @@ class TakeoverLoad:
         if waiting and hasty:
             self.findings[ORDER].add(f"{len(hasty)} of {hasty[0]} .. before {waiting[0]}")
 
-    def check_end(self) -> None:
-        """Check that no pod is lost and that a gang is placed as a whole or not at all."""
+    def check_end(self, refused: set[str]) -> None:
+        """Check that no pod is lost and that gangs are placed as a whole or not at all. `refused`:
+        pods whose binding by a former leader arrived too late. A gang is split if only some of its
+        bindings arrived before their sender ended, and the room of the others was given away.
+        """
         for name in self._fitting():
             self.findings[LOST].add(f"{name} waits and fits")
-        members = Counter[str]()
+        gangs = defaultdict[str, list[JsonObject]](list)
         for one in self._pods.values():
-            group = one["spec"].get("schedulingGroup")
-            if group is not None and one["spec"].get("nodeName"):
-                members[group["podGroupName"]] += 1
-        for group, count in members.items():
-            if count not in (WAITING[3], RIVALS[3]):
-                self.findings[BROKEN].add(f"gang {group} has {count} pods on nodes")
+            if "schedulingGroup" in one["spec"]:
+                gangs[one["spec"]["schedulingGroup"]["podGroupName"]].append(one)
+        for group, members in gangs.items():
+            waiting = [p["metadata"]["name"] for p in members if not p["spec"].get("nodeName")]
+            if waiting and len(waiting) < len(members) and len(members) in (WAITING[3], RIVALS[3]):
+                what = SPLIT if refused.intersection(waiting) else BROKEN
+                self.findings[what].add(f"gang {group}: {', '.join(sorted(waiting))} wait")
 
     @staticmethod
     def _round_of(name: str) -> int:
