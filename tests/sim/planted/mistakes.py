@@ -6,6 +6,8 @@ harmless, that one is left out with it (`also`).
 
 from typing import Final, NamedTuple
 
+SEAL: Final = "host/seal.py"
+SUSPECTS: Final = "core/queue/suspects.py"
 CONFIRMATION: Final = "core/cycle/confirmation.py"
 ELECTION: Final = "core/leader/election.py"
 BUDGETS: Final = "core/preemption/budgets.py"
@@ -490,5 +492,64 @@ MISTAKES: Final = (
         "kube/inbox.py",
         "                self._facts[at - self.drained] = fact\n",
         "",
+    ),
+    # --- the seal --------------------------------------------------------------------------------
+    Mistake(
+        "seal",
+        "a binding carries no version of its pod",
+        "HardRestarts",
+        "kube/writes.py",
+        "    if pod.resource_version:\n",
+        "    if False:\n",
+    ),
+    Mistake(
+        "seal",
+        "no pod is touched",
+        "HardRestarts",
+        SEAL,
+        "                await self._touch(pool, pod, message)\n",
+        "                del pod\n",
+    ),
+    Mistake(
+        "seal",
+        "a pod is touched with the value that it has",
+        "HardRestarts",
+        SEAL,
+        'f"a new scheduler decides about this pod: {run}"',
+        '"a new scheduler decides about this pod"',
+        ((SEAL, "if version == pod.metadata.resource_version:", "if False:"),),
+    ),
+    Mistake(
+        "seal",
+        "decisions begin before the watch shows the last touch",
+        "HardRestarts",
+        SEAL,
+        "            await self._catch_up(self._touched)\n",
+        "            pass\n",
+    ),
+    Mistake(
+        "seal",
+        "a binding that its pod's version refuses loses its place",
+        "HardRestarts",
+        CONFIRMATION,
+        "    return refused.code == CONFLICT and not names_node(refused)",
+        "    return False",
+    ),
+    Mistake(
+        "order",
+        "after each end of a leader a pod goes behind the others, whatever its priority",
+        "KeptOrder",
+        SUSPECTS,
+        "ENDS_MIN: Final = 3",
+        "ENDS_MIN: Final = 1",
+        ((SUSPECTS, "        if has_equals:", "        if False:"),),
+    ),
+    Mistake(
+        "seal",
+        "without an election nothing is sealed",
+        "HardRestarts",
+        SEAL,
+        "return Predecessor() if leadership is None else",
+        "return None if leadership is None else",
     ),
 )
