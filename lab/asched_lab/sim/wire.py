@@ -358,7 +358,7 @@ class Stream:
 
 
 #: Share of the longest delay within which half of a dead process's requests arrive.
-EARLY: Final = 0.1
+EARLY: Final = 0.03
 #: Longest one-way time in the network of a healthy cluster.
 WAY_S_MAX: Final = 0.01
 

@@ -193,6 +193,7 @@ class Takeovers(_Traffic):
 
     def __init__(self) -> None:
         self._minimum: dict[str, int] = {}  # of each gang
+        self._begun: set[tuple[Process, str]] = set()  # gangs of which it has sent a binding
         self._deaths = 0
 
     def setup(self, world: World) -> None:
@@ -229,11 +230,16 @@ class Takeovers(_Traffic):
             world.clock.after(world.rng.uniform(0.0, 0.02), lambda: _kill(process))
 
     def _check_gang(self, process: Process, bind: Bind) -> None:
-        """At the first binding of a gang as many pods as it needs have places."""
+        """At the first binding of a gang as many pods as it needs have places. It may be repeated
+        when others are deleted.
+        """
         world = process.world
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
         name = gangs.gang_of(pod) if pod is not None else ""
-        if pod is None or not name or any(gangs.gang_of(p) == name for p in world.placed()):
+        if pod is None or not name or (process, name) in self._begun:
+            return
+        self._begun.add((process, name))
+        if any(gangs.gang_of(other) == name for other in world.placed()):
             return
         placed = process.parts.cluster.pod_groups.get(group_key(decode(Pod, pod))).placed
         if len(placed) < self._minimum[name]:
