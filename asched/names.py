@@ -84,8 +84,8 @@ EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 #: Annotation of the Lease: what its holder says about its time as leader (JSON).
 LEASE_TERM: Final = "asched.dev/term"
-#: Condition of a pending pod that a new leader wrote, so that bindings of the one before it are
-#: refused.
+#: Condition of a pending pod, and annotation of a claim without an allocation, that a new leader
+#: wrote, so that late writes of the one before it are refused.
 TAKEN_OVER: Final = "asched.dev/TakenOver"
 REASON_LEADER_CHANGED: Final = "LeaderChanged"
 EVENT_TRIED_LATER: Final = "TriedLater"

@@ -11,6 +11,10 @@ is neither gated nor terminating. The condition's message is a new one each time
 changes nothing would not change the version. A binding that arrived before its pod was touched is
 seen, since the streams catch up with the last touch before the first decision.
 
+A late allocation of a ResourceClaim could give a device away twice in the same way, since nothing
+is written to the device. So where there are devices, an annotation of every claim without an
+allocation is changed, too.
+
 A leader that handed the lease on, with all its writes answered, needs no seal. One that ends before
 its own seal is complete cannot hand on: its successor seals both. Without an election
 nothing says how the last process ended, so its pods are always sealed. A predecessor that has not
@@ -19,13 +23,14 @@ release) cannot be sealed: this process waits until none of its requests can be 
 
 What else a predecessor may have sent, and why it needs no seal when it arrives late:
 
-    PersistentVolume, PersistentVolumeClaim, ResourceClaim, ResourceSlice: the patch carries the
-        object's resourceVersion, and is refused once the successor has written
+    PersistentVolume, PersistentVolumeClaim, a claim with an allocation: the patch carries the
+        object's resourceVersion, and is refused once the successor has written the object, without
+        which it gives the volume or the devices to no other pod
     annotations of nodes and pods by plugins for devices: the node's carry its resourceVersion, the
         pod's are written before a binding, which is refused
     eviction of a victim: its uid is a precondition; the pod was chosen when the eviction was right,
         and its room is not given to others twice: the successor sees the pod until it is gone
-    conditions, nominations, events: texts; the next attempt writes them again
+    conditions, nominations, events: texts; the next attempt, within five minutes, writes them again
     ProvisioningRequests, PodTemplates, statuses of groups and quotas: named by owner and content,
         or written with a resourceVersion, and reconciled by the successor
 
@@ -38,13 +43,15 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from asched import names
 from asched.core.cycle.orders import LeadersEnded
-from asched.core.framework.effects import LANDS_WITHIN_S, PatchPodStatus, ref_of
+from asched.core.framework.effects import LANDS_WITHIN_S, Effect, Patch, PatchPodStatus, ref_of
 from asched.core.leader.election import Predecessor
-from asched.core.model.kinds import POD
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from asched.core.model.meta import runs_backwards
 from asched.core.model.pod import Pod
 from asched.kube.errors import TooManyRequests, TransportError, api_error
@@ -81,8 +88,8 @@ class Seal:
     def __init__(self, scheduler: "Scheduler") -> None:
         self._scheduler = scheduler
         self._context = scheduler.machine.context
-        #: The version of the last pod that was touched.
-        self._touched = ""
+        #: The versions of the last pod and the last claim that were touched.
+        self._touched: dict[Kind, str] = {}
         self._caught_up_s = 0.0
 
     async def run(self) -> None:
@@ -107,10 +114,15 @@ class Seal:
         leadership = self._scheduler.leadership
         return Predecessor() if leadership is None else leadership.predecessor
 
-    async def _catch_up(self, newest: str = "") -> None:
-        """Receive everything that has happened to pods by now, or up to this version."""
+    async def _catch_up(self) -> None:
+        """Receive everything that has happened to pods and claims by now, or to the last touch."""
         scheduler = self._scheduler
-        await scheduler.history.catch_up(POD, lambda: scheduler.list_again((POD,)), newest)
+        has_devices = self._context.cluster.all(RESOURCE_SLICE)
+        kinds = self._touched or dict.fromkeys((POD, RESOURCE_CLAIM) if has_devices else (POD,), "")
+        async with asyncio.TaskGroup() as group:
+            for kind, newest in kinds.items():
+                again = partial(scheduler.list_again, (kind,))
+                group.create_task(scheduler.history.catch_up(kind, again, newest))
         await scheduler.taken_in()
 
     @property
@@ -122,45 +134,47 @@ class Seal:
         wait_s = self._wait_s
         log.warning("Bindings begin after a pause: %s", why, extra={"seconds": round(wait_s, 1)})
         await asyncio.sleep(wait_s)
+        self._touched.clear()
         await self._catch_up()
 
     async def _touch_all(self, owned: Collection[str], message: str) -> None:
-        pods = [pod for pod in self._context.cluster.pods_seen.values() if _is_open(pod, owned)]
-        if not pods:
+        scheduler, cluster = self._scheduler, self._context.cluster
+        claims = cluster.all(RESOURCE_CLAIM).values()
+        open_ones: list[tuple[Kind, Pod | ResourceClaim]] = [
+            *((POD, pod) for pod in cluster.pods_seen.values() if _is_open(pod, owned)),
+            *((RESOURCE_CLAIM, claim) for claim in claims if claim.status.allocation is None),
+        ]
+        if not open_ones:
             return
-        scheduler = self._scheduler
         started_s = scheduler.clock.now_s()
         pool = scheduler.session.pool(TOUCHES_MAX, may_send=scheduler.may_act)
-        waiting = iter(pods)
+        waiting = iter(open_ones)
 
         async def touch_some() -> None:
-            for pod in waiting:
-                await self._touch(pool, pod, message)
+            for kind, obj in waiting:
+                await self._touch(pool, kind, obj, message)
 
         why = ""
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(TOUCHES_MAX, len(pods))):
+                for _ in range(min(TOUCHES_MAX, len(open_ones))):
                     group.create_task(touch_some())
         except* SealError as refused:
             why = str(refused.exceptions[0])
         if not why:
-            await self._catch_up(self._touched)
+            await self._catch_up()
         else:
             await self._wait(why)
             return
         took_s = round(scheduler.clock.now_s() - started_s, 3)
-        log.info("The pods of the last leader are sealed", extra={"pods": len(pods), "s": took_s})
+        extra = {"objects": len(open_ones), "s": took_s}
+        log.info("The pods of the last leader are sealed", extra=extra)
 
-    async def _touch(self, pool: Transport, pod: Pod, message: str) -> None:
-        """Give the pod another version. Raises SealError if that is not possible."""
-        condition = {
-            "type": names.TAKEN_OVER,
-            "status": "True",
-            "reason": names.REASON_LEADER_CHANGED,
-            "message": message,
-        }
-        request = request_for(PatchPodStatus(pod=ref_of(pod), condition=condition))
+    async def _touch(
+        self, pool: Transport, kind: Kind, obj: Pod | ResourceClaim, message: str
+    ) -> None:
+        """Give the object another version. Raises SealError if that is not possible."""
+        request, what = request_for(_touch_of(obj, message)), f"{kind.name} {obj.metadata.key}"
         pause_s = PAUSE_S
         while True:
             wait_s = pause_s = min(2 * pause_s, PAUSE_S_MAX)
@@ -177,10 +191,10 @@ class Seal:
             else:
                 if reply.status < 300:
                     version = version_of(reply)
-                    if version == pod.metadata.resource_version:
-                        raise SealError("a patch of pods/status has no effect")
-                    if version and not runs_backwards(self._touched, version):
-                        self._touched = version
+                    if version == obj.metadata.resource_version:
+                        raise SealError(f"a patch of {what} has no effect")
+                    if version and not runs_backwards(self._touched.get(kind, ""), version):
+                        self._touched[kind] = version
                     return
                 if reply.status == GONE or OTHER_UID in reply.body:
                     return
@@ -189,9 +203,24 @@ class Seal:
                 may_pass = reply.status >= SERVER_ERROR or reply.status == CONFLICT
                 is_final = not may_pass and not isinstance(error, TooManyRequests)
                 if is_final or not self._wait_s:
-                    raise SealError(f"the status of pod {pod.key} cannot be patched: {why}")
-            log.info("A pod could not be touched yet", extra={"pod": pod.key, "err": why})
+                    raise SealError(f"{what} cannot be patched: {why}")
+            log.info("An object could not be touched yet", extra={"object": what, "err": why})
             await asyncio.sleep(wait_s)
+
+
+def _touch_of(obj: Pod | ResourceClaim, message: str) -> Effect:
+    if isinstance(obj, Pod):
+        condition = {
+            "type": names.TAKEN_OVER,
+            "status": "True",
+            "reason": names.REASON_LEADER_CHANGED,
+            "message": message,
+        }
+        return PatchPodStatus(pod=ref_of(obj), condition=condition)
+    known = obj.metadata
+    metadata = {"uid": known.uid, "annotations": {names.TAKEN_OVER: message}}
+    body = {"metadata": metadata}
+    return Patch(kind=RESOURCE_CLAIM, namespace=known.namespace, name=known.name, body=body)
 
 
 def _is_open(pod: Pod, owned: Collection[str]) -> bool:

@@ -57,6 +57,10 @@ FOUND: Final = [
     ("Gangs", 13),  # the judge counted a nominated pod of a gang twice
     ("StrangersApart", 301),  # a pod came near one that wanted to be alone
     ("ResizedGangs", 3),  # fewer pods were enough now, and a gang that had found no room slept
+    (
+        "InheritedDevices",
+        34,
+    ),  # a dead process's claim got a device late, which was given away
     ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]
 

@@ -50,10 +50,11 @@ MARKERS: Final[tuple[Marker, ...]] = (
     ),
     Marker(
         "asched.dev/TakenOver",
-        "condition of a pod",
+        "condition of a pod, annotation of a ResourceClaim",
         _WRITTEN,
         "",
-        "Of a pod that waited when the leader changed: late bindings of the last one are refused",
+        "Of a pod that waited, or a claim without an allocation, when the leader changed: late"
+        " bindings and allocations of the last one are refused",
     ),
     Marker(
         "asched.dev/pages",
