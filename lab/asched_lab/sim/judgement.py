@@ -358,12 +358,24 @@ class Moments:
         }
 
     def _awaits_room(self, uid: str, node: str) -> bool:
-        """Room is being made for it elsewhere, and for more pods on this node: it is woken when
-        that is done.
+        """Room is being made for it elsewhere, and for more pods on this node, or its victims on
+        this node leave and the process does not know yet: it is woken when that is done.
         """
         nominator = self._world.parts.nominator
+        if nominator.node_of(uid) == node and self._leaves_unseen(node):
+            return True
         has_other = nominator.node_of(uid) not in {None, "", node}
         return has_other and not nominator.on(node).keys() <= {uid}
+
+    def _leaves_unseen(self, node: str) -> bool:
+        """Whether the process still waits to see that a pod leaves this node."""
+        uids = {
+            info.pod.uid
+            for info in self._world.parts.cluster.placed.values()
+            if info.node_name == node and not info.pod.is_terminating
+        }
+        there = {pod["metadata"]["uid"]: pod["metadata"] for pod in self._world.pods()}
+        return any(uid not in there or there[uid].get("deletionTimestamp") for uid in uids)
 
     def _hear(self, process: Process, effect: Effect) -> None:
         """Compare an event that reports a pod's node with the API. No event reports that a binding

@@ -184,7 +184,9 @@ def _run(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
     world.active_faults.is_on = False
     world.note("all faults end")
     world.run_for(kind.settle_s)
-    findings = world.ledger.broken + _unfinished(scenario, world, kind.moody)
+    findings = world.ledger.broken + _unfinished(
+        scenario, world, kind.moody, may_be_late=bool(world.ended)
+    )
     if findings:
         return findings
     if world.waiting():
@@ -201,7 +203,13 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
 
 
-def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozenset()) -> list[str]:
+def _unfinished(
+    scenario: Scenario,
+    world: World,
+    moody: frozenset[str] = frozenset(),
+    *,
+    may_be_late: bool = False,
+) -> list[str]:
     moody |= scenario.beyond_filters
     found = [*unsettled(world), *audit(world), *lost(world)]
     if found:  # a process with missing objects cannot place all pods
@@ -211,10 +219,12 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
         for queued in world.machine.context.queue.places.unschedulable
         if (queued.rejectors and queued.rejectors <= moody) or queued.rejectors & scenario.keepers
     }
+    # A nomination that a dead process had sent is corrected by the pod's next attempt.
+    nominations = [] if may_be_late else stale_nominations(world)
     return [
         *sleepers(world, moody),
         *stale(world),
-        *stale_nominations(world),
+        *nominations,
         *(
             f"pod {name} could be placed"
             for name in could_be_placed(scenario, world)

@@ -122,6 +122,7 @@ class World:
         self.is_elected = replicas > 1
         self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []
+        self.ended: list[Process] = []
         for _ in range(replicas):
             self._begin_process()
         #: the process whose decisions count: the leader, or the last one
@@ -173,6 +174,7 @@ class World:
 
     def _replace(self, process: Process) -> None:
         process.cut(LATE_S_MAX)
+        self.ended.append(process)
         self.processes.remove(process)
         if not self.is_elected:
             self.ledger.process_died()

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from asched import names
 from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
+from asched_lab.apiserver.context import Change, Record
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import (
     BrokenWatches,
@@ -164,6 +166,10 @@ class LeaderChanges(_Traffic):
 #: Share of bindings at which the process dies, and at which another client changes the pod.
 DIES: Final = 0.15
 CHANGES: Final = 0.3
+#: Share of touches at which late requests arrive.
+LANDS: Final = 0.1
+#: The priority of pods that are created when a process dies.
+URGENT: Final = 20
 
 
 class Takeovers(_Traffic):
@@ -171,6 +177,8 @@ class Takeovers(_Traffic):
     to a minute later. Processes and the server stand still for longer than a lease, clocks run at
     different rates, and another client changes pods while they are bound.
 
+    More important pods appear when a process dies, and get places that it had chosen for others. Of
+    what it had sent some arrives while its successor seals the pods.
     Nothing is overcommitted, no pod loses its place because its labels have changed, and no gang
     starts without places for all that it needs.
     """
@@ -198,6 +206,7 @@ class Takeovers(_Traffic):
 
     def setup(self, world: World) -> None:
         AddNodes(count=world.rng.randint(2, 4), cpu=(1, 2), pods=(10,)).do(world)
+        world.server.store.table(PODS.storage).listeners.append(lambda c: _land(world, c))
         world.on_sent.append(self._check_gang)
         world.on_sent.append(self._interfere)
         world.run_for(10.0)  # until all is listed and one process leads
@@ -228,6 +237,8 @@ class Takeovers(_Traffic):
         if world.rng.random() < DIES:
             self._deaths += 1
             world.clock.after(world.rng.uniform(0.0, 0.02), lambda: _kill(process))
+            urgent = AddPods(count=2, priority=URGENT)
+            world.clock.after(world.rng.uniform(0.0, 0.1), lambda: urgent.do(world))
 
     def _check_gang(self, process: Process, bind: Bind) -> None:
         """At the first binding of a gang as many pods as it needs have places. It may be repeated
@@ -257,6 +268,20 @@ class HardRestarts(Takeovers):
     """The same with one process that needs no lease: nothing says how the last one ended."""
 
     replicas = 1
+
+
+def _land(world: World, change: Change) -> None:
+    """When a pod is sealed, let late requests arrive, also for pods that are not sealed yet."""
+    before, after = (() if r is None else _conditions(r) for r in (change.old, change.new))
+    if before != after and world.active_faults.is_on and world.rng.random() < LANDS:
+        for process in world.ended:
+            world.clock.after(0.0, process.wire.hurry)
+
+
+def _conditions(record: Record) -> list[Json]:
+    """Those that a seal writes."""
+    conditions = record.obj["status"].get("conditions") or ()
+    return [condition for condition in conditions if condition["type"] == names.TAKEN_OVER]
 
 
 def _annotate(world: World, bind: Bind) -> None:
