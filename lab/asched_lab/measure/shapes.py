@@ -6,6 +6,8 @@ namespaces     10,000 pods with affinity to pods of their team, which is spread 
 budgets        500 preemptors on 500 full nodes, where each of 2,000 pods has a budget
 waiting        5,000 pods, all different, wait for more than a node has, while another 5,000 are
                placed and 1,000 nodes a second change
+departures     2,000 pods, all different, wait for more than a full node has after a pod has left;
+               20 pods leave, one every two seconds, and a small pod takes each place
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,6 +25,7 @@ from asched_lab.measure.crowds import (
     affinity,
     high,
     low,
+    node,
     plain,
     pod,
 )
@@ -32,7 +35,10 @@ from asched_lab.measure.million import node_facts
 
 GPU_NODES, GPUS = 250, 20
 NAMESPACES, TEAMS = 10_000, 100
+#: All backoffs are over.
+SETTLED_S = 20.0
 WAITING, PLACED, CHANGES_PER_S = 5000, 5000, 1000
+FULL, UNFIT, DEPARTURES = 300, 2000, 20
 
 
 def gpu_objects() -> tuple[JsonObject, ...]:
@@ -144,6 +150,37 @@ async def measure_waiting(name: str) -> Row:
     return row
 
 
+async def measure_departures(name: str) -> Row:
+    """Measures the departures, with the small pods; the waiting pods were tried before."""
+    row = Row(name, FULL, DEPARTURES)
+    world, random = DecideWorld(default_configuration(SCHEDULER)), Random(0)
+    await engine.create(world, (node(i) for i in range(FULL)), "")
+    quarters = (
+        pod(f"run-{i:06d}", cpu="1", memory="1Mi", nodeName=f"node-{i % FULL:06d}")
+        for i in range(4 * FULL)
+    )
+    await engine.create(world, quarters, "bench")
+    unlike = (pod(f"unlike-{i:06d}", cpu=f"{3000 + i}m") for i in range(UNFIT))
+    await engine.create(world, (scheduled_by(pod, SCHEDULER) for pod in unlike), "bench")
+    await world.until(lambda: world.facts()["attempts"] >= UNFIT, TIMEOUT_S, "first attempts")
+    await world.sleep(SETTLED_S)
+    world.forget_measured()
+    before = world.pods.scheduled_count
+    for n, leaving in enumerate(random.sample(range(4 * FULL), DEPARTURES)):
+        await world.delete("pods", "bench", f"run-{leaving:06d}")
+        await world.sleep(1.0)
+        small = pod(f"small-{n:06d}", cpu="1", memory="1Mi")
+        await engine.create(world, (scheduled_by(small, SCHEDULER),), "bench")
+        await world.sleep(1.0)
+    facts = world.facts()
+    row.bound = world.pods.scheduled_count - before
+    row.cpu_ms_per_pod = round(facts["engine_s"] * 1000 / DEPARTURES, 4)
+    row.peak_rss_mb = facts["peak_rss_mb"]
+    row.extra = {"spared": facts["unneeded_attempts"]}
+    await world.close()
+    return row
+
+
 def _crowd(crowd: Callable[[], Crowd]) -> Callable[[str], Awaitable[Row]]:
     return lambda name: engine.measure(name, crowd())
 
@@ -161,4 +198,5 @@ ROWS: dict[str, Callable[[str], Awaitable[Row]]] = {
         )
     ),
     "decide-waiting": measure_waiting,
+    "decide-departures": measure_departures,
 }
