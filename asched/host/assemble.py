@@ -6,7 +6,6 @@ it, so they run the same code.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -33,7 +32,6 @@ from asched.core.cycle.observer import Observer
 from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
-from asched.core.framework import second_look
 from asched.core.framework.meter import PluginReports
 from asched.core.framework.points import QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
@@ -212,7 +210,6 @@ def queue_profiles(
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
-            blame=partial(second_look.blamed, runner),
             sorted_by=runner.profile.queue_sort.name,
         )
         for name, runner in runners.items()

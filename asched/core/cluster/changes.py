@@ -121,7 +121,7 @@ class Change(Struct, frozen=True, gc=False):
     new: Record | None = None
     #: Only pods of at most this priority are concerned (a withdrawn nomination); None for all.
     priority_at_most: int | None = None
-    #: Upstream has no such change: it requeues only pods that fit at that moment.
+    #: Upstream has no such change: it is treated as an extra event.
     only_if_fits: bool = False
     #: `old` is one of several equal pods that left: other nodes than its own have room, too.
     is_of_many: bool = False

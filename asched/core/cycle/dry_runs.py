@@ -13,7 +13,8 @@ Bounds  results are cached while nothing changes that a filter reads; the requir
         a node are stored with one of its pods while only pods and nodes change.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -29,7 +30,7 @@ from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import DryRunVerdict
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import NO_NAMES, QueuedPod
 
 #: Budget steps to compute the requirements of a class, with the answers of its filters.
 NEEDS_STEPS: Final = 12
@@ -67,19 +68,33 @@ class DryRuns:
         if version != self._version:
             self._version = version
             self._found.clear()
-        work = runner.cache.work
-        meter, work.meter = work.meter, None
         try:
-            if queued.gang:
-                units = context.extensions.units
-                if units is None or not units.lacks_places(runner, queued, version):
-                    return None
-                return DryRunVerdict(queued.rejected_by, is_of_class=True)
-            return self._dry_run(runner, context.cluster.classes.info_of(queued.pod))
+            with _unmeasured(runner):
+                if queued.gang:
+                    units = context.extensions.units
+                    if units is None or not units.lacks_places(runner, queued, version):
+                        return None
+                    return DryRunVerdict(queued.rejected_by, is_of_class=True)
+                return self._dry_run(runner, context.cluster.classes.info_of(queued.pod))
         except MISTAKES:  # the attempt will raise and report it
             return None
-        finally:
-            work.meter = meter
+
+    def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        """The plugins that reject a pod, with nominated pods; None if it fits, or a plugin
+        raises.
+        """
+        context = self._context
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        if runner is None:
+            return None
+        if not context.cluster.nodes.count:
+            return NO_NAMES
+        try:
+            with _unmeasured(runner):
+                rejection = _rejection(runner, context.cluster.classes.info_of(queued.pod))
+                return None if rejection is None else rejection.unschedulable_plugins
+        except MISTAKES:  # the attempt will raise and report it
+            return None
 
     def may_start(self, queued: QueuedPod) -> bool:
         """Whether the group of a pod has places by counting."""
@@ -90,14 +105,11 @@ class DryRuns:
         )
         if runner is None or units is None:
             return False
-        work = runner.cache.work
-        meter, work.meter = work.meter, None
         try:
-            return units.may_start(runner, queued, (context.version, context.cluster.counts))
+            with _unmeasured(runner):
+                return units.may_start(runner, queued, (context.version, context.cluster.counts))
         except MISTAKES:  # the attempt after its backoff will raise and report it
             return False
-        finally:
-            work.meter = meter
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
@@ -112,7 +124,7 @@ class DryRuns:
         if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
             return True
         try:
-            needs = self._needs_of_class(runner, queued, queued.rejected_by | queued.also_blamed)
+            needs = self._needs_of_class(runner, queued, queued.rejected_by)
             if not needs.is_of_row or _has_room(context, needs.takes, pod.priority, row):
                 return True
             if not needs.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
@@ -187,6 +199,17 @@ class DryRuns:
         return DryRunVerdict(rejectors, is_of_class)
 
 
+@contextmanager
+def _unmeasured(runner: Runner) -> Iterator[None]:
+    """Measure no plugin."""
+    work = runner.cache.work
+    meter, work.meter = work.meter, None
+    try:
+        yield
+    finally:
+        work.meter = meter
+
+
 def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
     rejection = _rejection(runner, pod)
     if rejection is None or rejection.pending_plugins:
@@ -247,7 +270,7 @@ class _RoomLeft:
             return True
         try:
             # A gated pod waits until its last victim is gone, even if it fits now.
-            rejectors = queued.rejected_by - {queued.gated_by} | queued.also_blamed
+            rejectors = queued.rejected_by - {queued.gated_by}
             needs = self._needs_of_class(runner, queued, rejectors)
             if not needs.is_of_row or not needs.amounts_rejected:
                 return True

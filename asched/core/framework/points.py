@@ -145,7 +145,7 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
         """Further changes that may help such a pod, not covered by `registrations`.
 
         In-tree, `registrations` requeue the pods that kube-scheduler would requeue, and these fill
-        the gaps. A pod is requeued by one of these only if a dry run finds a node.
+        the gaps. After one of these a pod is tried only if it fits, or further plugins reject it.
         """
         return ()
 

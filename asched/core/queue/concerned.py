@@ -19,6 +19,9 @@ Due classes: unschedulable pods that a change may help, until a dry run shows wh
       it fits, or only an attempt can find out        it is tried, and its class stays due
       it would be rejected by the same plugins        the class is not due any more
 
+    only an extra event may help a class              the same, but a pod for which a PostFilter
+                                                      plugin might make room is not tried
+
 So freed room is offered to one pod after the other, in the order of the queue, until no waiting pod
 fits any more. Freed room causes no unnecessary attempt, however many pods wait for it. A pod that
 fits is never left behind: its class stays due until a dry run rejects it, and a later change makes
@@ -251,7 +254,7 @@ class Due:
             first = equals.first(now_s)
             if first is None:
                 equals.due = None
-            elif equals.due.worth is Worth.AFTER_BACKOFF and is_backing_off(first, now_s):
+            elif equals.due.worth is not Worth.IMMEDIATELY and is_backing_off(first, now_s):
                 is_patient = first.gang and (equals.is_patient or not first.may_be_early)
                 heap = self._patient if is_patient else self._backing_off
                 heap.push(equals, (first.backoff_until_s, self._order(first)))

@@ -130,28 +130,13 @@ class HintEvaluator:
             )
         return found
 
-    def profits(
-        self,
-        queued: QueuedPod,
-        change: Change,
-        memo: Memo | None = None,
-        second_memo: Memo | None = None,
-    ) -> bool:
-        """Whether an extra event might help the pod; a dry run decides whether it fits.
-
-        `memo` as in `worth`.
-        """
-        profile, trigger = queued.pod.spec.scheduler_name, change.trigger
-        rejectors, also = queued.rejectors, queued.also_blamed
-        extra = self._extra_events.get(profile, _NO_INTEREST).asked(trigger)
-        for plugin, matching in extra.items():
-            is_blamed = plugin in rejectors or plugin in also
-            if is_blamed and _shared(_may_help, plugin, matching, queued, change, second_memo):
-                return True
-        heard = self._interests.get(profile, _NO_INTEREST).asked(trigger) if also else {}
+    def profits(self, queued: QueuedPod, change: Change) -> bool:
+        """Whether an extra event might help the pod; a dry run decides."""
+        extra = self._extra_events.get(queued.pod.spec.scheduler_name, _NO_INTEREST)
         return any(
-            plugin in also and _shared(self._ask, plugin, matching, queued, change, memo)
-            for plugin, matching in heard.items()
+            plugin in queued.rejectors
+            and _shared(_may_help, plugin, matching, queued, change, memo=None)
+            for plugin, matching in extra.asked(change.trigger).items()
         )
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
@@ -237,22 +222,19 @@ def _is_of_interest(interests: Sequence[Interest], trigger: Trigger) -> bool:
 def _effect(
     interests: Interests, extra_events: Interests, group: "GroupKey", trigger: Trigger
 ) -> TriggerEffect:
-    """Of an extra event profit the pods that its plugins reject; and of a change those that its
-    plugins rejected in a dry run only (`also_blamed`).
-    """
     hinting = interests.get(group.profile, _NO_INTEREST).asked(trigger)
     extra = extra_events.get(group.profile, _NO_INTEREST).asked(trigger)
-    rejectors, also = group.rejected_by | group.pending_on, group.also_blamed
+    rejectors = group.rejected_by | group.pending_on
     is_any = trigger.is_wildcard or group.profile not in interests
     hears = is_any or not hinting.keys().isdisjoint(rejectors)
-    profits = not (extra.keys().isdisjoint(rejectors | also) and hinting.keys().isdisjoint(also))
+    profits = not extra.keys().isdisjoint(rejectors)
     if group.gated_by:
         hears, profits = hears and group.gated_by in hinting, profits and group.gated_by in extra
     concerns = {
         registration.concerns
         for by_plugin in (hinting, extra)
         for plugin, matching in by_plugin.items()
-        if plugin in rejectors or plugin in also
+        if plugin in rejectors
         for registration in matching
     }
     known = frozenset(concern for concern in concerns if concern is not None)

@@ -32,6 +32,11 @@ class DryRunner(Protocol):
     def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         """Run the filters for a pod; None if an attempt is useful."""
 
+    def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        """The plugins that reject a pod now; None if it fits, or if only an attempt can find out.
+        Unlike a call, it does not ask whether room might be made.
+        """
+
     def may_start(self, queued: QueuedPod) -> bool:
         """Whether the group of a pod has places by counting, so that its backoff may end early."""
 
@@ -71,6 +76,10 @@ class DryRunFilter:
         self.tried = self.left = 0  # dry runs that led to an attempt, and that did not
         self.made_due = 0  # classes that became due
         self.spared = 0  # classes without a dry run, since none of their pods could fit
+
+    def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        """The plugins that reject a pod in a dry run at once; None if an attempt is useful."""
+        return None if self._look is None else self._look.rejectors(queued)
 
     def wake(
         self,
@@ -137,8 +146,13 @@ class DryRunFilter:
             equals.is_patient = True
             self._resting.due.moved(equals)
             return False
-        verdict = self._look(first)
-        if verdict is not None:
+        if equals.due.worth is Worth.IF_IT_FITS:
+            rejectors_now = self._look.rejectors(first)
+            if rejectors_now is not None and rejectors_now <= first.rejectors:
+                self.left += 1
+                self._resting.due.drop(equals)
+                return False
+        elif (verdict := self._look(first)) is not None:
             rejectors, is_of_class = verdict
             if rejectors == first.rejected_by and not is_of_class:
                 self.left += 1
@@ -169,7 +183,6 @@ class DryRunFilter:
                 continue  # it left meanwhile
             self._count(queued, -1)
             queued.rejected_by, queued.pending_on = rejectors, NO_NAMES
-            queued.also_blamed = NO_NAMES
             self._count(queued, 1)
             self._resting.refile(queued)
             self._sliced.budget.note(WAKE_STEPS)

@@ -125,12 +125,8 @@ class SubQueues:
     def to_rest(self, queued: QueuedPod) -> bool:
         """Make a pod unschedulable, or file it under new rejectors; whether it was elsewhere."""
         group = queued.group
-        if group is not None and group.key[1:] == (
-            queued.rejected_by,
-            queued.pending_on,
-            queued.gated_by,
-            queued.also_blamed,
-        ):
+        key = queued.rejected_by, queued.pending_on, queued.gated_by
+        if group is not None and group.key[1:] == key:
             return False
         if group is not None:
             self.unschedulable.refile(queued)

@@ -38,15 +38,13 @@ class QueueProfile(msgspec.Struct, frozen=True):
     """The parts of a profile that the queue uses; no plugin is known by name.
 
     The sort key of the first profile is used for all profiles; `sorted_by` names its plugin.
-    `extra_events`: further changes, which wake a pod only if it fits at that moment: `blame`
-    returns the plugins that reject it then, None if it fits.
+    `extra_events`: further changes, after which a pod is tried only if it fits.
     """
 
     sort_key: SortKey
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence[PreEnqueuePlugin] = ()
     extra_events: Mapping[str, Sequence[Registration]] = msgspec.field(default_factory=dict)
-    blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
     sorted_by: str = ""
 
 

@@ -45,7 +45,6 @@ from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates, QueueObserver, QueueProfile
 from asched.core.queue.queued import (
-    NO_NAMES,
     BackoffTimes,
     InFlightPods,
     QueuedPod,
@@ -117,10 +116,9 @@ class SchedulingQueue:
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
         self._judge = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._counter_s)
-        blame = {name: profile.blame for name, profile in profiles.items()}
         room_left = unknown_room if self._look is None else self._look.room_left
         receivers = self.places, self.looking, self._requeue, self.sliced
-        self._waking = Waking(*receivers, self._judge, self._gates, blame, room_left)
+        self._waking = Waking(*receivers, self._judge, self._gates, room_left)
         self.backoff_rule = backoff
         gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
         #: whether a profile gates pods, as those of a gang, until further pods have arrived
@@ -152,7 +150,6 @@ class SchedulingQueue:
             return
         for trigger in pod_triggers(old, new):
             worth = self._waking.of_itself(queued, Change(trigger, old, new))
-            self._waking.take_notes()
             if self._requeue(queued, worth, trigger.label, now_s):
                 break
 
@@ -276,7 +273,6 @@ class SchedulingQueue:
         queued.pod = pod_now
         self.classify(queued)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
-        queued.also_blamed = NO_NAMES
         queued.is_patient, queued.is_promised = is_patient, is_promised
         if queued.rejectors:
             queued.unschedulable_count += 1
@@ -291,7 +287,6 @@ class SchedulingQueue:
         self._is_room_freed |= bool(queued.gang) and missed != []
         if queued.rejectors and missed is not None and not self.gangs.brings_back(queued):
             worth = self._waking.of_missed(queued, missed)
-            self._waking.take_notes()
         self.in_flight.done(uid)
         self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
 
@@ -418,7 +413,7 @@ class SchedulingQueue:
         if worth is Worth.SKIP:
             return self._to_rest(queued, label)
         queued.woken_by = label
-        if worth is Worth.AFTER_BACKOFF and is_backing_off(queued, now_s):
+        if worth is not Worth.IMMEDIATELY and is_backing_off(queued, now_s):
             return self._to_backoff(queued, label)
         return self._to_active(queued, label, now_s)
 

@@ -38,11 +38,14 @@ NO_NAMES: frozenset[str] = frozenset()
 
 
 class Worth(IntEnum):
-    """What to do with a pod after a change; the greatest value wins."""
+    """What to do with a pod after a change; the greatest value wins. IF_IT_FITS: a dry run decides,
+    and it is tried after its backoff.
+    """
 
     SKIP = 0
-    AFTER_BACKOFF = 1
-    IMMEDIATELY = 2
+    IF_IT_FITS = 1
+    AFTER_BACKOFF = 2
+    IMMEDIATELY = 3
 
 
 class QueuedPod:
@@ -55,8 +58,6 @@ class QueuedPod:
                       in flight
     rejected_by       plugins that rejected the last attempt, and the one that gates it
     pending_on        plugins that returned Pending: a change of theirs skips the backoff
-    also_blamed       plugins that rejected it in later dry runs: their changes wake it only if it
-                      fits then
     gated_by          the plugin that gates it, or ""
     pause_s           the shortest backoff after its last failure
     is_patient        it had a place and was rejected later: its backoff is never cut short
@@ -71,7 +72,6 @@ class QueuedPod:
     """
 
     __slots__ = (
-        "also_blamed",
         "arrival",
         "attempts",
         "backoff_until_s",
@@ -112,7 +112,6 @@ class QueuedPod:
         self.backoff_until_s: float | None = None
         self.rejected_by = NO_NAMES
         self.pending_on = NO_NAMES
-        self.also_blamed = NO_NAMES
         self.gated_by = ""
         self.pause_s = 0.0
         self.is_patient = self.is_promised = False

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import ConcernIndexes, Due, DueReason
-from asched.core.queue.queued import Heap, PodHeap, QueuedPod, is_backing_off
+from asched.core.queue.queued import Heap, PodHeap, QueuedPod, Worth, is_backing_off
 
 #: The queue sort: smaller goes first.
 Order = Callable[[QueuedPod], Any]
@@ -25,7 +25,6 @@ class GroupKey(NamedTuple):
     rejected_by: frozenset[str]
     pending_on: frozenset[str]
     gated_by: str
-    also_blamed: frozenset[str] = frozenset()
 
 
 class EquivalenceClass:
@@ -78,8 +77,9 @@ class EquivalenceClass:
 
     @property
     def awaits_look(self) -> bool:
-        """Whether the class is due, and no further change is needed for its next dry run."""
-        return self.due is not None and not self._tried and not self.is_patient
+        """Whether the class is due, and a hint would change nothing before its next dry run."""
+        is_due = self.due is not None and self.due.worth is not Worth.IF_IT_FITS
+        return is_due and not self._tried and not self.is_patient
 
     def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
         """The pods in turn by class."""
@@ -190,7 +190,6 @@ class UnschedulablePods:
             queued.rejected_by,
             queued.pending_on,
             queued.gated_by,
-            queued.also_blamed,
         )
         group = self._groups.get(key)
         if group is None:

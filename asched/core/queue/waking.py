@@ -1,7 +1,7 @@
 """Waking: decide which unschedulable pods a change is worth an attempt for, and wake them.
 
-    a hint of a plugin that rejected the pod says Queue      it is worth another attempt
-    only an extra event, without such a hint, may help       it is, if the pod fits now
+    a hint of a plugin that rejected the pod says Queue      its class is due (`concerned.py`)
+    only an extra event, without such a hint, may help       the same, if the pod fits
     otherwise                                                the pod stays unschedulable
 
 Pods that room is being made for on some node are an exception. Until that is done, pods that leave
@@ -10,28 +10,26 @@ because the remaining room is known only afterwards. Otherwise hundreds of pods 
 without success for every pod that leaves. They get no dry run either where the free amounts of the
 node are too small.
 
-The plugins that reject a pod in a dry run are recorded beside the rejectors of its last attempt.
-Their changes wake the pod, too, but only if it fits then.
+Pods `apart`, behind a gate or just back from an attempt are not of a due class: a hint wakes them
+at once, an extra event only after a dry run. They stay unschedulable if it rejects them by plugins
+that rejected them before, whose changes they are notified of anyway.
 
 Of thousands of classes, a change is checked against those it can concern (`concerned.py`).
 
 Pods of one class and group share the result, except for their identity: hints are called once, and
-the pods are woken one by one (`concerned.py`), but for pods `apart` or behind a gate. A class that
-is due is not checked again before its dry run: with thousands of classes, each pod that leaves
-would cost milliseconds. An extra event costs the filters of an attempt, and saves an attempt that
-upstream's hints would not have caused either.
+the pods are woken one by one. A class that is due is not checked again before its dry run: with
+thousands of classes, each pod that leaves would cost milliseconds.
 
 One change may concern a hundred thousand classes, and as many pods may exceed their longest wait at
 once. So the work is `sliced`: it stops after each class and each pod, and goes on in later turns,
 before other facts or attempts.
 
-Bounds  LOOKS_MAX dry runs for one change, not counting pods that room is being made for elsewhere:
-        most of these need none, by the free amounts of the node.
+Bounds  LOOKS_MAX dry runs at once for one change, not counting pods that room is being made for
+        elsewhere: most of these need none, by the free amounts of the node.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """
 
-from collections import deque
 from collections.abc import (
     Callable,
     Collection,
@@ -45,7 +43,7 @@ from collections.abc import (
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.cluster.budget import Budget, Sliced
+from asched.core.cluster.budget import Sliced
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
 from asched.core.framework.status import MISTAKES
@@ -56,7 +54,7 @@ from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
 from asched.core.queue.looking import DryRunFilter
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates
-from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
+from asched.core.queue.queued import QueuedPod, Worth
 from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup, class_of
 
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached
@@ -68,11 +66,6 @@ LOOK_STEPS: Final = 15
 HEAR_STEPS: Final = 1
 
 
-#: By scheduler name: the plugins that reject a pod now, None if it fits. With the name of a node:
-#: the only change since the last result is that a pod left this node.
-Blame = Mapping[str, Callable[[Pod, str], frozenset[str] | None]]
-
-
 #: Whether a pod that room is being made for elsewhere may fit on the node that another pod left.
 RoomLeft = Callable[[str], Callable[[QueuedPod], bool]]
 
@@ -80,39 +73,6 @@ RoomLeft = Callable[[str], Callable[[QueuedPod], bool]]
 def unknown_room(_left: str) -> Callable[[QueuedPod], bool]:
     """The test without dry runs: any pod may fit."""
     return lambda _queued: True
-
-
-class ClassDryRuns:
-    """Dry runs of classes for one change: which fit now, and which plugins reject the others."""
-
-    def __init__(self, blame: Blame, budget: Budget, left: str) -> None:
-        self._blame = blame
-        self._budget = budget
-        self._left = left
-        self._seen: dict[Hashable, frozenset[str] | None] = {}
-        self.asked = 0  # number of calls, cached results included
-
-    def worth(self, queued: QueuedPod) -> Worth:
-        return self._dry_run(queued, _own_key(queued), bounded=True)
-
-    def worth_to_equal_pod(self, queued: QueuedPod) -> Worth:
-        """The worth for an equal pod without a nomination."""
-        return self._dry_run(queued, _key_of_equal_pods(queued), bounded=False)
-
-    def noted(self, queued: QueuedPod) -> frozenset[str]:
-        """The plugins that rejected this pod, or an equal pod, in a dry run; empty without one."""
-        own, of_equal = _own_key(queued), _key_of_equal_pods(queued)
-        return (self._seen.get(own) or NO_NAMES) | (self._seen.get(of_equal) or NO_NAMES)
-
-    def _dry_run(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
-        self.asked += 1
-        if key not in self._seen:
-            blamed = None
-            if not bounded or len(self._seen) < LOOKS_MAX:
-                self._budget.note(LOOK_STEPS)
-                blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod, self._left)
-            self._seen[key] = blamed
-        return Worth.AFTER_BACKOFF if self._seen[key] is None else Worth.SKIP
 
 
 class Round:
@@ -129,16 +89,16 @@ class Round:
         change: Change,
         except_uid: str,
         left: str,
-        looks: ClassDryRuns,
+        rejectors: Callable[[QueuedPod], frozenset[str] | None],
         may_fit: Callable[[QueuedPod], bool],
     ) -> None:
         self.change = change
         self.except_uid = except_uid
         self.left = left
-        self.looks = looks
+        self._rejectors = rejectors
         self._may_fit = may_fit
+        self._rejectors_of: dict[Hashable, frozenset[str] | None] = {}
         self.memo: Memo = {}
-        self.second_memo: Memo = {}
         self.heard: TriggerEffect
         self.expecting = NONE_EXPECTED
         self.is_awaited = False
@@ -165,7 +125,24 @@ class Round:
         """The worth for a pod that room is being made for on another node."""
         if self.is_awaited:
             return Worth.SKIP
-        return self.looks.worth_to_equal_pod(queued)
+        return self._dry_run(queued, _key_of_equal_pods(queued), bounded=False)
+
+    def worth_if_it_fits(self, queued: QueuedPod) -> Worth:
+        return self._dry_run(queued, _own_key(queued), bounded=True)
+
+    def _dry_run(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
+        """Dry-run a pod, once for each key."""
+        known = self._rejectors_of
+        if key not in known:
+            is_beyond = bounded and len(known) >= LOOKS_MAX
+            known[key] = None if is_beyond else self._rejectors(queued)
+        return _worth_to(queued, known[key])
+
+
+def _worth_to(queued: QueuedPod, rejectors: frozenset[str] | None) -> Worth:
+    """The worth of an attempt at a pod that these plugins reject now; None if it fits."""
+    is_known = rejectors is not None and rejectors <= queued.rejectors
+    return Worth.SKIP if is_known else Worth.AFTER_BACKOFF
 
 
 def _own_key(queued: QueuedPod) -> Hashable:
@@ -204,7 +181,6 @@ class Waking:
         sliced: Sliced,
         judge: HintEvaluator,
         gates: Gates,
-        blame: Blame,
         room_left: RoomLeft,
     ) -> None:
         self._places = places
@@ -213,10 +189,7 @@ class Waking:
         self._sliced = sliced
         self._judge = judge
         self._gates = gates
-        self._blame = blame
         self._room_left = room_left
-        #: pods that stay unschedulable, and the plugins that dry runs added to their rejectors
-        self._notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
 
     def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> None:
         """Deliver a change."""
@@ -254,16 +227,11 @@ class Waking:
         """Requeue pods that have been unschedulable for too long."""
         self._sliced.do(self._flushing(overdue, timeout, now_s))
 
-    def take_notes(self) -> None:
-        """File unschedulable pods under the rejectors that dry runs have added."""
-        deque(self._taking_notes(), maxlen=0)
-
     def _hearing(
         self, change: Change, now_s: float, except_uid: str, gangs: Gangs
     ) -> Iterator[None]:
         label, note = change.trigger.label, self._sliced.budget.note
-        is_plain = not change.only_if_fits and change.priority_at_most is None
-        left = _left(change) if is_plain else ""
+        left = _left(change) if change.priority_at_most is None else ""
         woken: list[Woken] = []
         groups = self._places.unschedulable.groups()
         for of_class in self._woken(groups, change, except_uid):
@@ -275,22 +243,12 @@ class Waking:
         for found, worth in woken:
             if isinstance(found, EquivalenceClass):
                 reason = DueReason(worth, label)
-                node = left if self._hints_decided(found, change) else ""
+                node = "" if worth is Worth.IF_IT_FITS else left
                 self._looking.wake(found, reason, now_s, except_uid, node)
             elif found.group is not None:
                 self._requeue(found, worth, label, now_s)
             note(WAKE_STEPS)
             yield
-        for _ in self._taking_notes():
-            note(WAKE_STEPS)
-            yield
-
-    def _hints_decided(self, equals: EquivalenceClass, change: Change) -> bool:
-        """Whether hints alone woke the class. A dry run may have found room elsewhere."""
-        example = next(iter(equals), None)
-        if example is None or example.group is None:  # its pods left meanwhile
-            return False
-        return not self._judge.heard(example.group.key, change.trigger).profits
 
     def _flushing(
         self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float
@@ -303,15 +261,6 @@ class Waking:
                 worth = self._judge.worth(queued, timeout)
                 self._requeue(queued, worth, timeout.trigger.label, now_s)
             self._sliced.budget.note(WAKE_STEPS)
-            yield
-
-    def _taking_notes(self) -> Iterator[None]:
-        notes = self._notes
-        while notes:
-            queued, blamed = notes.popleft()
-            queued.also_blamed |= blamed
-            if queued.group is not None:
-                self._places.to_rest(queued)
             yield
 
     def _woken(
@@ -332,8 +281,8 @@ class Waking:
             if not concerned:  # usual for pods that arrive before their gang is complete
                 continue
             if round_ is None:
-                looks = ClassDryRuns(self._blame, self._sliced.budget, left)
-                round_ = Round(change, except_uid, left, looks, self._room_left(left))
+                may_fit = self._room_left(left)
+                round_ = Round(change, except_uid, left, self._rejectors, may_fit)
             round_.expect(expecting.get(key.profile, NONE_EXPECTED))
             round_.heard = heard
             round_.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
@@ -364,27 +313,23 @@ class Waking:
     def _of_those_in_turn(
         self, group: RejectorGroup, equals: EquivalenceClass, round_: Round
     ) -> Sequence[Woken]:
-        pods, change = equals.in_turn, round_.change
         if group.key.gated_by:
             classes = equals.classes().values()
             return [found for alike in classes for found in self._of_class(alike, round_)]
-        limit = change.priority_at_most
+        limit = round_.change.priority_at_most
         for example in _examples(equals):
             if limit is not None and example.pod.priority > limit:
                 continue
-            asked = round_.looks.asked
             worth = self._worth(example, round_)
             if worth is not Worth.SKIP:
                 return ((equals, worth),)
-            if round_.looks.asked != asked:
-                self._note(example, round_.looks, pods.values())
         return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
         """The worth of a change of the pod itself."""
         worth = self._judge.worth(queued, change)
         if worth is Worth.SKIP and self._judge.profits(queued, change):
-            return self._dry_run_alone(queued)
+            return self._worth_alone(queued)
         return worth
 
     def of_missed(self, queued: QueuedPod, missed: Iterable[Change]) -> Worth:
@@ -400,20 +345,16 @@ class Waking:
             if best is Worth.IMMEDIATELY or not queued.pending_on:
                 break  # this is the highest worth
         if best is Worth.SKIP and may_profit:
-            return self._dry_run_alone(queued)
+            return self._worth_alone(queued)
         return best
 
-    def _dry_run_alone(self, queued: QueuedPod) -> Worth:
-        looks = ClassDryRuns(self._blame, self._sliced.budget, "")
-        worth = looks.worth(queued)
-        self._note(queued, looks, (queued,))
-        return worth
+    def _worth_alone(self, queued: QueuedPod) -> Worth:
+        return _worth_to(queued, self._rejectors(queued))
 
-    def _note(self, example: QueuedPod, looks: ClassDryRuns, pods: Iterable[QueuedPod]) -> None:
-        """Note for these pods which plugins rejected an equal pod in its dry run."""
-        blamed = looks.noted(example) - example.rejectors - example.also_blamed
-        if blamed:
-            self._notes.extend((queued, blamed) for queued in pods)
+    def _rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        """The plugins that reject a pod in a dry run now; None if it fits."""
+        self._sliced.budget.note(LOOK_STEPS)
+        return self._looking.rejectors(queued)
 
     def _of_class(
         self, pods: Mapping[str, QueuedPod], round_: Round
@@ -444,8 +385,6 @@ class Waking:
         if example is not None:
             worth_of_equals = round_.worth_elsewhere(example)
             if worth_of_equals is Worth.SKIP:
-                awaiting_room = (q for k, q in pods.items() if k in elsewhere)
-                self._note(example, round_.looks, awaiting_room)
                 awaiting = filter(pods.__contains__, round_.expecting.keys_at(left))
                 keys = chain(filterfalse(elsewhere.__contains__, pods), awaiting)
         return [
@@ -457,49 +396,35 @@ class Waking:
         change = round_.change
         left, node_of = round_.left, round_.expecting.node_of
         priority_max = change.priority_at_most
-        looks = round_.heard.profits or change.only_if_fits
-        asked = round_.looks.asked
-        shared: Worth | None = None
+        of_class: Worth | None = None
         found: list[tuple[QueuedPod, Worth]] = []
         for queued in pods:
             if priority_max is not None and queued.pod.priority > priority_max:
                 continue
             if queued.pod.uid == round_.except_uid:
                 continue
-            if looks and (is_nominated(queued) or queued.is_gated):
-                worth = self._worth(queued, round_)
-            else:
-                if shared is None:
-                    shared = self._worth(queued, round_)
-                worth = shared
-            if worth is Worth.SKIP and round_.looks.asked == asked:
-                break  # the hints, which hold for the class, returned Skip
+            if of_class is None:
+                of_class = self._worth(queued, round_)
+            worth: Worth = of_class
+            if worth is Worth.SKIP:
+                break
+            if worth is Worth.IF_IT_FITS:  # its gate comes first, since that is cheaper
+                is_held = self._gates.refuses(queued)
+                worth = Worth.SKIP if is_held else round_.worth_if_it_fits(queued)
             if worth is not Worth.SKIP and node_of.get(queued.key, left) != left:
                 worth = round_.worth_elsewhere(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
-            elif round_.looks.asked != asked:
-                self._note(queued, round_.looks, (queued,))
         return found
 
     def _worth(self, queued: QueuedPod, round_: Round) -> Worth:
-        worth = Worth.SKIP
-        if round_.heard.hears:
-            worth = self._judge.worth(queued, round_.change, round_.memo)
+        """The worth for a pod and its class, by hints."""
+        heard, change, memo = round_.heard, round_.change, round_.memo
+        worth = self._judge.worth(queued, change, memo) if heard.hears else Worth.SKIP
         if worth is not Worth.SKIP:
-            return self._dry_run(queued, round_) if round_.change.only_if_fits else worth
-        if round_.heard.profits and self._judge.profits(
-            queued, round_.change, round_.memo, round_.second_memo
-        ):
-            return self._dry_run(queued, round_)
-        return Worth.SKIP
-
-    def _dry_run(self, queued: QueuedPod, round_: Round) -> Worth:
-        """Dry-run a pod, unless its gate still rejects it, which is cheaper to find out."""
-        if self._gates.refuses(queued):
-            round_.looks.asked += 1
-            return Worth.SKIP
-        return round_.looks.worth(queued)
+            return Worth.IF_IT_FITS if change.only_if_fits else worth
+        is_extra = heard.profits and self._judge.profits(queued, change)
+        return Worth.IF_IT_FITS if is_extra else Worth.SKIP
 
 
 def _examples(equals: EquivalenceClass) -> Iterator[QueuedPod]:

@@ -416,16 +416,6 @@ class NominatedPods:
         """The rejection of one feasible row because of its nominated pods, or None."""
         return self._try(pod, state, [row]).get(row)
 
-    def blamed_at(self, pod: PodInfo, state: ClassState, row: int) -> frozenset[str] | None:
-        """The plugins that reject one row of a plain class, with or without its nominated pods;
-        None if none does.
-        """
-        for verdict in state.active:
-            if verdict.code_of(row):
-                return frozenset((verdict.plugin.name,))
-        status = self.judge_row(pod, state, row)
-        return None if status is None else frozenset((status.plugin,))
-
     def explain(
         self, pod: PodInfo, state: ClassState, judge: I32, codes: I32, *, in_place: bool = True
     ) -> dict[int, Status]:

@@ -118,7 +118,6 @@ def test_less_important_pods_may_make_room_there() -> None:
     [
         ({"rejected_by": frozenset({"NodePorts"})}, "ports are no amounts"),
         ({"rejected_by": frozenset()}, "nobody rejected it"),
-        ({"also_blamed": frozenset({"InterPodAffinity"})}, "somebody else does by now"),
         ({"rejected_by": frozenset({"Early"})}, "no filter rejected it"),
         ({"pending_on": frozenset({"Later"})}, "it waits for something else"),
         ({"gang": "crew"}, "others are tried with it"),

@@ -1,4 +1,4 @@
-"""A extra events tells who stands against a pod, and leaves no trace."""
+"""Whether a pod that holds a place would get it again."""
 
 import pytest
 
@@ -6,10 +6,10 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.runner import Runner
-from asched.core.framework.second_look import blamed, still_takes
+from asched.core.framework.second_look import still_takes
 from asched.core.model.kinds import NODE, POD
 from asched.host.assemble import Parts, build_runners
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 
 SMALL = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10")
 
@@ -23,43 +23,6 @@ def a_runner(*nodes: NodeBuilder, waiting: PodBuilder | None = None) -> Runner:
         parts.cluster.apply(Seen(POD, pod))
         parts.nominator.add(pod)
     return next(iter(build_runners(configuration({}), parts).values()))
-
-
-@pytest.mark.parametrize(
-    ("pod", "expected"),
-    [
-        (a_pod().requests(cpu="1"), None),
-        (a_pod().requests(cpu="2"), {"NodeResourcesFit"}),
-        (a_pod().selects(disk="ssd"), {"NodeAffinity"}),
-    ],
-)
-def test_who_stands_against_a_pod(pod: PodBuilder, expected: set[str] | None) -> None:
-    assert blamed(a_runner(SMALL), pod.build()) == expected
-
-
-def test_room_promised_to_another_is_respected() -> None:
-    nominated_amounts = a_pod("other").requests(cpu="800m").status(nominatedNodeName="n1")
-    runner = a_runner(SMALL, waiting=nominated_amounts)
-    assert blamed(runner, a_pod().requests(cpu="800m").build()) == {"NodeResourcesFit"}
-    assert blamed(runner, a_pod().requests(cpu="100m").build()) is None
-
-
-def test_after_a_departure_a_node_that_was_ruled_out_still_is() -> None:
-    runner = a_runner(SMALL, a_node("big").allocatable(cpu="8"))
-    pod = a_pod().requires_nodes(term(fields=["metadata.name In n1"])).requests(cpu="2").build()
-    assert blamed(runner, pod, left="big") == frozenset()
-    assert blamed(runner, pod, left="n1") == {"NodeResourcesFit"}
-
-
-def test_where_pods_matter_to_one_another_a_departure_may_help_elsewhere() -> None:
-    zone = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
-    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [zone]}
-    runner = a_runner(small().labels(zone="z"), a_node("big").allocatable(cpu="8").labels(zone="z"))
-    pod = a_pod().spec(affinity={"podAntiAffinity": rule}).requests(cpu="2").build()
-    assert blamed(runner, pod, left="n1") is None, "big has room, and nobody of app x is left"
-
-
-# --- the same for a pod that holds a place --------------------------------------------------------
 
 
 def assumed(runner: Runner, pod: PodBuilder) -> PodInfo:

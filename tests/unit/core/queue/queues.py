@@ -1,11 +1,14 @@
 """Scheduling queues with one profile, and what they wake."""
 
+from collections.abc import Callable
+
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nominated import Nominator
 from asched.core.framework.points import Registration
-from asched.core.model.pod import Pod
+from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.queued import QueuedPod
 
 NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
 NOW_S = 1_000.0
@@ -28,15 +31,26 @@ def names(queued):
 
 
 class Looked:
-    """Answers looks; notes which pods were looked at."""
+    """A dry runner that notes which pods were tried."""
 
-    def __init__(self, **blamed: str) -> None:
-        self.blamed = blamed  # name of a pod -> who stands against it; others fit
+    def __init__(self, **rejectors: str) -> None:
+        self.rejectors_of = rejectors  # name of a pod -> who rejects it; others fit
         self.asked: list[str] = []
-        self.left: list[str] = []  # the node that each look was told of
 
-    def __call__(self, pod: Pod, left: str) -> frozenset[str] | None:
-        name = pod.metadata.name
+    def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
+        rejectors = self.rejectors(queued)
+        return None if rejectors is None else DryRunVerdict(rejectors, is_of_class=False)
+
+    def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        name = queued.pod.metadata.name
         self.asked.append(name)
-        self.left.append(left)
-        return frozenset(self.blamed[name].split()) if name in self.blamed else None
+        return frozenset(self.rejectors_of[name].split()) if name in self.rejectors_of else None
+
+    def may_start(self, queued: QueuedPod) -> bool:
+        return True
+
+    def may_help(self, queued: QueuedPod, left: str) -> bool:
+        return True
+
+    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+        return lambda _queued: True

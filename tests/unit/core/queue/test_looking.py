@@ -34,6 +34,10 @@ class Rooms:
         self.looked_at.append(queued.pod.metadata.name)
         return None if self.places else DryRunVerdict(self.rejectors, self.is_of_class)
 
+    def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
+        verdict = self(queued)
+        return None if verdict is None else verdict.rejectors
+
     def may_start(self, queued: QueuedPod) -> bool:
         self.counted.append(queued.pod.metadata.name)
         return self.has_room_for_gangs
