@@ -24,7 +24,7 @@ from asched.core.config.foreign import describe_scheduler, template_place
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.legacy import is_legacy
-from asched.core.config.text import effective, to_yaml
+from asched.core.config.text import effective
 from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import API_GROUP, KIND, SchedulerConfiguration
 from asched.core.config.versions import BASE, UnknownVersionError
@@ -41,6 +41,7 @@ from asched.host.configuration.file import (
 )
 from asched.host.configuration.source import read
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.kube.yaml_text import to_yaml
 from asched.ops.autoscalers import AUTOSCALERS, exported
 
 CONFIG_MAP: Final = "ConfigMap"

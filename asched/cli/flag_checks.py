@@ -1,4 +1,4 @@
-"""Checks of flag values beyond their types, with kube-scheduler's messages.
+"""Checks of flag values beyond their types.
 
 Source  runs recorded from kube-scheduler 1.36.2
 """
@@ -9,9 +9,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from asched.cli.arguments import PORT_MAX
-from asched.core.config import duration
-from asched.core.config.problem import go_json, message, quoted
-from asched.core.model.timestamp import NS_PER_SECOND
+from asched.core.config.problem import quoted
 
 LOG_FORMATS: Final = ("text", "json")
 #: Hidden metrics can be shown for the previous minor version.
@@ -51,13 +49,12 @@ CIPHER_SUITES: Final = frozenset(
         "TLS_RSA_WITH_RC4_128_SHA",
     }
 )
-#: Alpha log options: flag key -> the field in upstream's message.
-ALPHA_LOG_OPTIONS: Final = {
-    "log_text_split_stream": "options.text.splitStream",
-    "log_text_info_buffer_size": "options.text.infoBufferSize",
-    "log_json_split_stream": "options.json.splitStream",
-    "log_json_info_buffer_size": "options.json.infoBufferSize",
-}
+ALPHA_LOG_OPTIONS: Final = (
+    "log_text_split_stream",
+    "log_text_info_buffer_size",
+    "log_json_split_stream",
+    "log_json_info_buffer_size",
+)
 #: Lists of headers and names that may contain no empty entry.
 HEADER_LISTS: Final = (
     "requestheader_username_headers",
@@ -69,120 +66,73 @@ HEADER_LISTS: Final = (
 METRIC_NAME: Final = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL_NAME: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 METRIC_AND_LABEL: Final = re.compile(f"{METRIC_NAME.pattern},{LABEL_NAME.pattern}")
-#: Locks of earlier versions, with upstream's verb.
-REMOVED_LOCKS: Final = {
-    "endpoints": "migrate",
-    "configmaps": "migrate",
-    "endpointsleases": "migrate",
-    "configmapsleases": "migrated",
-}
 
 
 def check(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
-    """The first error as one line, or an empty text; upstream reports errors of serving, request
-    headers and metrics together.
-    """
-    fault = _logs(values, gates)
-    if fault:
-        return fault
-    together = [*_serving(values), *_headers(values), *_metrics(values)]
-    if together:
-        return message(together)
-    for look in (_tls, _reach, _election, _own):
-        fault = look(values, gates)
-        if fault:
-            return fault
-    return ""
+    """Every error between semicolons in one line, or an empty text."""
+    checks = (_logs, _serving, _headers, _metrics, _tls, _reach, _election, _own)
+    return "; ".join(fault for check in checks for fault in check(values, gates))
 
 
-def _logs(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
+def _name(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _logs(values: Mapping[str, Any], gates: Mapping[str, bool]) -> Iterator[str]:
     log_format = values["logging_format"]
     if log_format not in LOG_FORMATS:
-        return f"format: Invalid value: {quoted(log_format)}: Unsupported log format"
+        yield f"--logging-format must be {' or '.join(LOG_FORMATS)}, not {quoted(log_format)}"
     if log_format == "json" and not gates["LoggingBetaOptions"]:
-        return "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"
-    flush_s = values["log_flush_frequency"]
-    if flush_s <= 0:
-        shown = quoted(duration.render(round(flush_s * NS_PER_SECOND)))
-        return f"flushFrequency: Invalid value: {shown}: Must be greater than zero"
+        yield "--logging-format=json needs the feature gate LoggingBetaOptions"
+    if values["log_flush_frequency"] <= 0:
+        yield "--log-flush-frequency must be greater than 0"
     if log_format != "text" and values["vmodule"]:
-        return "vmodule: Forbidden: Only supported for text log format"
-    for key, path in ALPHA_LOG_OPTIONS.items():
+        yield "--vmodule needs --logging-format=text"
+    for key in ALPHA_LOG_OPTIONS:
         if values[key] not in (False, "0", "") and not gates["LoggingAlphaOptions"]:
-            return f"{path}: Forbidden: Feature LoggingAlphaOptions is disabled"
-    return ""
+            yield f"{_name(key)} needs the feature gate LoggingAlphaOptions"
 
 
-def _serving(values: Mapping[str, Any]) -> Iterator[str]:
-    port = values["secure_port"]
-    if port > PORT_MAX:
-        yield (
-            f"--secure-port {port} must be between 1 and 65535, inclusive. "
-            "It cannot be turned off with 0"
-        )
-    elif port < 0:
-        yield (
-            f"--secure-port {port} must be between 0 and 65535, inclusive. "
-            "0 for turning off secure port"
-        )
+def _serving(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
+    if not 0 <= values["secure_port"] <= PORT_MAX:
+        yield f"--secure-port must be from 1 to {PORT_MAX}, or 0 to serve nothing"
 
 
-def _headers(values: Mapping[str, Any]) -> Iterator[str]:
+def _headers(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
     for key in HEADER_LISTS:
         if not all(name.strip() for name in values[key]):
-            yield f"empty value in {quoted(key.replace('_', '-'))}"
+            yield f"{_name(key)} has an empty value"
     uids = values["requestheader_uid_headers"]
     if uids and "x-remote-uid" not in (name.lower() for name in uids):
-        yield (
-            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header"
-            " - API aggregation will not work"
-        )
+        yield "--requestheader-uid-headers must have X-Remote-Uid, which aggregation of APIs needs"
 
 
-def _tls(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+def _tls(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
     if bool(values["tls_cert_file"]) is not bool(values["tls_private_key_file"]):
-        return "missing filename for serving cert: give --tls-cert-file and --tls-private-key-file"
+        yield "--tls-cert-file and --tls-private-key-file must be given together"
     version = values["tls_min_version"]
     if version and version not in TLS_VERSIONS:
-        return f"unknown tls version {quoted(version)}"
+        yield f"--tls-min-version must be one of {', '.join(TLS_VERSIONS)}, not {quoted(version)}"
     for suite in values["tls_cipher_suites"]:
         if suite not in CIPHER_SUITES:
-            return f"Cipher suite {suite} not supported or doesn't exist"
-    return ""
+            yield f"--tls-cipher-suites: {quoted(suite)} is not a cipher suite that Go knows"
 
 
-def _metrics(values: Mapping[str, Any]) -> Iterator[str]:
-    version = values["show_hidden_metrics_for_version"]
-    if version and version != HIDDEN_METRICS_VERSION:
-        rule = (
-            f"must be omitted or have the value '{HIDDEN_METRICS_VERSION}'; "
-            "only the previous minor version is allowed"
-        )
-        path = "metrics.showHiddenMetricsForVersion"
-        yield f"{path}: Invalid value: {quoted(version)}: {rule}"
-    disabled = values["disabled_metrics"]
-    for name in disabled:
+def _metrics(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
+    if values["show_hidden_metrics_for_version"] not in ("", HIDDEN_METRICS_VERSION):
+        version = HIDDEN_METRICS_VERSION
+        yield f"--show-hidden-metrics-for-version must be {version}, the previous minor version"
+    for name in values["disabled_metrics"]:
         if not METRIC_NAME.fullmatch(name):
-            rule = f'must be fully qualified metric names matching "^{METRIC_NAME.pattern}$"'
-            shown = go_json(list(disabled))
-            yield f"metrics.disabledMetrics: Invalid value: {shown}: {rule}, got {quoted(name)}"
-            break
-    allowed = values["allow_metric_labels"]
-    if not all(METRIC_AND_LABEL.fullmatch(key) for key in allowed):
-        rule = (
-            "must have keys with format `metricName,labelName` where metricName matches "
-            f'"{METRIC_NAME.pattern}" and labelName matches "{LABEL_NAME.pattern}"'
-        )
-        shown = go_json(dict(sorted(allowed.items())))
-        yield f"metrics.allowListMapping: Invalid value: {shown}: {rule}"
+            yield f"--disabled-metrics: {quoted(name)} is not the name of a metric"
+    for key in values["allow_metric_labels"]:
+        if not METRIC_AND_LABEL.fullmatch(key):
+            yield f"--allow-metric-labels: {quoted(key)} must have the form metric,label"
 
 
-def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
     if not values["config"] and values["kube_api_burst"] <= 0 < values["kube_api_qps"]:
-        return (
-            "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to"
-            " greater than 0"
-        )
+        yield "--kube-api-burst must be greater than 0 if --kube-api-qps is"
     master = values["master"]
     if master:
         try:
@@ -190,36 +140,27 @@ def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
         except ValueError:
             address = SplitResult("", "", "", "", "")
         if not address.netloc or not address.scheme or " " in address.netloc:
-            return f"host must be a URL or a host:port pair: {quoted(master)}"
-    return ""
+            yield f"--master must be a URL or host:port, not {quoted(master)}"
 
 
-def _election(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
-    lock = values["leader_elect_resource_lock"]
-    if not values["leader_elect"]:
-        return ""
-    if lock in REMOVED_LOCKS:
-        removed = f"{lock} lock is removed, {REMOVED_LOCKS[lock]} to leases"
-        return f"couldn't create resource lock: {removed}"
-    if lock != "leases":
-        return f"couldn't create resource lock: Invalid lock-type {lock}"
-    return ""
+def _election(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
+    if values["leader_elect"] and values["leader_elect_resource_lock"] != "leases":
+        yield "--leader-elect-resource-lock must be leases; other locks were removed"
 
 
-def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> Iterator[str]:
     if values["bind_concurrency"] < 1:
-        return "--bind-concurrency must be at least 1"
+        yield "--bind-concurrency must be at least 1"
     if values["audit_period"] and values["audit_period"] < AUDIT_PERIOD_S_MIN:
         shortest = f"{AUDIT_PERIOD_S_MIN:.0f}s"
-        return f"--audit-period must be at least {shortest}, or 0 to audit on demand only"
+        yield f"--audit-period must be at least {shortest}, or 0 to audit on demand only"
     for plugin in values["plugin"]:
         module, colon, name = plugin.partition(":")
         if not (module and colon and name) and not plugin.endswith(".py"):
             form = "module:Class, file.py:Class or file.py"
-            return f"--plugin {quoted(plugin)} must have the form {form}"
+            yield f"--plugin {quoted(plugin)} must have the form {form}"
     if values["scheduler_name"] and values["config"]:
-        return "--scheduler-name and --config exclude each other: name the profiles in the file"
-    return ""
+        yield "--scheduler-name and --config exclude each other: name the profiles in the file"
 
 
 #: Flags without meaning for a shadow, with the reason.

@@ -1,4 +1,4 @@
-"""Flag values as Go's flag libraries parse them, with their error messages.
+"""Flag values in the forms that Go's flag libraries accept.
 
 Source  github.com/spf13/pflag, strconv and time of Go; runs recorded from kube-scheduler 1.36.2
 """
@@ -7,12 +7,12 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from asched.core.config import duration
 from asched.core.config.gates import parse_bool
-from asched.core.config.problem import quoted
 from asched.core.config.scalars import single
 from asched.core.model.timestamp import NS_PER_SECOND
 
@@ -23,12 +23,12 @@ VERSION_RAW: Final = "raw"
 #: The version whose behaviour asched follows; `--version=vX` may only repeat it.
 UPSTREAM_VERSION: Final = "v1.36.3"
 
+LEVEL_MAX: Final = 2**31 - 1
 _INT: Final = re.compile(r"[-+]?[0-9][0-9a-zA-Z_]*", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
 _HEX_FLOAT: Final = re.compile(
     r"[-+]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][-+]?[0-9]+", re.ASCII
 )
-_NO_FLOAT: Final = re.compile(r"[-+]?(inf|infinity)|nan", re.IGNORECASE)
 #: An underscore is allowed between two digits, or after the prefix of a base.
 _UNDERSCORES: Final = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 #: One value of a CSV line: bare, or in quotes, where two quotes mean one.
@@ -39,18 +39,17 @@ _QUANTITY: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+|[munkMGTP
 
 def _integer(text: str, bits: int) -> int:
     """An integer in Go's base 0: 0x, 0b, 0o or a leading 0 select the base."""
-    shown = quoted(text)
-    if not _INT.fullmatch(text):
-        raise ValueError(f"strconv.ParseInt: parsing {shown}: invalid syntax")
     body = text.lstrip("+-")
-    octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
+    is_octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
+    end = 2 ** (bits - 1)
     try:
-        value = int(body, 8) if octal else int(body, 0)
-    except ValueError as error:
-        raise ValueError(f"strconv.ParseInt: parsing {shown}: invalid syntax") from error
-    value = -value if text[0] == "-" else value
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise ValueError(f"strconv.ParseInt: parsing {shown}: value out of range")
+        value = int(body, 8 if is_octal else 0) if _INT.fullmatch(text) else None
+    except ValueError:
+        value = None
+    if value is not None and text[0] == "-":
+        value = -value
+    if value is None or not -end <= value < end:
+        raise ValueError(f"must be a whole number from {-end} to {end - 1}")
     return value
 
 
@@ -59,11 +58,10 @@ int32, int64 = partial(_integer, bits=32), partial(_integer, bits=64)
 
 def level(text: str) -> int:
     """A verbosity: decimal, 31 bits."""
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
     digits = text.lstrip("0") or "0"  # int() refuses numbers of thousands of digits
-    if len(digits) > len(str(2**31)) or int(digits) >= 2**31:
-        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    is_number = text.isascii() and text.isdigit() and len(digits) <= len(str(LEVEL_MAX))
+    if not is_number or int(digits) > LEVEL_MAX:
+        raise ValueError(f"must be a whole number from 0 to {LEVEL_MAX}")
     return int(digits)
 
 
@@ -71,16 +69,12 @@ def float32(text: str) -> float:
     """A finite number; infinity and NaN are refused, since they limit nothing."""
     plain = _UNDERSCORES.sub("", text)
     is_hex = _HEX_FLOAT.fullmatch(plain) is not None
-    if _NO_FLOAT.fullmatch(text):
-        raise ValueError(f"{text} is not a limit: remove the flag for no limit")
-    if not is_hex and not _FLOAT.fullmatch(plain):
-        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
-    try:
-        value = float.fromhex(plain) if is_hex else float(plain)
-    except OverflowError:
-        value = math.inf
+    value = math.inf
+    if is_hex or _FLOAT.fullmatch(plain):
+        with suppress(OverflowError):
+            value = float.fromhex(plain) if is_hex else float(plain)
     if not math.isfinite(single(value)):
-        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+        raise ValueError("must be a number of 32 bits; remove the flag for no limit")
     return value
 
 
@@ -91,42 +85,26 @@ def duration_s(text: str) -> float:
 
 def ip(text: str) -> str:
     """An address without a zone; an empty text keeps the default."""
+    address = text.strip()
     try:
-        if "%" in text:
-            raise ValueError  # noqa: TRY301 - one message for every invalid address
-        if text.strip():
-            ipaddress.ip_address(text.strip())
+        if address:
+            ipaddress.ip_address(address.replace("%", " "))
     except ValueError as error:
-        raise ValueError(f"failed to parse IP: {quoted(text)}") from error
-    return text.strip()
+        raise ValueError("must be an IP address without a zone") from error
+    return address
 
 
 def strings(text: str) -> tuple[str, ...]:
     """One CSV line, as for pflag's string slices."""
-    if not text:
-        return ()
     values: list[str] = []
     position = 0
-    while True:
+    while text and position <= len(text):
         found = _CSV_VALUE.match(text, position)
         if found is None:
-            raise ValueError(_csv_fault(text, position))
+            raise ValueError('must be values between commas; "" inside quotes means one quote')
         values.append(found[2] if found[1] is None else found[1].replace('""', '"'))
         position = found.end() + 1
-        if position > len(text):
-            return tuple(values)
-
-
-def _csv_fault(text: str, position: int) -> str:
-    """The error of Go's CSV reader for the value that begins here; columns count bytes from 1."""
-    where = "parse error on line 1, column"
-    if text[position] != '"':
-        column = len(text[: text.index('"', position)].encode()) + 1
-        return f'{where} {column}: bare " in non-quoted-field'
-    inside = re.compile(r'(?:[^"]|"")*').match(text, position + 1)
-    end = inside.end() if inside else position
-    column = len(text[:end].encode()) + 1
-    return f'{where} {column}: extraneous or missing " in quoted-field'
+    return tuple(values)
 
 
 def int32s(text: str) -> tuple[int, ...]:
@@ -138,7 +116,7 @@ def string_map(text: str) -> dict[str, str]:
     for part in _pairs(text):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"{part} must be formatted as key=value")
+            raise ValueError("must be key=value pairs between commas")
         pairs[key] = value
     return pairs
 
@@ -152,19 +130,16 @@ def cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
     """`cert,key[:name,name...]`: two files, and the server names they serve."""
     files, colon, names = text.partition(":")
     if colon and not names.strip():
-        raise ValueError("empty names list is not allowed")
+        raise ValueError("must have names after the colon")
     parts = [part.strip() for part in files.split(",")]
     if len(parts) != 2 or not all(parts):
-        raise ValueError("expected comma separated certificate and key file paths")
+        raise ValueError("must be the files of a certificate and of its key, between them a comma")
     return parts[0], parts[1], tuple(name.strip() for name in names.split(",")) if colon else ()
 
 
 def quantity(text: str) -> str:
     if not _QUANTITY.fullmatch(text):
-        raise ValueError(
-            "quantities must match the regular expression "
-            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        )
+        raise ValueError("must be a quantity, such as 100m or 1Gi")
     return text
 
 
@@ -173,12 +148,9 @@ def vmodule(text: str) -> tuple[tuple[str, int], ...]:
     settings = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         pattern, _, shown = part.partition("=")
-        if not pattern or not shown or "=" in shown:
-            raise ValueError(f"{quoted(part)} does not have the pattern=N format")
-        try:
-            settings.append((pattern, level(shown)))
-        except ValueError as error:
-            raise ValueError(f"parsing verbosity in {quoted(part)}: {error}") from error
+        if not pattern or not shown:
+            raise ValueError("must be pattern=N pairs between commas")
+        settings.append((pattern, level(shown)))
     return tuple(settings)
 
 
@@ -186,15 +158,8 @@ def version(text: str) -> str:
     if text == VERSION_RAW:
         return text
     if text.startswith("v"):
-        if not text[1:2].isdigit():
-            raise ValueError(f"could not parse {quoted(text)} as version")
-        if not _VERSION.match(text):
-            raise ValueError(f"illegal version string {quoted(text)}")
-        if text.split("-", maxsplit=1)[0].split("+", maxsplit=1)[0] != UPSTREAM_VERSION:
-            raise ValueError(
-                f"version {quoted(text)} must match major/minor/patch of default version "
-                f"{quoted(UPSTREAM_VERSION)}"
-            )
+        if not _VERSION.match(text) or re.split("[-+]", text)[0] != UPSTREAM_VERSION:
+            raise ValueError(f"must be {UPSTREAM_VERSION}, true, false or raw")
         return VERSION_OFF
     return VERSION_ON if parse_bool(text) else VERSION_OFF
 

@@ -27,6 +27,7 @@ from asched.host.user_plugins.catalogue import PluginLoadError, discover, plugin
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
 from asched.kube.transport import JSON, WITHOUT_MANAGED_FIELDS
+from asched.kube.yaml_text import to_yaml
 from asched.ops import shadowing
 from asched.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.serve.telemetry import log
@@ -93,7 +94,7 @@ def plan_of(options: RunOptions) -> Plan:
     for warning in (*options.warnings, *warnings, *own):
         _warn(warning)
     if options.write_config_to:
-        _write(options.write_config_to, text.to_yaml(text.effective(wanted.configuration)))
+        _write(options.write_config_to, to_yaml(text.effective(wanted.configuration)))
     return Plan(
         configuration=wanted.configuration,
         connection=ConnectionOptions(
@@ -163,7 +164,7 @@ def _log_settings(plan: Plan) -> None:
     for name, value in sorted(plan.serving.flags.items()):
         said.info('FLAG: --%s="%s"', name, value, extra={"v": 1})
     if log.verbosity() >= 2:
-        document = text.to_yaml(text.without_keys(plan.configuration))
+        document = to_yaml(text.without_keys(plan.configuration))
         said.info("Using component config", extra={"v": 2, "config": document, "whole": True})
 
 

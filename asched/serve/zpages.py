@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from asched.core.config.text import to_yaml
+from asched.kube.yaml_text import to_yaml
 from asched.serve.pages import JSON, Page, PageRequest, failure
 from asched.serve.telemetry.component_metrics import KUBERNETES_VERSION
 

@@ -43,4 +43,4 @@ def test_a_configuration_is_judged_at_once(
     path = tmp_path / "config.yaml"
     path.write_text(UNKNOWN)
     assert main(["extender", "--standalone", "--config", str(path)]) == 2
-    assert 'FilterPlugin "Nope" does not exist' in capsys.readouterr().err
+    assert 'plugin "Nope" does not exist' in capsys.readouterr().err

@@ -9,7 +9,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from asched.core.config.fields import (
     ConfigDocument,
@@ -44,9 +44,6 @@ _PERCENT: Final = ValueRange(0, PERCENT_MAX)
 _SHARE: Final = ValueRange(1, PERCENT_MAX)
 _NOT_NEGATIVE: Final = ValueRange(0, math.inf, "must not be negative")
 _BINDING_GATES: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
-_BIND_TIMEOUT: Final = ValueRange(
-    0, math.inf, "invalid BindTimeoutSeconds, should not be a negative value"
-)
 
 
 class ResourceSpec(ConfigRecord, frozen=True):
@@ -70,15 +67,13 @@ _Resources = Annotated[tuple[ResourceSpec, ...], FieldMark.ZERO_IS_ABSENT]
 class RequestedToCapacityRatio(ConfigRecord, frozen=True):
     """The function used by the strategy of that name."""
 
-    go_name: ClassVar[str] = "RequestedToCapacityRatioParam"
-
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
 class ScoringStrategy(ConfigRecord, frozen=True):
     """How NodeResourcesFit scores; a strategy without a type is rejected."""
 
-    type: Annotated[str, Scalar.STRATEGY_TYPE, FieldMark.OMIT_EMPTY] = ""
+    type: Annotated[str, FieldMark.OMIT_EMPTY] = ""
     resources: _Resources = CPU_AND_MEMORY
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
@@ -86,17 +81,13 @@ class ScoringStrategy(ConfigRecord, frozen=True):
 class AddedRequirement(ConfigRecord, frozen=True):
     """One expression of a node selector term."""
 
-    go_name: ClassVar[str] = "NodeSelectorRequirement"
-
     key: str = ""
-    operator: Annotated[str, Scalar.NODE_OPERATOR] = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 
 class AddedTerm(ConfigRecord, frozen=True):
     """Expressions that must all match."""
-
-    go_name: ClassVar[str] = "NodeSelectorTerm"
 
     match_expressions: tuple[AddedRequirement, ...] = ()
     match_fields: tuple[AddedRequirement, ...] = ()
@@ -105,15 +96,11 @@ class AddedTerm(ConfigRecord, frozen=True):
 class AddedSelector(ConfigRecord, frozen=True):
     """Terms, one of which must match."""
 
-    go_name: ClassVar[str] = "NodeSelector"
-
     node_selector_terms: Annotated[tuple[AddedTerm, ...] | None, FieldMark.PRINTED] = None
 
 
 class AddedPreference(ConfigRecord, frozen=True):
     """A term that adds its weight to a node's score."""
-
-    go_name: ClassVar[str] = "PreferredSchedulingTerm"
 
     weight: Int32 = 0
     preference: AddedTerm = AddedTerm()
@@ -122,8 +109,6 @@ class AddedPreference(ConfigRecord, frozen=True):
 class AddedAffinity(ConfigRecord, frozen=True):
     """The node affinity of a pod."""
 
-    go_name: ClassVar[str] = "NodeAffinity"
-
     required_during_scheduling_ignored_during_execution: AddedSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[AddedPreference, ...] = ()
 
@@ -131,17 +116,13 @@ class AddedAffinity(ConfigRecord, frozen=True):
 class ConstraintRequirement(ConfigRecord, frozen=True):
     """One expression of a label selector."""
 
-    go_name: ClassVar[str] = "LabelSelectorRequirement"
-
     key: str = ""
-    operator: Annotated[str, Scalar.LABEL_OPERATOR] = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 
 class ConstraintSelector(ConfigRecord, frozen=True):
     """A label selector."""
-
-    go_name: ClassVar[str] = "LabelSelector"
 
     match_labels: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
     match_expressions: tuple[ConstraintRequirement, ...] = ()
@@ -150,15 +131,13 @@ class ConstraintSelector(ConfigRecord, frozen=True):
 class DefaultSpreadConstraint(ConfigRecord, frozen=True):
     """A default constraint; `label_selector` must stay None, it is derived for each pod."""
 
-    go_name: ClassVar[str] = "TopologySpreadConstraint"
-
     max_skew: Annotated[Int32, ValueRange(1, math.inf, "not in valid range (0, inf)")] = 0
     topology_key: str = ""
-    when_unsatisfiable: Annotated[str, Scalar.SPREAD_ACTION] = ""
+    when_unsatisfiable: str = ""
     label_selector: Annotated[Mapping[str, Any] | None, ConstraintSelector, FieldMark.RAW] = None
     min_domains: Annotated[int | None, Scalar.INT32] = None
-    node_affinity_policy: Annotated[str | None, Scalar.INCLUSION_POLICY] = None
-    node_taints_policy: Annotated[str | None, Scalar.INCLUSION_POLICY] = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
 
 
@@ -231,12 +210,12 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
     filter_timeout_ns: Annotated[
         OptionalDuration,
         FieldMark.PRINTED,
-        NeededGates(("DRASchedulerFilterTimeout",), "DRASchedulingFilterTimeout"),
+        NeededGates(("DRASchedulerFilterTimeout",)),
         ValueRange(0, math.inf, "must be zero or positive"),
     ] = 10 * NS_PER_SECOND
     binding_timeout_ns: Annotated[
         OptionalDuration,
-        NeededGates(_BINDING_GATES, " or ".join(_BINDING_GATES)),
+        NeededGates(_BINDING_GATES),
         ValueRange(NS_PER_SECOND, math.inf, "must be at least 1 second"),
     ] = 600 * NS_PER_SECOND
 
@@ -305,15 +284,15 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
     """`System` means upstream's two built-in constraints, `List` those in `default_constraints`."""
 
     default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
-    defaulting_type: Annotated[
-        str, Scalar.DEFAULTING_TYPE, FieldMark.ZERO_IS_ABSENT, FieldMark.OMIT_EMPTY
-    ] = SYSTEM_DEFAULTING
+    defaulting_type: Annotated[str, FieldMark.ZERO_IS_ABSENT, FieldMark.OMIT_EMPTY] = (
+        SYSTEM_DEFAULTING
+    )
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
     """`shape` None: not set; it needs the gate StorageCapacityScoring."""
 
-    bind_timeout_s: Annotated[Int64, _BIND_TIMEOUT] = 600
+    bind_timeout_s: Annotated[Int64, _NOT_NEGATIVE] = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 

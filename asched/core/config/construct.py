@@ -3,7 +3,7 @@
 Rules   extenders come first: ignorable ones go last, and their ignored resources replace the user's
         in every profile; then plugins are built, which is where NodeResourcesFit's args are
         validated; then points are resolved; then queue sorting is compared. kube-scheduler stops
-        at the first fault; asched continues with the next profile and keeps that order.
+        at the first error; asched continues with the next profile.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.go
 """
 
@@ -22,7 +22,7 @@ from asched.core.config.merge import (
     needed_plugins,
     resolve,
 )
-from asched.core.config.problem import Path, Problem, StartStage, message, quoted
+from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.v1 import (
     Extender,
     KubeSchedulerProfile,
@@ -54,9 +54,6 @@ def construct(
     faults += more
     resolved: list[ResolvedProfile] = []
     for index, profile in enumerate(completed.profiles):
-        prefix = (
-            f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: "
-        )
         found = _args_faults(profile, index)
         try:
             resolved.append(resolve(profile, known, index))
@@ -64,8 +61,7 @@ def construct(
             found += error.problems
         if not found:
             found += _queue_sort_faults(resolved)
-            prefix = "initializing profiles: "
-        faults += [replace(problem, text=prefix + problem.text) for problem in found]
+        faults += found
     if faults:
         return None, faults
     completed = replace(completed, profiles=tuple(map(_used_args_only, completed.profiles)))
@@ -82,30 +78,23 @@ def in_order_of_use(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
 def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
     """Faults that only the elector reports, in kube-scheduler after its caches are filled."""
     election = configuration.leader_election
-    if not election.leader_elect:
-        return []
-    if election.lease_duration_ns <= election.renew_deadline_ns:
-        return [_elector("leaseDuration must be greater than renewDeadline", "leaseDuration")]
-    if election.renew_deadline_ns <= int(JITTER_FACTOR * election.retry_period_ns):
-        text = "renewDeadline must be greater than retryPeriod*JitterFactor"
-        return [_elector(text, "renewDeadline")]
-    return []
-
-
-def _elector(text: str, name: str) -> Problem:
-    path: Path = ("leaderElection", name)
-    return Problem(StartStage.ELECT, f"couldn't create leader elector: {text}", path)
+    name = ""
+    if election.leader_elect and election.lease_duration_ns <= election.renew_deadline_ns:
+        name, text = "leaseDuration", "must be greater than renewDeadline"
+    elif election.leader_elect and election.renew_deadline_ns <= int(
+        JITTER_FACTOR * election.retry_period_ns
+    ):
+        name, text = "renewDeadline", f"must be greater than {JITTER_FACTOR} times retryPeriod"
+    return [Problem(f"leaderElection.{name}: {text}", ("leaderElection", name))] if name else []
 
 
 def _extender_faults(
     extenders: Sequence[Extender], extender_fault: Callable[[Extender], str | None]
 ) -> list[Problem]:
+    found = ((i, extender_fault(extender)) for i, extender in enumerate(extenders))
     return [
-        Problem(
-            StartStage.CONSTRUCT, f"couldn't build extenders: {text}", ("extenders", i, "tlsConfig")
-        )
-        for i, extender in enumerate(extenders)
-        for text in [extender_fault(extender)]
+        Problem(f"extenders[{i}].tlsConfig: {text}", ("extenders", i, "tlsConfig"))
+        for i, text in found
         if text
     ]
 
@@ -126,8 +115,8 @@ def _ignored_resources(
     for index, profile in enumerate(configuration.profiles):
         args = profile.plugin_config.get(names.NODE_RESOURCES_FIT)
         if not isinstance(args, NodeResourcesFitArgs):
-            text = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
-            faults.append(Problem(StartStage.CONSTRUCT, text, ("profiles", index)))
+            text = f"an extender with ignoredByScheduler needs {names.NODE_RESOURCES_FIT}"
+            faults.append(Problem(text, ("profiles", index)))
             continue
         changed = PluginConfig(names.NODE_RESOURCES_FIT, replace(args, ignored_resources=ignored))
         configs = tuple(
@@ -140,22 +129,17 @@ def _ignored_resources(
 
 
 def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
-    """Faults of NodeResourcesFit's args, checked if the plugin is built; one text for all
-    of them.
-    """
+    """Faults of NodeResourcesFit's args, checked if the plugin is built."""
     if names.NODE_RESOURCES_FIT not in needed_plugins(profile):
         return []
-    for entry in profile.plugin_configs:
-        if isinstance(entry.args, NodeResourcesFitArgs):
-            found = node_resources_fit(entry.args, ())
-            if found:
-                text = (
-                    f"initializing plugin {quoted(entry.name)}: "
-                    f"{message([problem.text for problem in found])}"
-                )
-                base: Path = ("profiles", index, "pluginConfig", entry.name, "args")
-                return [Problem(StartStage.CONSTRUCT, text, (*base, *found[0].path))]
-    return []
+    return [
+        fault
+        for place, entry in enumerate(profile.plugin_configs)
+        if isinstance(entry.args, NodeResourcesFitArgs)
+        for fault in node_resources_fit(
+            entry.args, ("profiles", index, "pluginConfig", place, "args")
+        )
+    ]
 
 
 def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
@@ -163,16 +147,11 @@ def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
     first, last = resolved[0], resolved[-1]
     first_name, name = first.at("queueSort")[0].name, last.at("queueSort")[0].name
     path: Path = ("profiles", len(resolved) - 1)
-    shown = quoted(last.scheduler_name)
     if name != first_name:
-        text = (
-            f"different queue sort plugins for profile {shown}: {quoted(name)}, "
-            f"first: {quoted(first_name)}"
-        )
-        return [Problem(StartStage.CONSTRUCT, text, path)]
+        text = f"queueSort is {quoted(name)}, but {quoted(first_name)} in the first profile"
+        return [Problem(text, path)]
     if first.profile.plugin_config.get(name) != last.profile.plugin_config.get(name):
-        text = f"different queue sort plugin args for profile {shown}"
-        return [Problem(StartStage.CONSTRUCT, text, path)]
+        return [Problem(f"the args of {quoted(name)} differ from the first profile's", path)]
     return []
 
 

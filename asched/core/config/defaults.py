@@ -19,7 +19,6 @@ from asched.core.config.v1 import (
     MULTI_POINT,
     POINTS,
     KubeSchedulerProfile,
-    LeaderElection,
     PluginConfig,
     PluginSet,
     SchedulerConfiguration,
@@ -51,18 +50,6 @@ def configuration(
         document,
         profiles=tuple(profile(entry, gates) for entry in profiles),
         gates=gates,
-    )
-
-
-def internal_configuration(document: Document) -> SchedulerConfiguration:
-    """A document of the version `__internal`, which gets no defaults; it is only validated."""
-    assert not document, "the internal version has no fields that a file may set"
-    return SchedulerConfiguration(
-        parallelism=0,
-        leader_election=LeaderElection(leader_elect=False),
-        pod_initial_backoff_s=0,
-        pod_max_backoff_s=0,
-        profiles=(),
     )
 
 

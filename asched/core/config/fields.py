@@ -1,7 +1,7 @@
 """Declarations of the configuration's fields, and records made of decoded mappings.
 
 Rules   a field's JSON name is its own in camel case, `_s` becomes `Seconds`, and `_ns`, a duration,
-        is left out; the annotation gives the rest: Go's type (`Int32`), another name, marks, a
+        is left out; the annotation gives the rest: the type (`Int32`), another name, marks, a
         range; the record has the defaults of absent fields. Decoding (`decode.py`), defaults
         (`build`), validation (`validate.py`), printing (`text.py`) and the reference page
         follow from the declaration.
@@ -19,33 +19,17 @@ import msgspec
 
 
 class Scalar(Enum):
-    """Go's name of a scalar type."""
+    """A type without parts; the value is its name on the reference page."""
 
     STRING = "string"
     BOOL = "bool"
     INT32 = "int32"
     INT64 = "int64"
     FLOAT32 = "float32"
-    DURATION = "v1.Duration"
-    OPTIONAL_DURATION = "*v1.Duration"
-    BYTES = "[]uint8"
-    ANY = "runtime.RawExtension"
-    #: Named string types, which messages show.
-    NODE_OPERATOR = "v1.NodeSelectorOperator"
-    LABEL_OPERATOR = "v1.LabelSelectorOperator"
-    SPREAD_ACTION = "v1.UnsatisfiableConstraintAction"
-    INCLUSION_POLICY = "v1.NodeInclusionPolicy"
-    DEFAULTING_TYPE = "v1.PodTopologySpreadConstraintsDefaulting"
-    STRATEGY_TYPE = "v1.ScoringStrategyType"
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is `string`, or a named string type."""
-        is_named = self.value.startswith("v1.") and self is not Scalar.DURATION
-        return self is Scalar.STRING or is_named
-
-
-INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
+    DURATION = "Duration"
+    OPTIONAL_DURATION = "Duration or null"
+    BYTES = "base64"
+    ANY = "object"
 
 
 class FieldMark(Enum):
@@ -80,21 +64,12 @@ class ValueRange(NamedTuple):
 
 
 class NeededGates(NamedTuple):
-    """The feature gates without which a field has no default and must not be set; `text` names them
-    as upstream's message does.
-    """
+    """The feature gates without which a field has no default and must not be set."""
 
     names: tuple[str, ...]
-    text: str
 
     def are_on(self, gates: Mapping[str, bool]) -> bool:
         return all(gates[name] for name in self.names)
-
-
-class EmbeddedIn(NamedTuple):
-    """The struct of Go that a field is in; messages show it."""
-
-    name: str
 
 
 class ListOf(msgspec.Struct, frozen=True):
@@ -112,13 +87,12 @@ class MapOf(msgspec.Struct, frozen=True):
 class ConfigRecord(msgspec.Struct, frozen=True):
     """A JSON object with known fields."""
 
-    #: Its name in Go's messages, if it is another.
-    go_name: ClassVar[str] = ""
-    package: ClassVar[str] = "v1"
-
 
 class ConfigDocument(ConfigRecord, frozen=True):
     """A JSON object that has a kind and a version."""
+
+    #: The kind, if it is not the record's own name.
+    kind: ClassVar[str] = ""
 
 
 Type = Scalar | ListOf | MapOf | type[ConfigRecord]
@@ -135,8 +109,6 @@ class DeclaredField(NamedTuple):
     marks: frozenset[FieldMark] = frozenset()
     range: ValueRange | None = None
     gates: NeededGates | None = None
-    embedded: str = ""
-    is_nullable: bool = False
 
 
 TYPE_META: Final[Mapping[str, DeclaredField]] = {
@@ -173,8 +145,7 @@ def _field(attribute: str, annotation: Any) -> DeclaredField:
 
     if get_origin(annotation) is Annotated:
         annotation, *notes = get_args(annotation)
-    is_nullable = NoneType in get_args(annotation)
-    if is_nullable and len(get_args(annotation)) == 2:
+    if NoneType in get_args(annotation) and len(get_args(annotation)) == 2:
         (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
     return DeclaredField(
         attribute,
@@ -183,8 +154,6 @@ def _field(attribute: str, annotation: Any) -> DeclaredField:
         frozenset(note for note in notes if isinstance(note, FieldMark)),
         first(ValueRange),
         first(NeededGates),
-        first(EmbeddedIn, EmbeddedIn("")).name,
-        is_nullable,
     )
 
 
@@ -201,22 +170,6 @@ def _type_of(annotation: Any) -> Type:
 def _json_name(attribute: str) -> str:
     head, *rest = attribute.removesuffix("_ns").split("_")
     return head + "".join("Seconds" if word == "s" else word.capitalize() for word in rest)
-
-
-def type_name(declared: Type) -> str:
-    """The type as Go's messages print it."""
-    if isinstance(declared, Scalar):
-        return declared.value.lstrip("*")
-    if isinstance(declared, ListOf):
-        return f"[]{type_name(declared.item)}"
-    if isinstance(declared, MapOf):
-        return f"map[string]{type_name(declared.item)}"
-    return f"{declared.package}.{record_name(declared)}"
-
-
-def record_name(record: type[ConfigRecord]) -> str:
-    """The name of a record in Go's messages."""
-    return record.go_name or record.__name__
 
 
 def build(record: type[_R], given: Mapping[str, Any] | None, **known: Any) -> _R:

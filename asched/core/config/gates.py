@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from asched.core.config.problem import quoted
 from asched.core.config.versions import BASE, MINORS, rules_of
 
 _ALPHA: Final = ("ALPHA", False)
@@ -366,12 +365,12 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 def parse_bool(text: str) -> bool:
-    """A Go boolean; raises ValueError with Go's message."""
+    """A boolean as Go's strconv reads it; raises ValueError."""
     if text in _TRUE:
         return True
     if text in _FALSE:
         return False
-    raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
+    raise ValueError("must be true or false")
 
 
 def parse(values: Sequence[str], minor: str = BASE) -> FeatureGates:

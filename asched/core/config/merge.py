@@ -19,7 +19,7 @@ import msgspec
 
 from asched import names
 from asched.core.config.foreign import FOREIGN_PLUGINS
-from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
+from asched.core.config.problem import Path, Problem, did_you_mean, quoted
 from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
     ALL_PLUGINS,
@@ -144,16 +144,11 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
 
 
 class UnusableProfileError(Exception):
-    """A profile that cannot be built; `problems` has every fault, kube-scheduler's own first."""
+    """A profile that cannot be built; `problems` has every error."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems[0].text)
         self.problems = tuple(problems)
-
-
-def interface_name(point: str) -> str:
-    """The name upstream's messages use for a point: `preFilter` -> `PreFilterPlugin`."""
-    return f"{point[0].upper()}{point[1:]}Plugin"
 
 
 def merge_defaults(
@@ -244,18 +239,9 @@ def _run_whole(points: dict[str, tuple[str, ...]]) -> None:
                 points[point] = (*rest, name)
 
 
-def _fault(text: str, path: Path, hint: str = "") -> Problem:
-    return Problem(StartStage.CONSTRUCT, text, path, hint)
-
-
-def _unknown(name: str, point: str, known: KnownPlugins, path: Path) -> Problem:
-    text = f"{interface_name(point)} {quoted(name)} does not exist"
+def _unknown(name: str, known: KnownPlugins, path: Path) -> Problem:
     hint = ADVICE.get(name) or FOREIGN_PLUGINS.get(name) or did_you_mean(name, known, LETTERS_MAX)
-    return _fault(text, path, hint or NO_SUCH_PLUGIN)
-
-
-def _registered_twice(name: str, point: str) -> str:
-    return f"plugin {quoted(name)} already registered as {quoted(interface_name(point))}"
+    return Problem(f"plugin {quoted(name)} does not exist", path, hint or NO_SUCH_PLUGIN)
 
 
 def _check_point(
@@ -266,16 +252,16 @@ def _check_point(
     for place, plugin in enumerate(profile.plugin_set(point).enabled):
         path = (*where, place, "name")
         if plugin.name not in known:
-            faults.append(_unknown(plugin.name, point, known, path))
+            faults.append(_unknown(plugin.name, known, path))
             continue
         if point not in known[plugin.name]:
-            text = f"plugin {quoted(plugin.name)} does not extend {interface_name(point)} plugin"
+            text = f"plugin {quoted(plugin.name)} has no extension point {point}"
         elif plugin.name in seen:
-            text = _registered_twice(plugin.name, point)
+            text = f"plugin {quoted(plugin.name)} is enabled twice"
         else:
             seen.add(plugin.name)
             continue
-        faults.append(_fault(text, path))
+        faults.append(Problem(text, path))
     return faults
 
 
@@ -293,14 +279,14 @@ def _expand(
     for plugin in profile.plugin_set(MULTI_POINT).enabled:
         path = (*where, plugin.name, "name")
         if plugin.name not in known:
-            faults.append(_unknown(plugin.name, point, known, path))
+            faults.append(_unknown(plugin.name, known, path))
         elif point not in known[plugin.name] or plugin.name in disabled:
             continue
         elif plugin.name in named:
             overrides.add(plugin.name)
         elif plugin.name in from_multi_point:
-            text = _registered_twice(plugin.name, point)
-            faults.append(_fault(text, path))
+            text = f"plugin {quoted(plugin.name)} is enabled twice"
+            faults.append(Problem(text, path))
         else:
             from_multi_point.append(plugin.name)
     first = [name for name in named if name in overrides]
@@ -314,20 +300,14 @@ def _check_whole(
     name = quoted(profile.scheduler_name)
     sorters = len(points["queueSort"])
     if sorters != 1:
-        text = (
-            f"only one queue sort plugin required for profile with scheduler name {name}, "
-            f"but got {sorters}"
-        )
-        return [_fault(text, (*where, "queueSort"))]
+        text = f"profile {name} needs exactly one plugin at queueSort, it has {sorters}"
+        return [Problem(text, (*where, "queueSort"))]
     if not points["bind"]:
-        text = f"at least one bind plugin is needed for profile with scheduler name {name}"
-        return [_fault(text, (*where, "bind"))]
+        text = f"profile {name} needs a plugin at bind"
+        return [Problem(text, (*where, "bind"))]
     if len(points[PLACEMENT_GENERATE]) > 1:
-        text = (
-            "at most one placement generate plugin is allowed for profile with scheduler name "
-            f"{name}, but got {len(points[PLACEMENT_GENERATE])}"
-        )
-        return [_fault(text, (*where, PLACEMENT_GENERATE))]
+        text = f"profile {name} may have one plugin at {PLACEMENT_GENERATE} only"
+        return [Problem(text, (*where, PLACEMENT_GENERATE))]
     return []
 
 
@@ -348,8 +328,7 @@ def _weights(
         weight = plugin.weight or 1
         weights[plugin.name] = weight
         if weight * MAX_NODE_SCORE > wrapped(INT64_MAX - total):
-            label = "score" if point == "score" else "placement score"
-            text = f"{label} plugins: total score of Score plugins could overflow"
-            return weights, _fault(text, (*where, point))
+            text = f"the weights at {point} are so large that a total score could overflow"
+            return weights, Problem(text, (*where, point))
         total += weight * MAX_NODE_SCORE
     return weights, None

@@ -1,8 +1,6 @@
-"""The effective configuration as kube-scheduler writes it: a mapping, and that mapping as YAML.
+"""The effective configuration as kube-scheduler writes it, as a mapping.
 
-Rules   keys of YAML are in alphabetical order, lists keep theirs, and a list starts at its key's
-        own column; what Go omits when empty is omitted, what it always prints is printed
-        (`weight: 0`).
+Rules   what Go omits when empty is omitted, what it always prints is printed (`weight: 0`).
 Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 types
 """
 
@@ -11,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from asched.core.config import duration
-from asched.core.config.args import DefaultSpreadConstraint
 from asched.core.config.fields import (
     ConfigDocument,
     ConfigRecord,
@@ -21,11 +18,9 @@ from asched.core.config.fields import (
     Scalar,
     build,
     fields_of,
-    record_name,
 )
-from asched.core.config.scalars import short_float, shortest_single, written
+from asched.core.config.scalars import shortest_single
 from asched.core.config.v1 import API_VERSION, LATER_POINTS, SchedulerConfiguration
-from asched.core.model.quantity import UINT64_MAX
 
 #: client-go's placeholder for a secret.
 REDACTED: Final = "--- REDACTED ---"
@@ -65,7 +60,7 @@ def printed(record: ConfigRecord) -> dict[str, Any]:
     """A record as the mapping that a file may have, with the fields that Go prints."""
     found: dict[str, Any] = {}
     if isinstance(record, ConfigDocument):
-        found = {"apiVersion": API_VERSION, "kind": record_name(type(record))}
+        found = {"apiVersion": API_VERSION, "kind": record.kind or type(record).__name__}
     for name, field in fields_of(type(record)).items():
         value = getattr(record, field.attribute)
         if FieldMark.PRINTED not in field.marks:
@@ -95,56 +90,3 @@ def shown(value: Any, field: DeclaredField) -> Any:
     """A value in messages: durations as Go writes them."""
     is_duration = field.type in (Scalar.DURATION, Scalar.OPTIONAL_DURATION)
     return duration.render(value) if is_duration and value is not None else value
-
-
-def internal(value: Any) -> Any:
-    """A value as kube-scheduler prints its internal form in an error: Go's names, for `go_json`."""
-    if isinstance(value, DefaultSpreadConstraint):  # a type of the API, which has one form
-        return printed(value)
-    if isinstance(value, tuple):
-        return [internal(item) for item in value]
-    if not isinstance(value, ConfigRecord):
-        return value
-    found: dict[str, Any] = {}
-    for name, field in fields_of(type(value)).items():
-        own = shown(getattr(value, field.attribute), field)
-        is_missing = own == () and not field.is_nullable
-        found[f"{name[0].upper()}{name[1:]}"] = None if is_missing else internal(own)
-    return found
-
-
-def to_yaml(document: Mapping[str, Any]) -> str:
-    """The mapping as YAML in kube-scheduler's layout."""
-    return "\n".join(_block(document, 0)) + "\n"
-
-
-def _block(value: Any, column: int) -> list[str]:
-    """The lines of a mapping or list that is not empty."""
-    lines: list[str] = []
-    is_mapping = isinstance(value, Mapping)
-    for key, item in sorted(value.items()) if is_mapping else enumerate(value):
-        head = f"{' ' * column}{_scalar(key)}:" if is_mapping else f"{' ' * column}-"
-        if not isinstance(item, Mapping | list | tuple) or not item:
-            lines += f"{head} {_scalar(item, column + 2)}".split("\n")
-        elif is_mapping:
-            lines += [head, *_block(item, column + 2 * isinstance(item, Mapping))]
-        else:
-            first, *rest = _block(item, column + 2)
-            lines += [f"{head} {first.lstrip()}", *rest]
-    return lines
-
-
-def _scalar(value: Any, column: int = 0) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) > UINT64_MAX):
-        return short_float(float(value))
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, Mapping):
-        return "{}"
-    if isinstance(value, list | tuple):
-        return "[]"
-    return written(str(value), column)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.args import LEAST_ALLOCATED, MOST_ALLOCATED
-from asched.core.config.problem import Path, Problem, Severity, StartStage, path_text
+from asched.core.config.problem import Path, Problem, path_text
 from asched.core.config.v1 import KubeSchedulerProfile
 
 
@@ -56,7 +56,7 @@ class Translation(msgspec.Struct):
         self.notes.append(Note(Fate.UNSUPPORTED, path, text))
 
     def refuse(self, path: Path, text: str, hint: str = "") -> None:
-        self.problems.append(Problem(StartStage.LOAD, text, path, hint, Severity.ABORT))
+        self.problems.append(Problem(text, path, hint))
 
     @property
     def notes_for_run(self) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from asched.core.config.fields import (
     ConfigDocument,
     ConfigRecord,
     Duration,
-    EmbeddedIn,
     FieldMark,
     Float32,
     Int32,
@@ -58,13 +57,10 @@ _POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
 _WORKERS: Final = ValueRange(1, math.inf, "should be an integer value greater than zero")
 _BACKOFF: Final = ValueRange(1, math.inf, "must be greater than 0")
 _BURST: Final = ValueRange(0, math.inf, "must be non-negative")
-_DEBUGGING: Final = EmbeddedIn("DebuggingConfiguration")
 
 
 class PluginEntry(ConfigRecord, frozen=True):
     """One entry of an `enabled` or `disabled` list; weight 0 is "not set"."""
-
-    go_name: ClassVar[str] = "Plugin"
 
     name: str = ""
     weight: Int32 = 0
@@ -124,9 +120,6 @@ class KubeSchedulerProfile(ConfigRecord, frozen=True):
 class LeaderElection(ConfigRecord, frozen=True):
     """Timing of leader election, and its Lease."""
 
-    go_name: ClassVar[str] = "LeaderElectionConfiguration"
-    package: ClassVar[str] = "v1alpha1"
-
     leader_elect: bool = True
     lease_duration_ns: Annotated[Duration, _POSITIVE] = 15 * NS_PER_SECOND
     renew_deadline_ns: Annotated[Duration, _POSITIVE] = 10 * NS_PER_SECOND
@@ -138,9 +131,6 @@ class LeaderElection(ConfigRecord, frozen=True):
 
 class ClientConnection(ConfigRecord, frozen=True):
     """The connection to the API server."""
-
-    go_name: ClassVar[str] = "ClientConnectionConfiguration"
-    package: ClassVar[str] = "v1alpha1"
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -194,14 +184,14 @@ class Extender(ConfigRecord, frozen=True):
 class SchedulerConfiguration(ConfigDocument, frozen=True):
     """The whole document; `core.config.validate` checks it."""
 
-    go_name: ClassVar[str] = KIND
+    kind: ClassVar[str] = KIND
 
     #: Goroutines in upstream; in asched the maximum number of concurrent calls.
     parallelism: Annotated[Int32, _WORKERS] = 16
     leader_election: Annotated[LeaderElection, FieldMark.START_ONLY] = LeaderElection()
     client_connection: Annotated[ClientConnection, FieldMark.START_ONLY] = ClientConnection()
-    enable_profiling: Annotated[bool, _DEBUGGING, FieldMark.START_ONLY] = True
-    enable_contention_profiling: Annotated[bool, _DEBUGGING, FieldMark.START_ONLY] = True
+    enable_profiling: Annotated[bool, FieldMark.START_ONLY] = True
+    enable_contention_profiling: Annotated[bool, FieldMark.START_ONLY] = True
     #: 0..100; 0 is adaptive.
     percentage_of_nodes_to_score: Annotated[Int32, _PERCENT] = 0
     pod_initial_backoff_s: Annotated[Int64, _BACKOFF] = 1

@@ -1,7 +1,6 @@
-"""Validate a configuration: all faults at once, each with its path and upstream's message.
+"""Validate a configuration: all errors at once, each with its path.
 
-Rules   election is not validated while it is off; queueSort must be equal in all profiles;
-        a repeated scheduler name prints `{}`, because upstream prints a path there by mistake.
+Rules   election is not validated while it is off; queueSort must be equal in all profiles.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validation.go
 """
 
@@ -17,12 +16,8 @@ from asched.core.config.args import kind_of_args
 from asched.core.config.fields import ConfigRecord, fields_of
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import (
-    Key,
-    NamedString,
     Path,
     Problem,
-    StartStage,
-    did_you_mean,
     duplicate,
     forbidden,
     invalid,
@@ -31,10 +26,9 @@ from asched.core.config.problem import (
     quoted,
     required,
 )
-from asched.core.config.text import internal, shown
+from asched.core.config.text import shown
 from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
-    API_VERSION,
     LATER_POINTS,
     NO_PLUGINS,
     Extender,
@@ -79,7 +73,7 @@ def ranges(record: ConfigRecord, path: Path, gates: Gates = DEFAULT_GATES) -> li
         if value is None:
             continue
         if field.gates and not field.gates.are_on(gates):
-            text = f"{field.gates.text} feature gate is disabled"
+            text = f"needs the feature gates {' and '.join(field.gates.names)}"
             found.append(forbidden((*path, name), text))
         elif field.range and not field.range.least <= value <= field.range.most:
             found.append(invalid((*path, name), shown(value, field), field.range.message))
@@ -157,9 +151,9 @@ def _node_shape(shape: plugin_args.NodeShape, path: Path) -> list[Problem]:
     elif wrong := qualified.label_value_faults(shape.name):
         faults.append(invalid((*path, "name"), shape.name, "; ".join(wrong)))
     for key, value in (shape.labels or {}).items():
-        faults += qualified_name(key, (*path, "labels", Key(key)))
+        faults += qualified_name(key, (*path, "labels", key))
         if wrong := qualified.label_value_faults(value):
-            faults.append(invalid((*path, "labels", Key(key)), value, "; ".join(wrong)))
+            faults.append(invalid((*path, "labels", key), value, "; ".join(wrong)))
     for i, taint in enumerate(shape.taints):
         item_path = (*path, "taints", i)
         faults += qualified_name(taint.key, (*item_path, "key"))
@@ -168,7 +162,7 @@ def _node_shape(shape: plugin_args.NodeShape, path: Path) -> list[Problem]:
     if not shape.allocatable:
         faults.append(required((*path, "allocatable"), "name the resources of such a node"))
     for key, value in (shape.allocatable or {}).items():
-        item_path = (*path, "allocatable", Key(key))
+        item_path = (*path, "allocatable", key)
         faults += qualified_name(key, item_path)
         try:
             if parse(value) < 0:
@@ -221,10 +215,8 @@ def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates
     if gates["StorageCapacityScoring"]:
         faults += _shape(args.shape or (), (*path, "shape"))
     elif args.shape is not None:
-        text = (
-            "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        )
-        faults.append(invalid((*path, "shape"), internal(args.shape), text))
+        text = "remove it, or turn on the feature gate StorageCapacityScoring"
+        faults.append(forbidden((*path, "shape"), text))
     return faults
 
 
@@ -332,7 +324,7 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
     for i, value in enumerate(given_values):
         wrong = qualified.label_value_faults(value)
         if wrong:
-            faults.append(invalid((*item_path, i, Key(key)), value, "; ".join(wrong)))
+            faults.append(invalid((*item_path, i), value, "; ".join(wrong)))
     return faults
 
 
@@ -364,14 +356,13 @@ MISNAMED_PLUGIN: Final = kind_of_args(names.NODE_RESOURCES_FIT)
 
 
 def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES) -> list[Problem]:
-    """Every fault of an effective configuration, in upstream's order."""
-    own = ranges(configuration, ())
-    before = [fault for fault in own if fault.path == ("parallelism",)]
-    faults = ranges(configuration.client_connection, ("clientConnection",))
-    faults += _leader_election(configuration.leader_election) + before
-    faults += _profiles(configuration.profiles, gates) + own[len(before) :]
+    """Every fault of an effective configuration."""
+    faults = ranges(configuration, ())
+    faults += ranges(configuration.client_connection, ("clientConnection",))
+    faults += _leader_election(configuration.leader_election)
+    faults += _profiles(configuration.profiles, gates)
     if configuration.pod_max_backoff_s < configuration.pod_initial_backoff_s:
-        text = "must be greater than or equal to PodInitialBackoffSeconds"
+        text = "must be greater than or equal to podInitialBackoffSeconds"
         faults.append(invalid(("podMaxBackoffSeconds",), configuration.pod_max_backoff_s, text))
     return faults + _extenders(configuration.extenders)
 
@@ -382,10 +373,9 @@ def _leader_election(election: LeaderElection) -> list[Problem]:
     path: Path = ("leaderElection",)
     faults = ranges(election, path)
     if election.lease_duration_ns <= election.renew_deadline_ns:
-        # Reported on the lease, with the value of the deadline, as upstream.
-        deadline = duration.render(election.renew_deadline_ns)
-        text = "must be greater than `RenewDeadline`"
-        faults.append(invalid((*path, "leaseDuration"), deadline, text))
+        lease = duration.render(election.lease_duration_ns)
+        text = "must be greater than renewDeadline"
+        faults.append(invalid((*path, "leaseDuration"), lease, text))
     if election.resource_lock != "leases":
         text = 'resourceLock value must be "leases"'
         faults.append(invalid((*path, "resourceLock"), election.resource_lock, text))
@@ -406,10 +396,7 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Gates) -> list[Pr
         faults += _removed_plugins(profile, (*path, "plugins"))
         faults += _plugin_config(profile, (*path, "pluginConfig"), gates)
         if profile.scheduler_name in seen:
-            # Upstream prints an empty object here; the hint has the name.
-            hint = f"{quoted(profile.scheduler_name)} is the name of an earlier profile"
-            fault = duplicate((*path, "schedulerName"), {})
-            faults.append(replace(fault, hint=hint))
+            faults.append(duplicate((*path, "schedulerName"), profile.scheduler_name))
         seen.add(profile.scheduler_name)
     return faults + _queue_sort(profiles)
 
@@ -421,13 +408,12 @@ def _later_points(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> li
         if not gates.get(rule) and profile.plugin_set(point) != NO_PLUGINS:
             text = f"unknown field {quoted(path_text((*path, point)))}"
             hint = f"delete the lines: Kubernetes {RULES[rule]} and newer have this point"
-            faults.append(Problem(StartStage.LOAD, text, (*path, point), hint))
+            faults.append(Problem(text, (*path, point), hint))
     return faults
 
 
 def _removed(path: Path, name: str) -> Problem:
-    text = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
-    return replace(invalid(path, name, text), hint=ADVICE[name])
+    return replace(invalid(path, name, "there is no such plugin in v1"), hint=ADVICE[name])
 
 
 def _removed_plugins(profile: KubeSchedulerProfile, path: Path) -> list[Problem]:
@@ -450,10 +436,8 @@ def _plugin_config(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> l
         if entry.name in REMOVED_PLUGINS:
             faults.append(_removed(item_path, entry.name))
         elif entry.name == MISNAMED_PLUGIN:
-            text = "has to match plugin args"
-            hint = did_you_mean(entry.name, [names.NODE_RESOURCES_FIT])
-            args = NamedString(entry.args) if isinstance(entry.args, str) else entry.args
-            faults.append(replace(invalid((*item_path, "args"), args, text), hint=hint))
+            text = f"use the plugin's name, {names.NODE_RESOURCES_FIT}"
+            faults.append(invalid((*item_path, "name"), entry.name, text))
         elif entry.name in CHECKS:
             faults += CHECKS[entry.name](entry.args, (*item_path, "args"), gates)
     return faults
@@ -463,7 +447,7 @@ def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
     faults = []
     first = profiles[0].plugin_set(QUEUE_SORT)
     if len(first.enabled) > 1:
-        path: Path = ("profiles", 0, "plugins", QUEUE_SORT, "Enabled")
+        path: Path = ("profiles", 0, "plugins", QUEUE_SORT, "enabled")
         text = "only one queue sort plugin can be enabled"
         faults.append(invalid(path, len(first.enabled), text))
     name = first.enabled[0].name if first.enabled else ""
@@ -472,14 +456,11 @@ def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
         own = profile.plugin_set(QUEUE_SORT)
         if own != first:
             path = ("profiles", i, "plugins", QUEUE_SORT)
-            faults.append(invalid(path, internal(own), "must be the same for all profiles"))
+            shown_names = [plugin.name for plugin in own.enabled]
+            faults.append(invalid(path, shown_names, "must be the same for all profiles"))
         faults += [
-            invalid(
-                ("profiles", i, "pluginConfig", "args"),
-                internal(entry.args),
-                "queueSort must be the same for all profiles",
-            )
-            for entry in profile.plugin_configs
+            forbidden(("profiles", i, "pluginConfig", j, "args"), "differ from the first profile's")
+            for j, entry in enumerate(profile.plugin_configs)
             if entry.name == name and entry.args != args
         ]
     return faults
@@ -494,7 +475,7 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
             text = "must have a positive weight applied to it"
             faults.append(invalid((*path, "weight"), extender.weight, text))
         for j, resource in enumerate(extender.managed_resources):
-            name = NamedString(resource.name)
+            name = resource.name
             item_path = (*path, "managedResources", j, "name")
             wrong = qualified_name(name, item_path)
             if not wrong and not is_extended(name):

@@ -22,14 +22,14 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.construct import Constructed, construct, election_faults
-from asched.core.config.decode import decode, version_and_kind
-from asched.core.config.defaults import configuration, internal_configuration
+from asched.core.config.decode import decode
+from asched.core.config.defaults import configuration
 from asched.core.config.foreign import TEMPLATE, describe_file, template_place
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import KnownPlugins, ResolvedProfile
 from asched.core.config.policy import translate_policy
-from asched.core.config.problem import Path, Problem, Severity, StartStage, as_upstream
+from asched.core.config.problem import Path, Problem
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, ExtenderTLSConfig, SchedulerConfiguration
 from asched.core.config.validate import validate
@@ -73,11 +73,6 @@ class ConfigError(Exception):
             lines.append(f"{errors[0].file}: and {len(self.lines) - LINES_MAX} more")
         super().__init__("\n".join(lines))
         self.errors = tuple(errors)
-
-    @property
-    def upstream(self) -> tuple[str, ...]:
-        """The messages that kube-scheduler prints for the same file."""
-        return as_upstream(error.problem for error in self.errors)
 
 
 class UnreadableFileError(Exception):
@@ -148,7 +143,7 @@ def load_config(
             raise ConfigError(located(name, source, problems, shown), what)
 
     document, translation, is_translated = source.document, None, False
-    if any(problem.severity for problem in source.problems):
+    if source.is_broken:
         stop_if(source.problems)
     if legacy and is_legacy(document):
         stop_if(source.problems)
@@ -158,15 +153,14 @@ def load_config(
     if policy is not None:
         stop_if(source.problems)
         document, translation = _with_policy(name, source, document, policy, policy_name, known)
-    checked, problems = decode(document, body)
+    checked, problems = decode(document)
     faults = [*source.problems, *problems]
-    goes_on = every_fault and all(problem.severity is Severity.STRICT for problem in faults)
-    if not goes_on:
+    if checked is None or not every_fault:
         stop_if(faults)
-    internal = not translation and "__internal" in version_and_kind(document)[0]
-    effective = internal_configuration(checked) if internal else configuration(checked, gates)
+    assert checked is not None, "without errors there is a document"
+    effective = configuration(checked, gates)
     faults += validate(effective, gates)
-    if not goes_on:
+    if not every_fault:
         stop_if(faults)
     constructed, problems = construct(effective, known, fault_of)
     faults += problems
@@ -191,10 +185,10 @@ def _with_policy(
     first = profiles[0] if isinstance(profiles, list) and isinstance(profiles[0], Mapping) else {}
     if len(profiles) > 1 or set(first) - {"schedulerName"} or base.get("extenders"):
         text = "a Policy and profiles with plugins, or extenders, exclude each other"
-        problem = Problem(StartStage.LOAD, text, ("profiles",), "remove one of the two")
+        problem = Problem(text, ("profiles",), "remove one of the two")
         raise ConfigError(located(name, source, [problem]))
     if not given.problems and not isinstance(given.document, Mapping):
-        given.problems.append(Problem(StartStage.LOAD, "a Policy must be an object"))
+        given.problems.append(Problem("a Policy must be an object"))
     if given.problems:
         raise ConfigError(located(policy_name, given, given.problems))
     served = str(first.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)

@@ -1,9 +1,8 @@
 """Parse a configuration file's text to plain values with their positions.
 
-Rules   text that begins with a brace is JSON, all else is YAML 1.1 as Go reads it: `yes` is a
-        boolean, 0x10 and 1e2 are numbers, whole floats become integers, keys are sorted; only the
-        first YAML document counts; anchors and merge keys work, but a key that occurs twice is an
-        error, and a merged key that is also written counts as occurring twice.
+Rules   text that begins with a brace is JSON, all else is YAML 1.1 (`kube/yaml_text.py`); keys are
+        sorted; only the first YAML document counts; anchors and merge keys work, but a key that
+        occurs twice is an error, and a merged key that is also written counts as occurring twice.
 Bounds  VALUES_MAX values after aliases are expanded, NESTED_MAX levels of them.
 Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 """
@@ -18,12 +17,13 @@ import msgspec
 import yaml
 
 from asched.core.config.decode import Repeating
-from asched.core.config.problem import Path, Problem, Severity, StartStage, quoted
-from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
+from asched.core.config.problem import Path, Problem, quoted
+from asched.core.config.scalars import key_of, value_of
 from asched.kube.errors import ApiError, ConnectError, TransportError
 from asched.kube.parsing import whole_letters
 from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
 from asched.kube.typed import client_over
+from asched.kube.yaml_text import MERGE_TAG, WORD_TAGS, Loader
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
@@ -32,32 +32,30 @@ VALUES_MAX: Final = 200_000
 NESTED_MAX: Final = 100
 #: Limit of duplicate keys: merge keys can multiply them.
 TWICE_MAX: Final = 1000
-NESTED: Final = "nested too deeply"
+NESTED: Final = "lists and objects are nested too deeply"
 #: libyaml's message for the same; it reads ahead, and has a limit since PyYAML 6.0.4.
 _LIBYAML_NESTED: Final = "exceeded maximum nesting depth"
 #: Replaces Python's message about numbers of thousands of digits.
 DIGITS: Final = "a number has too many digits"
-#: libyaml accepts tabs between words as Go does; the pure Python parser is a stricter fallback.
-_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+LOOP: Final = "an anchor contains itself"
+_WORDS: Final = frozenset(WORD_TAGS.values())
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
-_RESOLVED_TAGS: Final = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "timestamp")
-)
 #: libyaml accepts this mark at the very beginning only; Go takes it for a letter elsewhere.
 _BYTE_ORDER_MARK: Final = "\ufeff"
 #: Replaces the mark while parsing; not a character of any language.
 _STAND_IN: Final = "\U0010fffe"
-_STRING_TAG: Final = "tag:yaml.org,2002:str"
-_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class ConfigSource(msgspec.Struct):
-    """The values of a text. `places` has line and column, from 1, of every key and list item."""
+    """The values of a text. `places` has line and column, from 1, of every key and list item; of a
+    text that `is_broken` there is no document.
+    """
 
     text: str
     document: Any = None
     places: dict[Path, tuple[int, int]] = msgspec.field(default_factory=dict)
     problems: list[Problem] = msgspec.field(default_factory=list)
+    is_broken: bool = False
 
     def place(self, path: Path) -> tuple[int, int]:
         """The position of a path, or of the nearest part of it that is in the file."""
@@ -110,7 +108,8 @@ def read(text: str) -> ConfigSource:
             _YamlReader(source).read()
     except _UnreadableError as error:
         source.places[("",)] = error.place
-        source.problems.append(Problem(StartStage.LOAD, str(error), ("",), severity=Severity.ABORT))
+        source.problems.append(Problem(str(error), ("",)))
+        source.is_broken = True
     return source
 
 
@@ -136,15 +135,14 @@ def _read_json(source: ConfigSource) -> None:
             parse_constant=_no_number,
         )
     except json.JSONDecodeError as error:
-        text = f"couldn't get version/kind; json parse error: {error.msg}"
+        text = f"this is not JSON: {error.msg}"
         raise _UnreadableError(text, (error.lineno, error.colno)) from error
     except _NoNumberError as error:
-        text = f"couldn't get version/kind; json parse error: {error} is no JSON number"
-        raise _UnreadableError(text, (1, 1)) from error
+        raise _UnreadableError(f"this is not JSON: {error} is no number", (1, 1)) from error
     except RecursionError as error:
-        raise _UnreadableError(f"json: {NESTED}", (1, 1)) from error
+        raise _UnreadableError(NESTED, (1, 1)) from error
     except ValueError as error:
-        raise _UnreadableError(f"json: {DIGITS}", (1, 1)) from error
+        raise _UnreadableError(DIGITS, (1, 1)) from error
     try:
         # JSON is read as YAML to get positions; a tab there is only a blank.
         _YamlReader(ConfigSource(source.text.replace("\t", " "), places=source.places)).read()
@@ -155,17 +153,19 @@ def _read_json(source: ConfigSource) -> None:
 def _look_how_deep(text: str) -> None:
     """Raises _UnreadableError if the nesting is too deep, and what parsing raises."""
     depth = 0
-    for event in yaml.parse(text, _LOADER):
+    for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > NESTED_MAX:
-                mark = event.start_mark
-                place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-                raise _UnreadableError(f"yaml: {NESTED}", place)
+                raise _UnreadableError(NESTED, _place(event.start_mark))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.DocumentEndEvent):
             return  # only the first one counts
+
+
+def _place(mark: Any) -> tuple[int, int]:
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 class _YamlReader:
@@ -173,7 +173,6 @@ class _YamlReader:
 
     def __init__(self, source: ConfigSource) -> None:
         self.source = source
-        self.lines = source.text.splitlines()
         self.count = 0
         self.open: set[int] = set()
 
@@ -182,36 +181,35 @@ class _YamlReader:
         text = text[:1] + text[1:].replace(_BYTE_ORDER_MARK, _STAND_IN)
         try:
             _look_how_deep(text)
-            loader = _LOADER(text)
+            loader = Loader(text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:
                 self.source.document = self._value(node, ())
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             problem = error.problem or error.context
             is_nested = problem == _LIBYAML_NESTED
-            text = f"yaml: {NESTED}" if is_nested else f"yaml: line {line}: {problem}"
-            raise _UnreadableError(text, (line, column)) from error
+            text = NESTED if is_nested else f"this is not YAML: {problem}"
+            raise _UnreadableError(
+                text, _place(error.problem_mark or error.context_mark)
+            ) from error
         except yaml.YAMLError as error:
-            raise _UnreadableError(f"yaml: {str(error).splitlines()[0]}", (1, 1)) from error
+            text = f"this is not YAML: {str(error).splitlines()[0]}"
+            raise _UnreadableError(text, (1, 1)) from error
         except RecursionError as error:
-            raise _UnreadableError(f"yaml: {NESTED}", (1, 1)) from error
-        except ValueError as error:
-            raise _UnreadableError(f"yaml: {DIGITS}", (1, 1)) from error
+            raise _UnreadableError(NESTED, (1, 1)) from error
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
         self.count += 1
-        place = (node.start_mark.line + 1, node.start_mark.column + 1)
+        place = _place(node.start_mark)
         if self.count > VALUES_MAX:
-            raise _UnreadableError("yaml: document contains excessive aliasing", place)
+            raise _UnreadableError(f"more than {VALUES_MAX} values, aliases expanded", place)
         if isinstance(node, yaml.ScalarNode):
-            value = self._scalar(node)
+            value = self._text(node) if node.tag not in _WORDS else value_of(node.value)
             if isinstance(value, float) and not math.isfinite(value):
-                raise _UnreadableError(f"json: unsupported value: {_go_special(value)}", place)
+                raise _UnreadableError(f"{node.value} is not a number that can be used", place)
             return value
         if id(node) in self.open:
-            raise _UnreadableError("yaml: anchor value contains itself", place)
+            raise _UnreadableError(LOOP, place)
         self.open.add(id(node))
         try:
             if isinstance(node, yaml.SequenceNode):
@@ -222,41 +220,34 @@ class _YamlReader:
         finally:
             self.open.discard(id(node))
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
-        """The value by Go's rules for YAML 1.1; quoted scalars and unknown tags are strings."""
-        text = self._text(node)
-        return value_of(node.value) if text is None else text
-
-    def _text(self, node: yaml.ScalarNode) -> str | None:
-        node.value = node.value.replace(_STAND_IN, _BYTE_ORDER_MARK)
-        mark = node.start_mark
-        line = self.lines[mark.line] if mark.line < len(self.lines) else ""
-        return _text_of(node, _written_tag(line, mark.column))
+    def _text(self, node: yaml.ScalarNode) -> str:
+        """The text of a scalar that is not a plain word; those with unknown tags are strings."""
+        text: str = node.value.replace(_STAND_IN, _BYTE_ORDER_MARK)
+        if node.tag != _BINARY_TAG:
+            return text
+        try:
+            return base64.b64decode(text, validate=True).decode()
+        except ValueError as error:
+            raise _UnreadableError("!!binary must be base64", _place(node.start_mark)) from error
 
     def _item(self, node: yaml.Node, path: Path) -> Any:
-        self.source.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.source.places[path] = _place(node.start_mark)
         return self._value(node, path)
 
     def _fill(self, node: yaml.Node, path: Path, values: dict[str, Any]) -> None:
         for key_node, value_node in node.value:
-            place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-            if key_node.tag == _MERGE_TAG or (
-                isinstance(key_node, yaml.ScalarNode)
-                and key_node.value == "<<"
-                and not key_node.style
-            ):
+            place = _place(key_node.start_mark)
+            if key_node.tag == MERGE_TAG:
                 self._merge(value_node, path, values, place)
                 continue
-            key = self._key(key_node, value_node, place)
+            key = self._key(key_node, place)
             here = (*path, key)
             if key in values:
-                line = value_node.start_mark.line + 1
                 if len(self.source.problems) >= TWICE_MAX:
-                    raise _UnreadableError("yaml: too many keys occur twice", place)
-                text = f"yaml: line {line}: key {quoted(key)} already set in map"
+                    raise _UnreadableError("too many keys occur twice", place)
                 at = (*here, f"again at line {place[0]}")
                 self.source.places[at] = place
-                self.source.problems.append(Problem(StartStage.LOAD, text, at))
+                self.source.problems.append(Problem(f"key {quoted(key)} occurs twice", at))
             else:
                 self.source.places[here] = place
             values[key] = self._value(value_node, here)
@@ -267,50 +258,21 @@ class _YamlReader:
         maps = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
         for part in maps:
             if not isinstance(part, yaml.MappingNode):
-                text = "yaml: map merge requires map or sequence of maps as the value"
-                raise _UnreadableError(text, place)
+                raise _UnreadableError("<< must be an object or a list of objects", place)
             if id(part) in self.open:
-                raise _UnreadableError("yaml: anchor value contains itself", place)
+                raise _UnreadableError(LOOP, place)
             self._fill(part, path, values)
 
-    def _key(self, node: yaml.Node, value: yaml.Node, place: tuple[int, int]) -> str:
+    def _key(self, node: yaml.Node, place: tuple[int, int]) -> str:
         """The field that a key names; a key must be a plain word."""
         if not isinstance(node, yaml.ScalarNode):
-            raise _UnreadableError("yaml: invalid map key: a key must be a plain word", place)
-        text = self._text(node)
-        if text is not None:
-            return text
+            raise _UnreadableError("a key must be a plain word", place)
+        if node.tag not in _WORDS:
+            return self._text(node)
         try:
             return key_of(node.value)
-        except UnsupportedKeyError as error:
-            shown = go_syntax(self._value(value, ()))
-            text = f"unsupported map key of type: {error.kind}, key: {error.shown}, value: {shown}"
-            raise _UnreadableError(text, place) from error
-
-
-def _go_special(value: float) -> str:
-    return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
-
-
-def _text_of(node: yaml.ScalarNode, written_tag: str) -> str | None:
-    """The text of a scalar that is a string by its form; None for a plain word."""
-    text: str = node.value
-    if written_tag == "!!binary" or node.tag == _BINARY_TAG:
-        try:
-            return base64.b64decode(text, validate=True).decode()
         except ValueError as error:
-            raise yaml.YAMLError("!!binary value contains invalid base64 data") from error
-    is_foreign = written_tag and node.tag not in _RESOLVED_TAGS
-    is_text = node.tag == _STRING_TAG and (node.style or written_tag)
-    return text if is_foreign or is_text else None
-
-
-def _written_tag(line: str, column: int) -> str:
-    """The tag in front of a scalar, if one is written; an anchor may precede it."""
-    head = line[column:]
-    if head.startswith("&"):
-        head = head.partition(" ")[2].lstrip()
-    return head.split(" ", 1)[0] if head.startswith("!") else ""
+            raise _UnreadableError(str(error), place) from error
 
 
 #: The key that kube-scheduler up to 1.22 read.

@@ -34,7 +34,7 @@ import msgspec
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.merge import resolve
-from asched.core.config.problem import Problem, StartStage, did_you_mean
+from asched.core.config.problem import Problem, did_you_mean
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.per_node import adapter
 from asched.core.framework.points import Plugin
@@ -183,7 +183,7 @@ class Catalogue:
                 except ArgsError as error:
                     text = f'initializing plugin "{plugin.name}": {error}'
                     path = ("profiles", number, "pluginConfig", plugin.name, "args")
-                    problems.append(Problem(StartStage.CONSTRUCT, text, path))
+                    problems.append(Problem(text, path))
         if problems:
             raise ConfigError(located(name, loaded.source, problems))
 

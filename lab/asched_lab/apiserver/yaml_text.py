@@ -1,6 +1,6 @@
 """YAML as kubectl and the API server read it.
 
-Plain words have the values that Go gives them: dates and `12:30` are strings, `yes` is a boolean. A
+Plain words have the values of `asched.kube.yaml_text`. A
 key that is written twice counts once, with its last value, and its path is reported. Aliases are
 copied.
 
@@ -13,15 +13,10 @@ import yaml
 
 from asched.core.config.scalars import key_of, value_of
 from asched.core.model.decode import MalformedError, parse
+from asched.kube.yaml_text import MERGE_TAG, WORD_TAGS, Loader
 
 VALUES_MAX: Final = 200_000
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_STRING: Final = "tag:yaml.org,2002:str"
-#: Tags that the form of a plain word may give it.
-_PLAIN: Final = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "timestamp")
-)
+_WORDS: Final = frozenset(WORD_TAGS.values())
 
 
 class Document(NamedTuple):
@@ -37,10 +32,10 @@ def read(data: bytes) -> list[Document]:
 
 
 def _documents(data: bytes) -> list[Document]:
-    loader = _LOADER(data)
+    loader = Loader(data)
     found = []
     while (node := loader.get_node() if loader.check_node() else None) is not None:
-        reader = _Reader(data)
+        reader = _Reader(len(data))
         found.append(Document(reader.value(node, ""), reader.repeated))
     return found
 
@@ -48,10 +43,9 @@ def _documents(data: bytes) -> list[Document]:
 class _Reader:
     """Builds the values of one document."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, size: int) -> None:
         self.repeated: list[str] = []
-        self._data = data
-        self._remaining = max(VALUES_MAX, len(data))
+        self._remaining = max(VALUES_MAX, size)
         self._open: set[int] = set()
 
     def value(self, node: yaml.Node, path: str) -> Any:
@@ -59,7 +53,7 @@ class _Reader:
         if self._remaining < 0:
             raise MalformedError("aliases multiply the values of this document beyond any use")
         if isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else self._word(node)
+            return value_of(node.value) if node.tag in _WORDS else node.value
         if id(node) in self._open:
             raise MalformedError(f"line {node.start_mark.line + 1}: an anchor contains itself")
         self._open.add(id(node))
@@ -78,10 +72,10 @@ class _Reader:
                 raise MalformedError(
                     f"line {key_node.start_mark.line + 1}: a key is not a plain word"
                 )
-            if key_node.tag == _MERGE:
+            if key_node.tag == MERGE_TAG:
                 merged = {**self._merged(value_node, path), **merged}
                 continue
-            key = key_node.value if key_node.style else key_of(key_node.value)
+            key = key_of(key_node.value) if key_node.tag in _WORDS else key_node.value
             key_path = f"{path}.{key}" if path else key
             if key in made:
                 self.repeated.append(key_path)
@@ -96,15 +90,3 @@ class _Reader:
                 raise MalformedError(f"line {node.start_mark.line + 1}: << takes mappings alone")
             merged |= self.value(part, path)
         return merged
-
-    def _word(self, node: yaml.ScalarNode) -> Any:
-        """The value of a word without quotes; a tag in front of it makes it a string."""
-        if node.tag not in _PLAIN:
-            return node.value
-        value = value_of(node.value)
-        is_text = node.tag == _STRING and not isinstance(value, str) and self._has_tag(node)
-        return node.value if is_text else value
-
-    def _has_tag(self, node: yaml.ScalarNode) -> bool:
-        line = self._data.splitlines()[node.start_mark.line].decode("utf-8", "replace")
-        return "!" in line[node.start_mark.column : node.end_mark.column]

@@ -15,10 +15,10 @@ from asched.core.config.fields import (
     ConfigRecord,
     FieldMark,
     ListOf,
+    MapOf,
     Scalar,
     Type,
     fields_of,
-    type_name,
 )
 from asched.core.config.gates import GATES, HONOURED, table_of
 from asched.core.config.merge import DEFAULT_MULTI_POINT
@@ -324,9 +324,10 @@ def _walk(
 
 
 def _type(kind: Type) -> str:
-    if kind is Scalar.ANY:
-        return "object"
-    return type_name(kind).replace("v1.", "").replace("*", "")
+    """`[]string`, `map[string]string`, `object`, or the name of a type without parts."""
+    if isinstance(kind, ListOf | MapOf):
+        return f"{'[]' if isinstance(kind, ListOf) else 'map[string]'}{_type(kind.item)}"
+    return kind.value if isinstance(kind, Scalar) else "object"
 
 
 def _shown(value: Any) -> str:

@@ -40,8 +40,8 @@ def test_check_lists_every_fault_with_its_place(
     out = capsys.readouterr()
     assert out.out == ""
     assert out.err.splitlines() == [
-        f"{file}:5:3: clientConnection.burst: Invalid value: -1: must be non-negative",
         f"{file}:3:1: parallelism: Invalid value: 0: should be an integer value greater than zero",
+        f"{file}:5:3: clientConnection.burst: Invalid value: -1: must be non-negative",
         "2 errors",
     ]
 
@@ -136,8 +136,8 @@ profiles:
     for line, text in (
         (3, 'unknown field "paralelism" (did you mean "parallelism"?)'),
         (4, "percentageOfNodesToScore: Invalid value: 200"),
-        (7, 'ScorePlugin "Nope" does not exist'),
-        (8, '("a" is the name of an earlier profile)'),
+        (7, 'plugin "Nope" does not exist'),
+        (8, 'schedulerName: Duplicate value: "a"'),
     ):
         assert any(f"{file}:{line}:" in fault and text in fault for fault in told.splitlines())
     assert told.splitlines()[-1] == "4 errors"
@@ -188,7 +188,7 @@ profiles:
     [
         (b"\xff", "read <stdin>: not UTF-8 at byte 0"),
         (b" " * 2_000_000, "read <stdin>: larger than 1500000 bytes"),
-        (b"[" * 20_000 + b"]" * 20_000, "yaml: nested too deeply"),
+        (b"[" * 20_000 + b"]" * 20_000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_one_line(data, said, monkeypatch, capsys):

@@ -1,6 +1,5 @@
 import ast
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import asched
 from asched.cli.flag_checks import check
 from asched.cli.flag_table import ALL, BY_NAME
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested, parse
-from asched.cli.go_values import READERS, UPSTREAM_VERSION
+from asched.cli.go_values import READERS
 from tests.support import shared_path
 
 #: Defaults of ours that differ, on purpose, from kube-scheduler's.
@@ -54,32 +53,20 @@ def test_every_recorded_flag_is_known_with_its_type_and_default() -> None:
         assert flag.group == row["group"] or flag.instead or row["deprecated"], row
 
 
-def test_recorded_flag_errors_have_the_same_words() -> None:
-    checked = 0
-    for run in recorded_runs():
-        last = run["stderr_last"]
-        match = re.match(r"Error: (.*)", last)
-        if not match:
-            continue
-        checked += 1
-        wanted = match[1].replace('"kube-scheduler" does not', '"asched run" does not')
-        # The runs were recorded of 1.36.2.
-        wanted = wanted.replace("v1.36.2", UPSTREAM_VERSION)
-        assert outcome(run["args"]).startswith(wanted), run["name"]
-    assert checked > 10
+def test_a_flag_that_upstream_cannot_read_is_refused() -> None:
+    refused = [run for run in recorded_runs() if run["stderr_last"].startswith("Error: ")]
+    for run in refused:
+        assert outcome(run["args"]) not in ("accepted", "help", "version"), run["name"]
+    assert len(refused) > 10
 
 
-def test_recorded_start_errors_that_flags_alone_decide_have_the_same_words() -> None:
+def test_only_what_upstream_refuses_is_refused() -> None:
     found = 0
     for run in recorded_runs():
         result = outcome(run["args"])
         if result in ("accepted", "help", "version") or run["name"] in OTHER_OUTCOMES:
             continue
         assert run["exit"] == 1 if "exit" in run else run["exit_after_sigterm"] == 1, run["name"]
-        words = re.sub(r'\\"', '"', run["stderr_last"])
-        gates = "depends on features that are disabled"
-        same = result.split(": give")[0] in words or (gates in result and gates in words)
-        assert same or words.startswith("Error: "), (run["name"], result, words)
         found += 1
     assert found > 25
 
@@ -104,37 +91,32 @@ def test_what_upstream_starts_with_is_accepted() -> None:
         (["-hxy"], "unknown shorthand flag: 'x' in -xy"),
         (["---x"], "bad flag syntax: ---x"),
         (["--=x"], "bad flag syntax: --=x"),
-        (["--v=x"], 'invalid argument "x" for "-v, --v" flag: strconv.ParseUint: parsing "x"'),
-        (["--secure-port=-1"], "--secure-port -1 must be between 0 and 65535, inclusive. 0 for"),
-        (["--log-flush-frequency=-1s"], 'flushFrequency: Invalid value: "-1s": Must be greater'),
-        (["--requestheader-group-headers=a,,b"], 'empty value in "requestheader-group-headers"'),
-        (
-            ["--requestheader-uid-headers=x"],
-            "--requestheader-uid-headers is set without specifying",
-        ),
-        (
-            ["--logging-format=json", "--vmodule=a=1"],
-            "vmodule: Forbidden: Only supported for text log format",
-        ),
-        (["--tls-min-version=VersionTLS14"], 'unknown tls version "VersionTLS14"'),
+        (["--v=x"], 'invalid argument "x" for "-v, --v" flag: must be a whole number from 0'),
+        (["--kube-api-qps=inf"], 'invalid argument "inf" for "--kube-api-qps" flag: must be a'),
+        (["--version=v1.2.3"], 'invalid argument "v1.2.3" for "--version" flag: must be v1.'),
+        (["--secure-port=-1"], "--secure-port must be from 1 to 65535, or 0 to serve nothing"),
+        (["--log-flush-frequency=-1s"], "--log-flush-frequency must be greater than 0"),
+        (["--requestheader-group-headers=a,,b"], "--requestheader-group-headers has an empty"),
+        (["--requestheader-uid-headers=x"], "--requestheader-uid-headers must have X-Remote-Uid"),
+        (["--logging-format=json", "--vmodule=a=1"], "--vmodule needs --logging-format=text"),
+        (["--tls-min-version=VersionTLS14"], "--tls-min-version must be one of VersionTLS10, "),
         (
             ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_X"],
-            "Cipher suite TLS_X not supported or doesn't exist",
+            '--tls-cipher-suites: "TLS_X" is not a cipher suite',
         ),
-        (["--kube-api-burst=0"], "burst is required to be greater than 0 when RateLimiter"),
-        (["--disabled-metrics=a,b c"], 'metrics.disabledMetrics: Invalid value: ["a","b c"]: must'),
-        (["--allow-metric-labels=a=b"], 'metrics.allowListMapping: Invalid value: {"a":"b"}: must'),
-        (["--master=http://a b"], 'host must be a URL or a host:port pair: "http://a b"'),
+        (["--kube-api-burst=0"], "--kube-api-burst must be greater than 0 if --kube-api-qps is"),
+        (["--disabled-metrics=a,b c"], '--disabled-metrics: "b c" is not the name of a metric'),
+        (["--allow-metric-labels=a=b"], '--allow-metric-labels: "a" must have the form'),
+        (["--master=http://a b"], '--master must be a URL or host:port, not "http://a b"'),
         (
             ["--logging-format=json", "--feature-gates=LoggingBetaOptions=false"],
-            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature",
+            "--logging-format=json needs the feature gate LoggingBetaOptions",
         ),
         (
             ["--secure-port=70000", "--requestheader-allowed-names=,", "--disabled-metrics=a b"],
             (
-                "[--secure-port 70000 must be between 1 and 65535, inclusive. It cannot be turned"
-                ' off with 0, empty value in "requestheader-allowed-names", '
-                "metrics.disabledMetrics: "
+                "--secure-port must be from 1 to 65535, or 0 to serve nothing; "
+                "--requestheader-allowed-names has an empty value; --disabled-metrics: "
             ),
         ),
         (["--", "a"], '"asched run" does not take any arguments, got ["a"]'),
@@ -150,7 +132,7 @@ def test_what_upstream_starts_with_is_accepted() -> None:
         (["--audit-period=-1m"], "--audit-period must be at least 10s, or 0 to audit on demand"),
         (["--scheduler-name=a", "--config=b"], "--scheduler-name and --config exclude each other"),
         (["--feature-gates=x"], "missing bool value for x"),
-        (["--leader-elect-resource-lock=x"], "couldn't create resource lock: Invalid lock-type x"),
+        (["--leader-elect-resource-lock=x"], "--leader-elect-resource-lock must be leases"),
     ],
 )
 def test_wrong_use_is_one_line(args: list[str], text: str) -> None:
@@ -233,6 +215,6 @@ def test_the_checks_look_at_values_together() -> None:
     }
     gates = {"LoggingAlphaOptions": False}
     assert check(values, gates) == (
-        "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"
+        "--log-text-split-stream needs the feature gate LoggingAlphaOptions"
     )
     assert check(values, {"LoggingAlphaOptions": True}) == ""

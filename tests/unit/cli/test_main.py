@@ -48,7 +48,7 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
     [
         ("config view FILE", ">/dev/full", 1, "cannot write the output: no space left"),
         ("config view FILE", ">&-", 0, ""),
-        ("config check -", "<&-", 2, "<stdin>:1:1: Object 'Kind' is missing"),
+        ("config check -", "<&-", 2, "<stdin>:1:1: apiVersion is missing"),
         ("config check FILE", "", 0, r"caf\xe9.yaml: valid"),
     ],
 )

@@ -3,16 +3,13 @@ from typing import Any
 from asched.core.config.args import InterPodAffinityArgs, NodeResourcesFitArgs
 from asched.core.config.construct import construct, election_faults
 from asched.core.config.defaults import configuration
-from asched.core.config.problem import as_upstream
 from asched.core.plugins import IN_TREE_POINTS
 
-PROFILE = "initializing profiles: creating profile for scheduler name "
 
-
-def refusal(**fields: Any) -> tuple[str, ...]:
+def refusal(**fields: Any) -> list[str]:
     built, problems = construct(configuration(fields), IN_TREE_POINTS)
     assert built is None
-    return as_upstream(problems)
+    return [problem.text for problem in problems]
 
 
 def test_extenders_that_may_fail_come_last() -> None:
@@ -41,20 +38,19 @@ def test_resources_an_extender_counts_replace_the_users() -> None:
 def test_such_an_extender_needs_a_profile_that_fits_resources() -> None:
     managed = [{"name": "a.b/c", "ignoredByScheduler": True}]
     off = {"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}
-    assert refusal(extenders=[{"managedResources": managed}], profiles=[off]) == (
-        "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config",
-    )
+    assert refusal(extenders=[{"managedResources": managed}], profiles=[off]) == [
+        "an extender with ignoredByScheduler needs NodeResourcesFit"
+    ]
 
 
 def test_args_of_fit_are_judged_only_if_it_is_built() -> None:
     config = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Bad"}}}]
-    assert refusal(profiles=[{"pluginConfig": config}]) == (
+    assert refusal(profiles=[{"pluginConfig": config}]) == [
         (
-            f'{PROFILE}default-scheduler: initializing plugin "NodeResourcesFit": '
-            'scoringStrategy.type: Unsupported value: "Bad": supported values: '
-            '"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
-        ),
-    )
+            'profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "Bad": '
+            'supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
+        )
+    ]
     off = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     unused = configuration({"profiles": [{"pluginConfig": config, "plugins": off}]})
     built, problems = construct(unused, IN_TREE_POINTS)
@@ -69,9 +65,9 @@ def test_args_of_the_queue_sort_plugin_that_multi_point_brings_must_be_alike() -
         config = [{"name": "PrioritySort", "args": {"x": value}}]
         return {"schedulerName": name, "pluginConfig": config}
 
-    assert refusal(profiles=[profile("a", 1), profile("b", 2)]) == (
-        'initializing profiles: different queue sort plugin args for profile "b"',
-    )
+    assert refusal(profiles=[profile("a", 1), profile("b", 2)]) == [
+        'the args of "PrioritySort" differ from the first profile\'s'
+    ]
 
 
 def test_the_elector_wants_room_for_late_renewals() -> None:
@@ -80,12 +76,9 @@ def test_the_elector_wants_room_for_late_renewals() -> None:
 
     assert faults() == []
     assert faults(retryPeriod=9_000_000_000) == [
-        (
-            "couldn't create leader elector: renewDeadline must be greater than "
-            "retryPeriod*JitterFactor"
-        )
+        "leaderElection.renewDeadline: must be greater than 1.2 times retryPeriod"
     ]
     assert faults(renewDeadline=20_000_000_000) == [
-        "couldn't create leader elector: leaseDuration must be greater than renewDeadline"
+        "leaderElection.leaseDuration: must be greater than renewDeadline"
     ]
     assert faults(leaderElect=False, retryPeriod=9_000_000_000) == []

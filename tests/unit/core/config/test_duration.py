@@ -27,29 +27,20 @@ def test_a_duration_is_read_and_printed_as_go_does(text: str, ns: int, shown: st
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("", 'time: invalid duration ""'),
-        ("15", 'time: missing unit in duration "15"'),
-        ("1d", 'time: unknown unit "d" in duration "1d"'),
-        ("5 s", 'time: unknown unit " s" in duration "5 s"'),
-        ('1"', 'time: unknown unit "\\"" in duration "1\\""'),
-        ("a\nb", 'time: invalid duration "a\\x0ab"'),
-        ("1é", 'time: unknown unit "\\xc3\\xa9" in duration "1\\xc3\\xa9"'),
-        ("s", 'time: invalid duration "s"'),
-        ("fifteen seconds", 'time: invalid duration "fifteen seconds"'),
-        ("300000h400000h9000000h", 'time: invalid duration "300000h400000h9000000h"'),
+        *("", "15", "1d", "5 s", '1"', "a\nb", "1é", "s", ".s", "1..5s", "1s ", "\u0663s", "1e2s"),
+        *("fifteen seconds", "300000h400000h9000000h", "--1s", "+", "00", "9223372036854775808ns"),
     ],
 )
-def test_what_is_no_duration_is_refused_with_gos_words(text: str, words: str) -> None:
-    with pytest.raises(ValueError) as caught:
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a duration"):
         parse(text)
-    assert str(caught.value) == words
 
 
 @pytest.mark.parametrize("text", ["1" * 5_000 + "h", "-" + "9" * 20 + "ns", "1h" + "9" * 400 + "s"])
 def test_thousands_of_digits_are_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="invalid duration"):
+    with pytest.raises(ValueError, match="must be a duration"):
         parse(text)
 
 

@@ -143,10 +143,7 @@ def test_a_group_does_not_bring_in_what_is_not_implemented() -> None:
         ),
         (
             "NodeDeclaredFeatures=maybe",
-            (
-                "invalid value of NodeDeclaredFeatures=maybe, err: "
-                'strconv.ParseBool: parsing "maybe": invalid syntax'
-            ),
+            "invalid value of NodeDeclaredFeatures=maybe, err: must be true or false",
         ),
     ],
 )

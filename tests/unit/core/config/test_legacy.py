@@ -14,7 +14,7 @@ from tests.unit.core.config.documents import GROUP, old
 
 def loaded(translation: Translation) -> ResolvedProfile:
     assert not translation.problems
-    checked, problems = decode(translation.document, "")
+    checked, problems = decode(translation.document)
     assert not problems
     built, problems = construct(configuration(checked), IN_TREE_POINTS)
     assert not problems
@@ -174,4 +174,4 @@ def test_what_stands_where_a_list_should_is_left_for_decoding_to_refuse(
     version: str, score: Any
 ) -> None:
     translation = profile_of(version, {"score": score})
-    assert decode(translation.document, "")[1]
+    assert decode(translation.document)[1]

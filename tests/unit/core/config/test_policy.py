@@ -21,7 +21,7 @@ from asched.core.plugins import IN_TREE_POINTS
 def profile(**policy: Any) -> ResolvedProfile:
     translation = translate_policy({"kind": "Policy", "apiVersion": "v1", **policy}, IN_TREE_POINTS)
     assert not translation.problems
-    checked, problems = decode(translation.document, "")
+    checked, problems = decode(translation.document)
     assert not problems
     built = configuration(checked)
     assert validate(built) == []

@@ -77,7 +77,7 @@ PRIORITIES = {
 
 
 def profile_of(document: Any) -> Any:
-    checked, problems = decode(document, "")
+    checked, problems = decode(document)
     assert not problems
     return resolve(configuration(checked).profiles[0], IN_TREE_POINTS, 0)
 

@@ -1,12 +1,12 @@
 from typing import Any
 
-import pytest
 import yaml
 
 from asched.core.config.construct import construct
 from asched.core.config.defaults import configuration
-from asched.core.config.text import effective, to_yaml, without_keys
+from asched.core.config.text import effective, without_keys
 from asched.core.plugins import IN_TREE_POINTS
+from asched.kube.yaml_text import to_yaml
 from tests.support import shared_path
 
 
@@ -61,29 +61,3 @@ def test_private_keys_of_extenders_are_not_shown() -> None:
     assert "c2VjcmV0" not in to_yaml(without_keys(made))
     (whole,) = effective(made)["extenders"]
     assert whole["tlsConfig"] == tls
-
-
-@pytest.mark.parametrize(
-    ("document", "lines"),
-    [
-        ({"b": 1, "a": True}, ["a: true", "b: 1"]),
-        ({"a": {}, "b": [], "c": None, "d": ""}, ["a: {}", "b: []", "c: null", 'd: ""']),
-        ({"a": {"b": {"c": 1}}}, ["a:", "  b:", "    c: 1"]),
-        ({"a": ["x", 1]}, ["a:", "- x", "- 1"]),
-        ({"a": {"b": ["x"]}}, ["a:", "  b:", "  - x"]),
-        ({"a": ({"b": 1, "c": [2]},)}, ["a:", "- b: 1", "  c:", "  - 2"]),
-        ({"a": [["u", ["v", "w"]], []]}, ["a:", "- - u", "  - - v", "    - w", "- []"]),
-        ({"a": [{"b": {"c": "x\ny"}}]}, ["a:", "- b:", "    c: |-", "      x", "      y"]),
-        ({"a": ["x\ny\n"]}, ["a:", "- |", "  x", "  y"]),
-        ({"a": "x\ny"}, ["a: |-", "  x", "  y"]),
-        ({"yes": 1}, ['"yes": 1']),
-        ({"a": 2**64 - 1}, ["a: 18446744073709551615"]),
-    ],
-)
-def test_layout(document: dict[str, Any], lines: list[str]) -> None:
-    """sigs.k8s.io/yaml: keys in order, lists not indented below their key, two columns a level."""
-    text = to_yaml(document)
-    assert text == "\n".join(lines) + "\n"
-    assert yaml.safe_load(text) == {
-        key: list(value) if isinstance(value, tuple) else value for key, value in document.items()
-    }

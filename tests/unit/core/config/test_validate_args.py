@@ -67,11 +67,7 @@ def test_default_constraints_are_judged_one_by_one() -> None:
 
 def test_a_shape_needs_its_gate_and_an_order() -> None:
     assert texts("VolumeBinding", {"shape": []}) == [
-        (
-            "shape: Invalid value: []: unexpected field `shape`, remove it or "
-            "turn on the feature gate "
-            "StorageCapacityScoring"
-        )
+        "shape: Forbidden: remove it, or turn on the feature gate StorageCapacityScoring"
     ]
     points = [{"utilization": 50, "score": 11}, {"utilization": 50}, {"utilization": 40}]
     assert texts("VolumeBinding", {"shape": points}, StorageCapacityScoring=True) == [
@@ -86,7 +82,7 @@ def test_timeouts_of_claims() -> None:
         'bindingTimeout: Invalid value: "10ns": must be at least 1 second',
     ]
     assert texts("DynamicResources", {"filterTimeout": 1}, DRASchedulerFilterTimeout=False) == [
-        "filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled"
+        "filterTimeout: Forbidden: needs the feature gates DRASchedulerFilterTimeout"
     ]
 
 
@@ -121,7 +117,7 @@ def requirement(**given: Any) -> list[str]:
             {"key": "a", "operator": "Gt", "values": ["1", "x"]},
             [
                 (
-                    'values: Invalid value: ["1","x"]: '
+                    'values: Invalid value: ["1", "x"]: '
                     "for 'Gt', 'Lt' operators, exactly one value is required"
                 ),
                 (

@@ -147,7 +147,7 @@ def test_a_plugin_and_a_field_that_asched_lacks_are_refused_with_their_version()
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"filter": entries, "placementFeasible": entries}}],
     }
-    checked, (field,) = decode(document, "")
+    checked, (field,) = decode(document)
     assert field.text.endswith('unknown field "profiles[0].plugins.placementFeasible"')
     assert "Kubernetes 1.38 and newer" in field.hint
     with pytest.raises(UnusableProfileError) as caught:
