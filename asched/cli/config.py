@@ -23,9 +23,9 @@ from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.foreign import describe_scheduler, template_place
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
-from asched.core.config.legacy import is_legacy
+from asched.core.config.legacy.old_versions import is_legacy
+from asched.core.config.legacy.translation import Fate, Translation
 from asched.core.config.text import effective
-from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import API_GROUP, KIND, SchedulerConfiguration
 from asched.core.config.versions import BASE, UnknownVersionError
 from asched.core.model.decode import MalformedError, parse

@@ -24,7 +24,7 @@ from asched.core.config.fields import (
     Type,
     allowed_fields,
 )
-from asched.core.config.legacy import VERSIONS, is_legacy
+from asched.core.config.legacy.old_versions import VERSIONS, is_legacy
 from asched.core.config.problem import Path, Problem, did_you_mean, path_text, quoted
 from asched.core.config.scalars import value_of
 from asched.core.config.v1 import (
@@ -86,7 +86,8 @@ def decode(document: Any) -> tuple[dict[str, Any] | None, list[Problem]]:
         decoder.refuse((), f"{missing} is missing", wanted)
     elif decoder.is_usable and (version, kind) != (API_VERSION, KIND):
         text = f"{kind} of {version} is not a configuration that asched reads"
-        decoder.refuse(("apiVersion",), text, _other_kind(document, version, kind))
+        at = "kind" if version == API_VERSION else "apiVersion"
+        decoder.refuse((at,), text, _other_kind(document, version, kind))
     if not decoder.is_usable:
         return None, decoder.problems
     checked = decoder.record(document, KINDS[KIND], ())

@@ -15,6 +15,7 @@ from asched.core.config import duration, qualified
 from asched.core.config.args import kind_of_args
 from asched.core.config.fields import ConfigRecord, fields_of
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.legacy.translation import ADVICE
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -27,7 +28,6 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.text import shown
-from asched.core.config.translation import ADVICE
 from asched.core.config.v1 import (
     LATER_POINTS,
     NO_PLUGINS,

@@ -26,11 +26,11 @@ from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.foreign import TEMPLATE, describe_file, template_place
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.legacy import is_legacy, translate
+from asched.core.config.legacy.old_versions import is_legacy, translate
+from asched.core.config.legacy.policy import translate_policy
+from asched.core.config.legacy.translation import Translation
 from asched.core.config.merge import KnownPlugins, ResolvedProfile
-from asched.core.config.policy import translate_policy
 from asched.core.config.problem import Path, Problem
-from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, ExtenderTLSConfig, SchedulerConfiguration
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS

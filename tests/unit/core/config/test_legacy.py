@@ -5,9 +5,9 @@ import pytest
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.legacy import STRATEGY_PLUGINS, VERSIONS, translate
+from asched.core.config.legacy.old_versions import STRATEGY_PLUGINS, VERSIONS, translate
+from asched.core.config.legacy.translation import Fate, Translation
 from asched.core.config.merge import ResolvedProfile
-from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
 from tests.unit.core.config.documents import GROUP, old
 

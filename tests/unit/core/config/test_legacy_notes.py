@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.legacy import translate
-from asched.core.config.translation import Fate, Translation
+from asched.core.config.legacy.old_versions import translate
+from asched.core.config.legacy.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
 from tests.unit.core.config.documents import GROUP, old
 

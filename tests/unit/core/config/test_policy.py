@@ -6,14 +6,14 @@ from asched import names
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.merge import ResolvedProfile
-from asched.core.config.policy import translate_policy
-from asched.core.config.translation import (
+from asched.core.config.legacy.policy import translate_policy
+from asched.core.config.legacy.translation import (
     PREDICATES,
     PRIORITIES,
     STRATEGIES,
     UNSUPPORTED_PRIORITIES,
 )
+from asched.core.config.merge import ResolvedProfile
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS
 

@@ -6,10 +6,10 @@ import pytest
 
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.legacy import translate
+from asched.core.config.legacy.old_versions import translate
+from asched.core.config.legacy.policy import translate_policy
+from asched.core.config.legacy.translation import ADVICE, SUCCESSORS
 from asched.core.config.merge import UnusableProfileError, resolve
-from asched.core.config.policy import translate_policy
-from asched.core.config.translation import ADVICE, SUCCESSORS
 from asched.core.plugins import IN_TREE_POINTS
 
 GROUP = "kubescheduler.config.k8s.io"

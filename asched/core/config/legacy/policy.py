@@ -17,9 +17,7 @@ from asched import names
 from asched.core.config import duration
 from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
 from asched.core.config.fields import ListOf, Type, fields_of
-from asched.core.config.merge import KnownPlugins
-from asched.core.config.problem import Path, did_you_mean, quoted
-from asched.core.config.translation import (
+from asched.core.config.legacy.translation import (
     ALWAYS,
     CUSTOM_PREDICATE_ARGS,
     CUSTOM_PRIORITY_ARGS,
@@ -34,6 +32,8 @@ from asched.core.config.translation import (
     Translation,
     named,
 )
+from asched.core.config.merge import KnownPlugins
+from asched.core.config.problem import Path, did_you_mean, quoted
 from asched.core.config.v1 import ALL_PLUGINS, API_VERSION, KIND, MULTI_POINT, Extender
 
 #: The points of a predicate's plugin.
