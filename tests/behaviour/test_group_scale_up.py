@@ -384,7 +384,7 @@ def test_the_api_server_accepts_the_templates() -> None:
         ({"nodeShapes": [{"name": "x"}]}, "nodeShapes[0].allocatable: Required value"),
         (
             {"nodeShapes": [{"name": "x", "allocatable": {"cpu": "many"}}]},
-            "nodeShapes[0].allocatable[cpu]: Invalid value",
+            "nodeShapes[0].allocatable.cpu: Invalid value",
         ),
         (
             {"nodeShapes": [{**USUAL_SHAPE, "taints": [{"key": "a", "effect": "No"}]}]},

@@ -92,5 +92,5 @@ def test_the_argument_that_reserved_room_is_refused_by_name(
     given.write_text("\n".join(lines), encoding="utf-8")
     assert main(["config", "check", str(given)]) == 2
     said = capsys.readouterr().err
-    assert 'unknown field "minResourcesHoldSeconds"' in said
+    assert 'args.minResourcesHoldSeconds"' in said
     assert "delete the line" in said
