@@ -21,6 +21,8 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.cycle.failure import ADVICE_BEGINS
+from asched.core.leader.election import LeaseRecord, Term
+from asched.core.model.timestamp import micro_time
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim import mix
 from asched_lab.sim.checker import EndState
@@ -132,6 +134,7 @@ class Demo:
         say(f"creating {self._pod_count} pods")
         pods = mix.pods(self._pod_count, names.OUR_SCHEDULER_NAME, self._seed)
         await self._create("pods", pods)
+        await self._create("leases", [_lease()])
         say("starting the scheduler")
         started_s = time.monotonic()
         await self._start_scheduler()
@@ -161,7 +164,7 @@ class Demo:
 
     async def _start_scheduler(self) -> None:
         command = [
-            *(sys.executable, "-m", "asched", "run", "--leader-elect=false"),
+            *(sys.executable, "-m", "asched", "run"),
             *("--kubeconfig", str(self.kubeconfig), f"--secure-port={self._port}"),
             *("--bind-address=127.0.0.1", f"--authorization-always-allow-paths={OPEN_PATHS}"),
             *(("--explain-hint",) if self.pages else ()),
@@ -240,6 +243,20 @@ class Demo:
             forgotten=end.could_be_placed(),
             example=next((_key(pod) for pod in end.waiting), ""),
         )
+
+
+def _lease() -> dict[str, Any]:
+    """The lease as a scheduler leaves it that ended with all its writes answered: without it the
+    next one would give each waiting pod a new version first.
+    """
+    metadata = {
+        "name": names.OUR_SCHEDULER_NAME,
+        "namespace": "kube-system",
+        "annotations": Term(transitions=0, is_handed_on=True).annotations,
+    }
+    now = micro_time(time.time_ns())
+    spec = LeaseRecord(duration_s=1, acquire_time=now, renew_time=now).spec()
+    return {"metadata": metadata, "spec": spec}
 
 
 def _key(pod: Mapping[str, Any]) -> str:
