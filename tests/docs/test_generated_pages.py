@@ -4,8 +4,12 @@ import re
 
 import pytest
 
+from asched.core.config.fields import ConfigRecord
+from asched.core.framework.points import Plugin
 from asched_lab.pages.annotations import MARKERS
+from asched_lab.pages.configuration import rows_of
 from asched_lab.pages.generated import PAGES
+from asched_lab.pages.headers import purpose
 from asched_lab.pages.metrics import VALUES
 from tests.support import ROOT
 
@@ -14,6 +18,22 @@ from tests.support import ROOT
 def test_the_page_is_up_to_date(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == PAGES[name](ROOT), "run `make pages`"
+
+
+def test_a_field_without_a_meaning_is_an_error_that_says_where_to_write_it() -> None:
+    class Quiet(ConfigRecord, frozen=True):
+        is_loud: bool = False
+
+    with pytest.raises(LookupError, match=r"^Q.isLoud .* a line `is_loud: .* Quiet in tests/"):
+        list(rows_of(Quiet, {}, "Q."))
+
+
+def test_a_plugin_without_a_header_is_an_error_that_says_where_to_write_it() -> None:
+    class Quiet(Plugin):
+        name = "Quiet"
+
+    with pytest.raises(LookupError, match=r"begin the docstring of .*test_generated_pages.py"):
+        purpose(Quiet)
 
 
 def test_every_metric_of_asched_in_the_sources_is_on_the_page() -> None:

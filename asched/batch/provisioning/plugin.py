@@ -1,4 +1,4 @@
-"""CheckAndHold: serves a ProvisioningClass, which reserves room for pods that come later.
+"""CheckAndHold: answer ProvisioningRequests and reserve their places.
 
 A ProvisioningRequest of the class is accepted only if all of its pods fit now, by the profile that
 their templates name; from then on their places are reserved (`batch/provisioning/cycle.py`). A pod

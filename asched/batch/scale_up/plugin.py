@@ -1,4 +1,4 @@
-"""GroupScaleUp: requests the new nodes that a gang lacks, all of them at once.
+"""GroupScaleUp: request the new nodes that a gang lacks, all of them at once.
 
 For a gang that does not fit, one ProvisioningRequest of the class best-effort-atomic-scale-up is
 made (`batch/scale_up/cycle.py`). cluster-autoscaler then adds all nodes for it, or none.

@@ -2,7 +2,8 @@
 
 Rules   a record's own defaults are kube-scheduler 1.36's, with its default feature gates; what a
         field declares is said in `fields.py`; checks that a range cannot express are in
-        `validate.py`; durations are whole nanoseconds.
+        `validate.py`; durations are whole nanoseconds. A record's docstring has a line
+        `field: meaning` for each field, which the configuration reference prints.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go,
         k8s.io/api/core/v1
 """
@@ -71,7 +72,12 @@ class RequestedToCapacityRatio(ConfigRecord, frozen=True):
 
 
 class ScoringStrategy(ConfigRecord, frozen=True):
-    """How NodeResourcesFit scores; a strategy without a type is rejected."""
+    """How NodeResourcesFit scores; a strategy without a type is rejected.
+
+    type: `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`
+    resources: Resources that are scored, with weights
+    requested_to_capacity_ratio: Shape: score by utilization, for the strategy of that name
+    """
 
     type: Annotated[str, FieldMark.OMIT_EMPTY] = ""
     resources: _Resources = CPU_AND_MEMORY
@@ -146,10 +152,14 @@ class PluginArgs(ConfigDocument, frozen=True):
 
 
 class BackfillArgs(PluginArgs, frozen=True):
-    """Our own: how many waiting gangs and pods get a reserved start, how far ahead it may be, which
-    share of the cluster a namespace may reserve, whether a start may rely on ends that are not
-    enforced, and on the duration of equal pods. The largest number of reservations of all profiles
-    counts.
+    """Our own. The largest number of reservations of all profiles counts.
+
+    reservations: Gangs and pods with a promised start at a time, 1 to 64
+    horizon_s: How far away a promised start may be
+    max_namespace_percentage: Share of each resource, and of the nodes, that the promises of one
+        namespace may reserve; 100 is no limit
+    soft_ends: Count ends that no controller enforces
+    learn_durations: Count how long equal pods took; needs `softEnds`
     """
 
     reservations: Annotated[Int32, ValueRange(1, RESERVATIONS_MAX)] = 1
@@ -160,9 +170,11 @@ class BackfillArgs(PluginArgs, frozen=True):
 
 
 class CapacitySchedulingArgs(PluginArgs, frozen=True):
-    """Our own: whether a namespace within its min is admitted although other namespaces have
-    borrowed the rest, and whether asched writes the status of ElasticQuotas. scheduler-plugins has
-    no such args: it rejects such a pod, and has a controller of its own for the status.
+    """Our own: scheduler-plugins rejects a pod within its min when other namespaces have borrowed
+    the rest, and has a controller of its own for the status.
+
+    guarantees_min: A namespace within its `min` is not refused because another namespace borrows
+    status_controller: Write the status of ElasticQuotas, with `--status-controllers`
     """
 
     guarantees_min: bool = False
@@ -170,10 +182,15 @@ class CapacitySchedulingArgs(PluginArgs, frozen=True):
 
 
 class CheckAndHoldArgs(PluginArgs, frozen=True):
-    """Our own: the ProvisioningClass to serve, how long the places of an accepted request are
-    reserved at most, which share of the cluster the requests of a namespace may reserve, and the
-    priority of reserved places: pods above it may preempt them. `keep_nodes`: autoscalers are kept
-    from removing nodes with such places.
+    """Our own.
+
+    provisioning_class_name: The ProvisioningRequests that this scheduler answers
+    hold_s: How long the places of an accepted request are reserved, at most
+    max_namespace_percentage: Share of each resource, and of the nodes, that the requests of one
+        namespace may reserve
+    priority: Pods above this priority may take reserved places
+    keep_nodes: Autoscalers are kept from removing nodes with reserved places
+        ([Autoscalers](autoscalers.md))
     """
 
     provisioning_class_name: str = "check-and-hold.asched.dev"
@@ -184,8 +201,12 @@ class CheckAndHoldArgs(PluginArgs, frozen=True):
 
 
 class CoschedulingArgs(PluginArgs, frozen=True):
-    """The args of kubernetes-sigs/scheduler-plugins, and one of our own: whether asched writes the
-    status of PodGroups. `pod_group_reject_percentage` has no effect: no pod waits at Permit.
+    """The args of kubernetes-sigs/scheduler-plugins, and `status_controller`, our own.
+
+    permit_waiting_time_s: Schedule timeout of groups that set none
+    pod_group_backoff_s: Backoff of a group after a failed attempt
+    pod_group_reject_percentage: No effect: no pod waits at Permit
+    status_controller: Write the status of PodGroups, with `--status-controllers`
     """
 
     permit_waiting_time_s: Annotated[Int64, _NOT_NEGATIVE] = 60
@@ -195,8 +216,12 @@ class CoschedulingArgs(PluginArgs, frozen=True):
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
-    """How many candidate nodes a dry run covers: the larger of a share and a number. One of our
-    own: `other_schedulers` bind pods on the same nodes.
+    """How many candidate nodes a dry run covers, and `other_schedulers`, our own.
+
+    min_candidate_nodes_percentage: Share of the nodes tried for preemption
+    min_candidate_nodes_absolute: Number of nodes tried for preemption; the larger of both counts
+    other_schedulers: Schedulers that bind pods on the same nodes: where one took the room of
+        evicted pods for a pod that is not less important, no pod is evicted for a minute
     """
 
     min_candidate_nodes_percentage: Annotated[Int32, _PERCENT] = 10
@@ -205,7 +230,12 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
-    """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
+    """Timeouts; None where the feature gate is off.
+
+    filter_timeout_ns: Bound of the search for devices on a node: 100,000 devices for each second; 0
+        is no bound
+    binding_timeout_ns: Time to wait for binding conditions of devices
+    """
 
     filter_timeout_ns: Annotated[
         OptionalDuration,
@@ -241,9 +271,14 @@ class NodeShape(ConfigRecord, frozen=True):
 
 
 class GroupScaleUpArgs(PluginArgs, frozen=True):
-    """Our own: the shapes of node that an autoscaler can add, in the order of preference; how long
-    a request for new nodes stays open, and after which time another one is made for the same gang;
-    how many requests, and of how many nodes, a namespace may have open.
+    """Our own.
+
+    node_shapes: The kinds of node that the autoscaler can add, preferred ones first
+        ([Autoscalers](autoscalers.md))
+    time_limit_s: How long a request for new nodes stays open
+    backoff_s: Time until another request for the same gang
+    max_requests_per_namespace: Open requests of a namespace
+    max_nodes_per_namespace: New nodes in all open requests of a namespace
     """
 
     node_shapes: tuple[NodeShape, ...] = ()
@@ -254,26 +289,40 @@ class GroupScaleUpArgs(PluginArgs, frozen=True):
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
-    """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
+    """A weight of 0 is kept.
+
+    hard_pod_affinity_weight: Score for nodes whose pods require affinity to the pod, 0 to 100
+    ignore_preferred_terms_of_existing_pods: Do not score preferred terms of placed pods
+    """
 
     hard_pod_affinity_weight: Annotated[Int32, _PERCENT] = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
-    """`added_affinity` is the v1.NodeAffinity as written, validated, or None."""
+    """`added_affinity` is the v1.NodeAffinity as written, validated, or None.
+
+    added_affinity: Node affinity that every pod of the profile has in addition
+    """
 
     added_affinity: Annotated[Mapping[str, Any] | None, AddedAffinity, FieldMark.RAW] = None
 
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
-    """The resources whose utilization should be balanced; every weight must be 1."""
+    """The resources whose utilization should be balanced.
+
+    resources: Resources to balance; each weight is 1
+    """
 
     resources: _Resources = CPU_AND_MEMORY
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True):
-    """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
+    """Which resources count, and how nodes are scored.
+
+    ignored_resources: Extended resources that are not checked
+    ignored_resource_groups: Prefixes of extended resources not checked
+    """
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -281,7 +330,11 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True):
-    """`System` means upstream's two built-in constraints, `List` those in `default_constraints`."""
+    """`System` means upstream's two built-in constraints, `List` those in `default_constraints`.
+
+    default_constraints: Constraints of pods that have none; type `List`
+    defaulting_type: `System` (the built-in constraints) or `List`
+    """
 
     default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
     defaulting_type: Annotated[str, FieldMark.ZERO_IS_ABSENT, FieldMark.OMIT_EMPTY] = (
@@ -290,7 +343,11 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
-    """`shape` None: not set; it needs the gate StorageCapacityScoring."""
+    """`shape` None: not set.
+
+    bind_timeout_s: Time to wait for volumes to be bound
+    shape: Score by used capacity; needs the gate StorageCapacityScoring
+    """
 
     bind_timeout_s: Annotated[Int64, _NOT_NEGATIVE] = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None

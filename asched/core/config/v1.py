@@ -3,6 +3,7 @@
 Rules   a record's own defaults are kube-scheduler 1.36's defaults, so that
         `SchedulerConfiguration()` with one default profile is a minimal file
         (`defaults.default_configuration`); what a field declares is said in `fields.py`;
+        a line `field: meaning` of the record's docstring is printed on the reference page;
         durations are whole nanoseconds (`_ns`), as in Go, so that no text is ever rounded; args of
         a plugin that is not in tree are the mapping that the user wrote.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go,
@@ -67,7 +68,11 @@ class PluginEntry(ConfigRecord, frozen=True):
 
 
 class PluginSet(ConfigRecord, frozen=True):
-    """What one extension point (or multiPoint) enables and disables, in the order written."""
+    """What one extension point (or multiPoint) enables and disables, in the order written.
+
+    enabled: Plugins to add at an extension point or at `multiPoint`, with `name` and `weight`
+    disabled: Plugins to remove; `*` removes all defaults
+    """
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
@@ -87,7 +92,11 @@ Plugins: Final = cast(
 
 
 class PluginConfig(ConfigRecord, frozen=True):
-    """Args of one plugin: a record of `core.config.args`, a raw mapping, or None."""
+    """Args of one plugin: a record of `core.config.args`, a raw mapping, or None.
+
+    name: The plugin that the arguments belong to
+    args: Its arguments, see below
+    """
 
     name: str = ""
     args: Annotated[PluginArgs | Mapping[str, Any] | None, FieldMark.PRINTED] = None
@@ -98,6 +107,9 @@ class KubeSchedulerProfile(ConfigRecord, frozen=True):
 
     `plugins` maps each of POINTS and multiPoint to its set, with defaults merged; an absent point
     is empty. `plugin_configs` keeps the order of the file, followed by default args.
+
+    scheduler_name: The `spec.schedulerName` that the profile serves
+    percentage_of_nodes_to_score: As above, for this profile
     """
 
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
@@ -118,7 +130,17 @@ class KubeSchedulerProfile(ConfigRecord, frozen=True):
 
 
 class LeaderElection(ConfigRecord, frozen=True):
-    """Timing of leader election, and its Lease."""
+    """Timing of leader election, and its Lease.
+
+    leader_elect: Schedule only while holding the lease
+    lease_duration_ns: Age at which a lease is free for another process
+    renew_deadline_ns: Time to renew before the leader stops
+    retry_period_ns: Time between two attempts to get or renew the lease
+    resource_lock: Kind of lock; `leases` is the only one
+    resource_name: Name of the lease. `asched run` takes `asched` where the file names none, unless
+        a profile serves `default-scheduler`
+    resource_namespace: Namespace of the lease
+    """
 
     leader_elect: bool = True
     lease_duration_ns: Annotated[Duration, _POSITIVE] = 15 * NS_PER_SECOND
@@ -130,18 +152,34 @@ class LeaderElection(ConfigRecord, frozen=True):
 
 
 class ClientConnection(ConfigRecord, frozen=True):
-    """The connection to the API server."""
+    """The connection to the API server.
+
+    kubeconfig: Path of a kubeconfig; empty in a pod
+    accept_content_types: No effect: asched speaks JSON
+    content_type: No effect: asched speaks JSON
+    qps: Requests a second; negative is unlimited
+    burst: Requests above the rate for a moment
+    """
 
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: _TextOrDefault = "application/vnd.kubernetes.protobuf"
-    #: Requests per second; negative is unlimited.
     qps: Annotated[Float32, FieldMark.ZERO_IS_ABSENT] = 50
     burst: Annotated[Int32, FieldMark.ZERO_IS_ABSENT, _BURST] = 100
 
 
 class ExtenderTLSConfig(ConfigRecord, frozen=True):
-    """TLS of one extender; `*_data` are the decoded bytes and take precedence over the files."""
+    """TLS of one extender; `*_data` are the decoded bytes.
+
+    insecure: Do not verify the certificate
+    server_name: Name to verify in place of the host
+    cert_file: Client certificate
+    key_file: Key of the client certificate
+    ca_file: Certificate authority
+    cert_data: Client certificate, base64; takes precedence over the file
+    key_data: Key, base64; takes precedence over the file
+    ca_data: Authority, base64; takes precedence over the file
+    """
 
     insecure: _Bool = False
     server_name: _Text = ""
@@ -154,14 +192,30 @@ class ExtenderTLSConfig(ConfigRecord, frozen=True):
 
 
 class ExtenderManagedResource(ConfigRecord, frozen=True):
-    """An extended resource that an extender manages."""
+    """An extended resource that an extender manages.
+
+    name: Extended resource; only pods that request one of these are sent
+    ignored_by_scheduler: NodeResourcesFit does not check the resource
+    """
 
     name: str = ""
     ignored_by_scheduler: _Bool = False
 
 
 class Extender(ConfigRecord, frozen=True):
-    """An HTTP extender; an empty verb disables that capability."""
+    """An HTTP extender; an empty verb disables that capability.
+
+    url_prefix: Address of the extender
+    filter_verb: Path of the filter call; empty switches it off
+    preempt_verb: Path of the preemption call
+    prioritize_verb: Path of the score call
+    weight: Factor of its scores
+    bind_verb: Path of the bind call; the extender then binds the pods it manages
+    enable_https: Use TLS although the address does not say so
+    http_timeout_ns: Time for one call
+    node_cache_capable: Send names of nodes instead of whole nodes
+    ignorable: A failing call does not fail the attempt
+    """
 
     url_prefix: str = ""
     filter_verb: _Text = ""
@@ -182,17 +236,24 @@ class Extender(ConfigRecord, frozen=True):
 
 
 class SchedulerConfiguration(ConfigDocument, frozen=True):
-    """The whole document; `core.config.validate` checks it."""
+    """The whole document; `core.config.validate` checks it.
+
+    parallelism: No effect: one loop decides
+    enable_profiling: Serve `/debug/pprof`
+    enable_contention_profiling: No effect: there are no locks to profile
+    percentage_of_nodes_to_score: Stop at this share of feasible nodes; 0 scores all feasible nodes
+    pod_initial_backoff_s: Backoff after the first failed attempt
+    pod_max_backoff_s: Longest backoff
+    delay_cache_until_active: Fill the cache only after the lease is held
+    """
 
     kind: ClassVar[str] = KIND
 
-    #: Goroutines in upstream; in asched the maximum number of concurrent calls.
     parallelism: Annotated[Int32, _WORKERS] = 16
     leader_election: Annotated[LeaderElection, FieldMark.START_ONLY] = LeaderElection()
     client_connection: Annotated[ClientConnection, FieldMark.START_ONLY] = ClientConnection()
     enable_profiling: Annotated[bool, FieldMark.START_ONLY] = True
     enable_contention_profiling: Annotated[bool, FieldMark.START_ONLY] = True
-    #: 0..100; 0 is adaptive.
     percentage_of_nodes_to_score: Annotated[Int32, _PERCENT] = 0
     pod_initial_backoff_s: Annotated[Int64, _BACKOFF] = 1
     pod_max_backoff_s: Int64 = 10

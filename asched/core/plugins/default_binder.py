@@ -1,4 +1,4 @@
-"""DefaultBinder: the pod is bound by a POST to its binding subresource.
+"""DefaultBinder: bind the pod by a POST to its binding subresource.
 
 Binds     with the pod's uid and version as preconditions; a refusal is an error and the pod is
           tried again.

@@ -1,4 +1,4 @@
-"""GangScheduling: pods of a gang start together, or not at all.
+"""GangScheduling: pods of a PodGroup of scheduling.k8s.io start together, or not at all.
 
 A pod belongs to the PodGroup that it names; the group's gang policy says how many of its pods
 (minCount) have to start together. A group without that policy is not handled here.

@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod waits outside until every one of its scheduling gates is removed.
+"""SchedulingGates: a pod stays out of the queue until every one of its scheduling gates is removed.
 
 Rejects   a pod with gates, before it enters the queue; no attempt and no backoff follow.
 Retry     the last gate of the pod is removed.

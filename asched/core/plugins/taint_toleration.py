@@ -1,4 +1,4 @@
-"""TaintToleration: reject nodes whose hard taints a pod does not tolerate.
+"""TaintToleration: reject and score nodes by taints that a pod does not tolerate.
 
 Rejects   a NoSchedule or NoExecute taint outside the tolerations; evicting pods cannot help.
 Prefers   nodes with the fewest untolerated PreferNoSchedule taints.

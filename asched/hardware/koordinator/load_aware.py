@@ -1,4 +1,4 @@
-"""LoadAwareScheduling: prefer nodes with little load, by Koordinator's NodeMetric.
+"""LoadAwareScheduling: reject and score nodes by load, from Koordinator's NodeMetric.
 
 Rejects   nodes that would be loaded beyond a threshold with the pod on them, but not for pods of
           DaemonSets. Nodes without a report take any pod. A report that has expired counts as

@@ -1,4 +1,4 @@
-"""TargetLoadPacking: fill nodes up to a target of used CPU.
+"""TargetLoadPacking: fill nodes up to a target of measured CPU use.
 
 Prefers   nodes whose CPU use, with the pod on them, is nearest to the target, from below rather
           than from above. Use of pods is estimated: a container's limit, or its request times a

@@ -1,4 +1,5 @@
-"""HamiVGPU, VolcanoVGPU, GpuShare: place pods that share devices, and assign these by annotations.
+"""HamiVGPU, VolcanoVGPU, GpuShare: give out parts of devices for the device plugins of HAMi,
+Volcano and gpushare.
 
 Rejects   nodes that report no devices, or too little left on each, for a pod's request;
           pods whose request annotations cannot express.

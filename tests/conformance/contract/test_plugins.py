@@ -2,53 +2,34 @@
 users have. They are found; nobody lists them here.
 """
 
-import inspect
 import re
-import sys
-from importlib import import_module
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import FilterPlugin, Plugin, ScorePlugin
+from asched.core.framework.points import FilterPlugin, ScorePlugin
+from asched_lab.pages.headers import header_of
 from tests.builders import all_rows
 from tests.conformance.contract import asking
 from tests.conformance.contract.asking import FILTERS, MAKERS, SCORERS
 from tests.conformance.contract.worlds import a_world
 
 SEEDS = range(5)
-#: What every header tells in this order, and what a plugin does, one of them at least.
+#: Lines of every header in this order, and what a plugin does, one of them at least.
 OWES = ["Retry", "Cost", "Source"]
 DOES = ("Rejects", "Prefers", "Orders", "Binds", "Waits", "Evicts")
 
 
-def module_of(plugin: Plugin) -> ModuleType:
-    """The file of the plugin, or the package that speaks of it alone."""
-    own = type(plugin)
-    if own.__module__ == "abc":  # made by the catalogue, of a class that comes along
-        own = own.__mro__[1]
-    module = sys.modules[own.__module__]
-    speaks_of_it = plugin.name in subjects(module.__doc__ or "")
-    return module if speaks_of_it else import_module(module.__package__ or "")
-
-
-def subjects(text: str) -> list[str]:
-    """Whom a header speaks of: its first words, up to the colon."""
-    return text.partition(": ")[0].split(", ")
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_header_lines_say_what_it_does_when_it_is_retried_and_what_it_costs(name: str) -> None:
-    text = inspect.getdoc(module_of(MAKERS[name](None, Cluster()))) or ""
+    text = header_of(type(MAKERS[name](None, Cluster())))
 
     headings = re.findall(r"^([A-Z][a-z]+) {2,}\S", text, re.MULTILINE)
 
-    assert name in subjects(text)
-    assert set(DOES) & set(headings)
-    assert [h for h in headings if h in OWES] == OWES
+    assert set(DOES) & set(headings), f"a line that begins with one of {', '.join(DOES)}"
+    assert [h for h in headings if h in OWES] == OWES, f"lines {', '.join(OWES)}, in this order"
 
 
 @pytest.mark.parametrize("name", MAKERS)
