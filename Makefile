@@ -54,8 +54,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
-	$(BIN)/python -m pytest -q tests/house tests/docs/test_generated_pages.py tests/docs/test_links.py
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/conformance/contract
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/house tests/docs tests/conformance/contract
 	$(MAKE) docs
 	.ci/subjects
 

@@ -1,38 +1,107 @@
-"""The plugin of docs/in-tree-plugins.md works as it is written, and the page names real files."""
+"""The plugin of docs/in-tree-plugins.md passes what every plugin of the tree has to pass, and the
+page names real files.
+"""
 
+import os
 import re
+import subprocess
 import sys
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asched.core import plugins
-from asched.core.cluster.cluster import Cluster
-from asched.core.framework.profile import points_of
 from asched.testing import given, node, pod
 from tests.builders import a_node, a_pod
 from tests.playbook import Play
 from tests.support import ROOT
 
 TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")
+PLUGIN, TWIN, EXTENSION = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+#: Steps 1, 2 and 4 of the page, in a folder beside the tree: what pytest loads first.
+STEPS = """
+from pathlib import Path
 
-SOURCES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+from asched.core import plugins
+from tests.conformance import twins
+
+plugins.__path__.append(str(Path(__file__).parent / "plugins"))
+twins.__path__.append(str(Path(__file__).parent / "twins"))
+plugins.PLUGINS["TeamNodes"] = "team_nodes"
+plugins.IN_TREE.update(plugins.in_tree({}))
+"""
 
 
-def the_plugin() -> type[Any]:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("plugins", PLUGIN), ("twins", TWIN)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "team_nodes.py").write_text(text, encoding="utf-8")
+    (tmp_path / "steps.py").write_text(STEPS, encoding="utf-8")
+    return tmp_path
+
+
+def passes(*command: str, folder: Path) -> str:
+    """The output of `python -m ...` in the tree; the output is the message if it fails."""
+    path = os.pathsep.join((str(ROOT), str(ROOT / "lab"), str(folder)))
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (PLUGIN, "asched/core/plugins/team_nodes.py"),
+        (TWIN, "tests/conformance/twins/team_nodes.py"),
+    ],
+)
+@pytest.mark.parametrize("check", [("check",), ("format", "--check")])
+def test_the_linter_accepts_it(text: str, path: str, check: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "ruff", *check, "--stdin-filename", path, "-"]
+    done = subprocess.run(
+        command, cwd=ROOT, input=text, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_its_types_are_right(folder: Path) -> None:
+    passes("mypy", str(folder / "plugins" / "team_nodes.py"), folder=folder)
+
+
+def test_the_contract_accepts_it(folder: Path) -> None:
+    said = contract(folder)
+    assert int(re.findall(r"(\d+) passed", said)[0]) > 60
+
+
+def test_a_plugin_without_a_twin_is_an_error(folder: Path) -> None:
+    (folder / "twins" / "team_nodes.py").unlink()
+    with pytest.raises(AssertionError, match=r"TeamNodes.* tests/conformance/twins/team_nodes\.py"):
+        contract(folder, "test_twins.py")
+
+
+def contract(folder: Path, file: str = "") -> str:
+    chosen = ("-q", "-p", "steps", "-k", "TeamNodes", f"tests/conformance/contract/{file}")
+    return passes("pytest", *chosen, folder=folder)
+
+
+def test_it_keeps_pods_off_nodes_of_other_teams() -> None:
     namespace: dict[str, Any] = {"__name__": "in_tree_page"}
-    exec(SOURCES[0], namespace)
-    plugin: type[Any] = namespace["TeamNodes"]
-    return plugin
-
-
-def test_the_plugin_of_the_page_keeps_pods_on_nodes_of_their_team() -> None:
-    nodes = [node("ours", labels={"team": "red"}), node("theirs", labels={"team": "blue"})]
-    world = given([*nodes, node("free")], plugins=[the_plugin()])
+    exec(PLUGIN, namespace)
+    theirs = node("theirs", labels={"team": "blue"})
+    world = given([node("free"), theirs], plugins=[namespace["TeamNodes"]])
     assert world.schedule(pod("web", labels={"team": "blue"})).node == "theirs"
+    assert world.schedule(pod("green", labels={"team": "green"})).node == "free"
+    world.remove(node("free"))
     lost = world.schedule(pod("lost", labels={"team": "green"}))
-    assert lost.message.startswith("0/3 nodes are available: 3 node(s) belong to another team.")
+    assert lost.message.startswith("0/1 nodes are available: 1 node(s) belong to another team.")
     world.add(node("late", labels={"team": "green"}))
     world.wait(15)
     assert world.outcome("lost").node == "late"
@@ -45,22 +114,9 @@ def test_the_files_it_names_exist() -> None:
     assert [name for name in named if made not in name and not (ROOT / name).exists()] == []
 
 
-def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = the_plugin()
-    monkeypatch.setitem(plugins.PLUGINS, plugin.name, "team_nodes")
-    # Other tests have user plugins of this name: it is not to be remembered as one of the tree.
-    monkeypatch.setattr(plugins, "class_of", plugins.class_of.__wrapped__)
-    module = ModuleType("asched.core.plugins.team_nodes")
-    vars(module)[plugin.name] = plugin
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    made = plugins.in_tree({})[plugin.name](None, Cluster())
-    assert isinstance(made, plugin)
-    assert points_of(plugin) == {"filter"}
-
-
 def test_the_extension_of_the_page_adds_to_the_condition() -> None:
     namespace: dict[str, Any] = {"__name__": "in_tree_page"}
-    exec(SOURCES[1], namespace)
+    exec(EXTENSION, namespace)
     play = Play(a_node("n").allocatable(cpu="1"), extensions=(namespace["LongWaits"],))
 
     play.see(a_pod("large").requests(cpu="2"))

@@ -1,9 +1,11 @@
-"""Every kernel against its twin, on random clusters. Twins are found by the plugin's name."""
+"""Every in-tree filter and score against its twin, on random clusters. Twins are found by the
+plugin's name; a plugin without one stands in `NO_TWIN`.
+"""
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from asched import names
 from asched.core.framework.points import FilterPlugin, ScorePlugin
 from asched.core.framework.status import Code
+from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from tests.builders import all_rows
 from tests.conformance.contract import asking
@@ -23,6 +26,8 @@ from tests.conformance.contract.worlds import (
     changes,
     fit_args,
 )
+from tests.conformance.twins.picture import Picture, Place
+from tests.support import ROOT
 
 SEEDS = range(12)
 CHANGES = 5
@@ -35,18 +40,68 @@ ARGS: dict[str, list[Any]] = {
 }
 
 
-def twin_of(plugin: str) -> ModuleType | None:
+#: Where the rule is written a second time for in-tree plugins without a twin of this form.
+#: They read other pods of the whole cluster, volumes, claims or reservations.
+NO_TWIN = {
+    "PodTopologySpread": "tests/unit/core/plugins/pod_topology_spread/test_plugin.py",
+    "InterPodAffinity": "tests/unit/core/plugins/inter_pod_affinity/test_plugin.py",
+    "DynamicResources": "tests/unit/core/dra/test_twin.py",
+    "VolumeRestrictions": "tests/unit/core/plugins/volumes/test_volumes.py",
+    "NodeVolumeLimits": "tests/unit/core/plugins/volumes/test_volumes.py",
+    "VolumeBinding": "tests/unit/core/plugins/volumes/test_volumes.py",
+    "VolumeZone": "tests/unit/core/plugins/volumes/test_volumes.py",
+    "Backfill": "tests/backfill/test_backfill.py",
+}
+
+
+def with_twin(plugins: list[str]) -> list[str]:
+    return [name for name in plugins if name in IN_TREE and name not in NO_TWIN]
+
+
+def twin_of(plugin: str, function: str) -> Any:
     """`NodeName` has its twin in `tests/conformance/twins/node_name.py`."""
     path = "tests.conformance.twins." + re.sub(r"(?<!^)(?=[A-Z])", "_", plugin).lower()
-    return import_module(path) if find_spec(path) else None
+    twin = import_module(path) if find_spec(path) else None
+    file = path.replace(".", "/")
+    assert hasattr(twin, function), (
+        f"{plugin} has no twin: write `{function}` in {file}.py, or a reason into NO_TWIN"
+    )
+    return twin
 
 
-def with_function(plugins: list[str], function: str) -> list[str]:
-    return [plugin for plugin in plugins if hasattr(twin_of(plugin), function)]
+def test_what_has_no_twin_is_written_twice_elsewhere() -> None:
+    assert NO_TWIN.keys() <= {*FILTERS, *SCORERS}
+    assert [path for path in NO_TWIN.values() if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", with_twin(FILTERS))
+def test_the_random_clusters_have_nodes_that_fit_and_others(name: str) -> None:
+    verdicts = {
+        twin_of(name, "reject").reject(pod, place, picture, None) is None
+        for picture, pod, place in _cases()
+    }
+    assert verdicts == {True, False}, f"what {name} reads is not in worlds.py"
+
+
+@pytest.mark.parametrize("name", with_twin(SCORERS))
+def test_the_random_clusters_have_nodes_of_different_scores(name: str) -> None:
+    scores = {
+        twin_of(name, "raw_score").raw_score(pod, place, picture, None)
+        for picture, pod, place in _cases()
+    }
+    assert len(scores - {None}) > 1, f"what {name} reads is not in worlds.py"
+
+
+def _cases() -> Iterator[tuple[Picture, Pod, Place]]:
+    for world in map(a_world, SEEDS):
+        picture = world.picture()
+        for pod in world.waiting:
+            for place in picture.places:
+                yield picture, pod, place
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", with_function(FILTERS, "reject"))
+@pytest.mark.parametrize("name", with_twin(FILTERS))
 def test_filter_says_what_its_twin_says(name: str, seed: int) -> None:
     world = a_world(seed)
     args = _args(name, seed)
@@ -58,7 +113,7 @@ def test_filter_says_what_its_twin_says(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", with_function(SCORERS, "raw_score"))
+@pytest.mark.parametrize("name", with_twin(SCORERS))
 def test_score_says_what_its_twin_says(name: str, seed: int) -> None:
     world = a_world(seed)
     args = _args(name, seed)
@@ -75,7 +130,7 @@ def _args(name: str, seed: int) -> Any:
 
 
 def _compare_rejections(plugin: FilterPlugin, world: World, args: Any) -> None:
-    twin: Any = twin_of(plugin.name)
+    twin = twin_of(plugin.name, "reject")
     picture = world.picture()
     for pod in world.waiting:
         info = world.cluster.classes.info_of(pod)
@@ -96,7 +151,7 @@ def _compare_rejections(plugin: FilterPlugin, world: World, args: Any) -> None:
 
 
 def _compare_scores(plugin: ScorePlugin, world: World, args: Any) -> None:
-    twin: Any = twin_of(plugin.name)
+    twin = twin_of(plugin.name, "raw_score")
     picture = world.picture()
     rows = [world.cluster.nodes.row_of[place.node.name] for place in picture.places]
     for pod in world.waiting:

@@ -25,6 +25,7 @@ GPU, FPGA, HUGE = "example.com/gpu", "example.com/fpga", "hugepages-2Mi"
 IMAGES = ("app", "registry:5000/web", "db:v2", "base@sha256:aa")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "Other")
+TEAMS = ("red", "blue")  # read by the example of docs/in-tree-plugins.md
 
 
 @dataclass
@@ -77,7 +78,9 @@ def a_world(seed: int, *, rejoined: bool = True) -> World:
         pod = random_pod(random, f"placed-{number}").on(random.choice(list(world.nodes)))
         if _fits_ports(pod.build(), world):
             world.see_pod(pod.build())
-    world.waiting = [random_pod(random, f"waiting-{number}").build() for number in range(6)]
+    waiting = [random_pod(random, f"waiting-{number}") for number in range(6)]
+    waiting[5].on(random.choice((*names, "")))  # NodeName's
+    world.waiting = [pod.build() for pod in waiting]
     return world
 
 
@@ -137,6 +140,8 @@ def random_node(random: Random, name: str) -> NodeBuilder:
             node.image(full, f"mirror/{full}", mib=400 + 97 * IMAGES.index(image))
     if random.random() < 0.5:
         node.features(" ".join(random.sample(FEATURES, random.randint(1, 3))))
+    if random.random() < 0.5:
+        node.labels(team=random.choice(TEAMS))
     return node
 
 
@@ -166,6 +171,8 @@ def random_pod(random: Random, name: str) -> PodBuilder:
         pod.spec(hostNetwork=True, hostUsers=False)
     if random.random() < 0.1:
         pod.first["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
+    if random.random() < 0.4:
+        pod.labels(team=random.choice(TEAMS))
     return pod
 
 
