@@ -97,10 +97,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     text = "list the plugins a configuration may name: their source and extension points"
     listing = commands.add_parser("list", help=text, description=text)
     listing.add_argument(
-        "--config", metavar="FILE", help="also show the profiles that enable each plugin"
+        "--config",
+        metavar="FILE",
+        help="show the profiles that enable each plugin, and the in-tree plugins that they enable",
     )
     add_plugin_flags(listing)
-    listing.add_argument("--all", action="store_true", help="include in-tree plugins")
+    listing.add_argument("--all", action="store_true", help="include all in-tree plugins")
     add_output_flag(listing, "the rights that each plugin needs")
     listing.set_defaults(run=run_list)
     text = "create a small plugin NAME with a test"
@@ -156,8 +158,10 @@ def _rows(
     """(one row per plugin, the errors of plugins that cannot be loaded)."""
     rows: list[Row] = []
     broken: list[str] = []
-    for name, points in IN_TREE_POINTS.items() if with_in_tree else ():
-        rows.append(Row(name, "in tree", _ordered(points), [], _enabled_in(name, loaded)))
+    for name in IN_TREE_POINTS:
+        enabled = _enabled_in(name, loaded)
+        if enabled or with_in_tree:
+            rows.append(Row(name, "in tree", _ordered(IN_TREE_POINTS[name]), [], enabled))
     for name, plugin in catalogue.plugins.items():
         listed, rights = None, []
         try:

@@ -102,8 +102,8 @@ class Figures:
         )
         text = "[ALPHA] Pods requeued only by a timer."
         families.pulled("asched_sweep_rescues_total", "counter", text, (), self.rescues)
-        text = "[ALPHA] Dry runs of requeued pods, by whether they were tried or left to wait."
-        families.pulled("asched_queue_looks_total", "counter", text, ("result",), self.looks)
+        text = "[ALPHA] Dry runs of requeued pods, by whether an attempt follows."
+        families.pulled("asched_queue_dry_runs_total", "counter", text, ("result",), self.dry_runs)
         text = "[ALPHA] Node rows filtered or scored by plugins."
         read = self._by_runner(lambda runner: runner.cache.work.rows)
         families.pulled("asched_rows_computed_total", "counter", text, ("profile",), read)
@@ -251,9 +251,9 @@ class Figures:
         waiting = max(len(cluster.singleton(ProvisioningRequests).tracked) - booked, 0)
         return {("held",): booked, ("waiting",): waiting}
 
-    def looks(self) -> Values:
+    def dry_runs(self) -> Values:
         looking = self._context.queue.looking
-        return {("tried",): looking.tried, ("left",): looking.left}
+        return {("tried",): looking.tried, ("waiting",): looking.left}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

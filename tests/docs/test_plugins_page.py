@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from asched.core.cycle.observer import Observer
 from asched.host.configuration.file import load_config
 from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.testing import World
 from tests.docs.pages import PAGE, blocks
 
 
@@ -45,3 +47,10 @@ def test_the_table_names_every_method() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     assert [name for name in METHODS if f"`{name}(" not in text] == []
+
+
+def test_the_page_names_every_method_of_a_test_world() -> None:
+    methods = [name for name, value in vars(World).items() if callable(value) and name[0] != "_"]
+    reports = vars(Observer).keys() | {"plugin_raised", "start"}
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in methods if name not in reports and f"`{name}(" not in text] == []

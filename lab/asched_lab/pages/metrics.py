@@ -84,9 +84,8 @@ VALUES: Final[Mapping[str, str]] = {
     "asched_provisioning_requests": (
         "`state`: `held` (places are reserved), `waiting` (no places yet)"
     ),
-    "asched_queue_looks_total": (
-        "`result`: `tried` (the dry run found a node, an attempt follows), `left` (the pod goes on"
-        " waiting)"
+    "asched_queue_dry_runs_total": (
+        "`result`: `tried` (the dry run found a node, an attempt follows), `waiting` (it did not)"
     ),
     "asched_shadow_decisions_total": (
         "`verdict`: `placed`, `unschedulable`. `outcome`: `same`, `tie` and `lag` agree; every"

@@ -11,7 +11,7 @@ from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
-from asched.core.queue.profile import QueueProfile
+from asched.core.queue.profile import QueueObserver, QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import BackoffTimes, QueuedPod
 
@@ -69,7 +69,7 @@ class Gate(PreEnqueuePlugin):
         return unresolvable("held") if held else SUCCESS
 
 
-class Witness:
+class Witness(QueueObserver):
     """Counts what a queue tells of itself."""
 
     def __init__(self) -> None:
@@ -89,10 +89,7 @@ class Witness:
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
         self.answers.append((plugin, label, hint, duration_s))
 
-    def gates_asked(self, profile: str, duration_s: float) -> None:
-        """Durations are no matter of these tests."""
-
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self.raised.append((plugin, point, repr(error)))
         self.notes += getattr(error, "__notes__", ())
 
