@@ -40,10 +40,10 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model import pod_limits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import Guard, QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
-from asched.core.queue.queued import BackoffTimes
 
 
 class Parts(msgspec.Struct, frozen=True):

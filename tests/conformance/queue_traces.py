@@ -19,6 +19,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
@@ -31,7 +32,7 @@ from asched.core.queue.event_handlers import (
 )
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import BackoffTimes, QueuedPod
+from asched.core.queue.queued import QueuedPod
 from tests.conformance.registrations import load
 
 PROFILE = "default-scheduler"

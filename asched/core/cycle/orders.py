@@ -21,10 +21,11 @@ from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
-from asched.core.queue.concerned import WAKE_STEPS
+from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import BackoffTimes, QueuedPod
+from asched.core.queue.queued import QueuedPod
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import try_later
 

@@ -25,7 +25,7 @@ from asched.core.queue.queued import QueuedPod, Worth
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
-    from asched.core.queue.concerned import ConcernIndexes
+    from asched.core.queue.concern_indexes import ConcernIndexes
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
 #: Different errors that are reported. A guess.

@@ -7,7 +7,7 @@ tried, so that its condition is updated; equal pods then wait under the same rej
 When a pod leaves a node, a check of this node comes first. Mostly it shows that the node has no
 room for the waiting pods, and they stay unschedulable without a dry run.
 
-Bounds  LOOKS_MAX dry runs for one pop (`concerned.py`).
+Bounds  LOOKS_MAX dry runs for one pop (`due.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol
 
 from asched.core.cluster.budget import Sliced
 from asched.core.cluster.changes import POP_FROM_BACKOFF_Q
-from asched.core.queue.concerned import LOOKS_MAX, WAKE_STEPS, DueReason
+from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS
+from asched.core.queue.equivalence import DueReason, EquivalenceClass
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
-from asched.core.queue.unschedulable import EquivalenceClass
 
 
 class DryRunVerdict(NamedTuple):

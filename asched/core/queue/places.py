@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.model.pod import Pod
+from asched.core.queue.heap import sorted_by_steps
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import PodHeap, QueuedPod, sorted_by_steps
+from asched.core.queue.queued import PodHeap, QueuedPod
 from asched.core.queue.unschedulable import UnschedulablePods
 
 #: Groups in backoff that are sorted at a time: a millisecond.
@@ -124,11 +125,7 @@ class SubQueues:
 
     def to_rest(self, queued: QueuedPod) -> bool:
         """Make a pod unschedulable, or file it under new rejectors; whether it was elsewhere."""
-        group = queued.group
-        key = queued.rejected_by, queued.pending_on, queued.gated_by
-        if group is not None and group.key[1:] == key:
-            return False
-        if group is not None:
+        if queued.group is not None:
             self.unschedulable.refile(queued)
             return False
         self.leave(queued)

@@ -12,7 +12,7 @@
 A pod is in one of the first five by its key (namespace/name), in flight by its uid. Times are
 seconds; nothing blocks, and equal inputs give equal states.
 
-Bounds  one record per pod; those of `queued.py`. Changes for thousands of classes
+Bounds  one record per pod; those of `heap.py` and `in_flight.py`. Changes for thousands of classes
         or pods are `sliced`: the machine goes on with them in later turns, before other facts and
         attempts; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
@@ -37,20 +37,16 @@ from asched.core.cluster.changes import (
 from asched.core.cluster.nominated import Nominator
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import LOOKS_MAX
+from asched.core.queue.backoff import BackoffTimes, is_backing_off
+from asched.core.queue.due import LOOKS_MAX
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Interest
+from asched.core.queue.in_flight import InFlightPods
 from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates, QueueObserver, QueueProfile
-from asched.core.queue.queued import (
-    BackoffTimes,
-    InFlightPods,
-    QueuedPod,
-    Worth,
-    is_backing_off,
-)
+from asched.core.queue.queued import QueuedPod, Worth
 from asched.core.queue.waking import Waking, unknown_room
 
 #: The default of --pod-max-in-unschedulable-pods-duration, and how often it is checked.

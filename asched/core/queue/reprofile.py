@@ -7,10 +7,11 @@ a hundred thousand pods may wait.
 
 from collections.abc import Iterator, Mapping
 
-from asched.core.queue.concerned import WAKE_STEPS
+from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import BackoffTimes, QueuedPod
+from asched.core.queue.queued import QueuedPod
 
 
 def reprofile(

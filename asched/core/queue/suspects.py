@@ -23,7 +23,7 @@ from typing import Final
 
 from asched import names
 from asched.core.framework.results.draw import scattered
-from asched.core.queue.concerned import WAKE_STEPS
+from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 

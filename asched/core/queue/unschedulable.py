@@ -2,22 +2,21 @@
 
 They are stored in groups of equal rejectors, so that a change that no plugin of a group registered
 for is skipped with one look-up, and inside a group by class, so that the hints are called once for
-equal pods, which are woken one after the other (`concerned.py`).
+equal pods, which are woken one after the other (`due.py`).
 
 Bounds  one entry per unschedulable pod, and two in heaps for equal pods; empty groups and classes
         are dropped at once.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from itertools import chain, count
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator
+from itertools import count
+from typing import NamedTuple
 
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import ConcernIndexes, Due, DueReason
-from asched.core.queue.queued import Heap, PodHeap, QueuedPod, Worth, is_backing_off
-
-#: The queue sort: smaller goes first.
-Order = Callable[[QueuedPod], Any]
+from asched.core.queue.concern_indexes import ConcernIndexes
+from asched.core.queue.due import Due
+from asched.core.queue.equivalence import DueReason, EquivalenceClass, Order, class_of
+from asched.core.queue.queued import QueuedPod
 
 
 class GroupKey(NamedTuple):
@@ -25,126 +24,6 @@ class GroupKey(NamedTuple):
     rejected_by: frozenset[str]
     pending_on: frozenset[str]
     gated_by: str
-
-
-class EquivalenceClass:
-    """The pods of one class in a group: if one pod `in_turn` fits, each of them does. Pods `apart`
-    may fit where equal pods do not, and vice versa.
-
-    `due`: why the pods in turn need a dry run, None if they do not; `lane` and `ticket`: the place
-    of a due class. A pod that was tried since then gets no further dry run. `number`: serial number
-    of the class.
-    """
-
-    __slots__ = (
-        "_is_gated",
-        "_lanes",
-        "_of_gang",
-        "_order",
-        "_tried",
-        "apart",
-        "due",
-        "in_turn",
-        "is_patient",
-        "lane",
-        "number",
-        "ticket",
-    )
-
-    def __init__(self, order: Order, number: int = 0, *, is_gated: bool = False) -> None:
-        """`is_gated`: the pods need no order, because none is tried before the others."""
-        self._order = order
-        self._is_gated = is_gated
-        self.number = number
-        #: pods that are ready, and pods that back off; None for a single pod
-        self._lanes: tuple[PodHeap, PodHeap] | None = None
-        self.apart: dict[str, QueuedPod] = {}
-        self.in_turn: dict[str, QueuedPod] = {}
-        #: the pods of a gang in turn by class, which may be several
-        self._of_gang: dict[Hashable, dict[str, QueuedPod]] = {}
-        self._tried: dict[str, QueuedPod] = {}
-        self.due: DueReason | None = None
-        #: freed room does not suffice for this group: no dry run before its backoff ends
-        self.is_patient = False
-        self.lane: Heap[EquivalenceClass] | None = None
-        self.ticket = 0
-
-    def __len__(self) -> int:
-        return len(self.apart) + len(self.in_turn)
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return chain(self.apart.values(), self.in_turn.values())
-
-    @property
-    def awaits_look(self) -> bool:
-        """Whether the class is due, and a hint would change nothing before its next dry run."""
-        is_due = self.due is not None and self.due.worth is not Worth.IF_IT_FITS
-        return is_due and not self._tried and not self.is_patient
-
-    def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
-        """The pods in turn by class."""
-        if self._of_gang:
-            return self._of_gang
-        first = next(iter(self.in_turn.values()))
-        return {class_of(first): self.in_turn}
-
-    def first(self, now_s: float) -> QueuedPod | None:
-        """The first pod in turn, by the order of the queue, without backoff; if all back off, the
-        pod whose backoff ends first.
-        """
-        if self._lanes is None:
-            return None if self._tried else next(iter(self.in_turn.values()), None)
-        ready, backing_off = self._lanes
-        while (head := backing_off.head()) is not None and not is_backing_off(head, now_s):
-            backing_off.pop()
-            ready.push(head, self._order(head))
-        return ready.head() or backing_off.head()
-
-    def add(self, queued: QueuedPod, *, was_tried: bool = False) -> None:
-        if queued.stands_apart:
-            self.apart[queued.key] = queued
-            return
-        self.in_turn[queued.key] = queued
-        if queued.gang:
-            self._of_gang.setdefault(class_of(queued), {})[queued.key] = queued
-        if was_tried:
-            self._tried[queued.key] = queued
-        elif self._lanes is not None:
-            self._line_up(queued)
-        if self._lanes is None and len(self.in_turn) > 1 and not self._is_gated:
-            self._lanes = PodHeap(), PodHeap()
-            for member in self.in_turn.values():
-                if member.key not in self._tried:
-                    self._line_up(member)
-
-    def discard(self, queued: QueuedPod) -> None:
-        if self.in_turn.pop(queued.key, None) is None:
-            del self.apart[queued.key]
-        elif queued.gang:
-            alike = self._of_gang[class_of(queued)]
-            del alike[queued.key]
-            if not alike:
-                del self._of_gang[class_of(queued)]
-        self._tried.pop(queued.key, None)
-        if queued.lane is not None:
-            queued.lane.discard(queued)
-
-    def note_tried(self, queued: QueuedPod) -> None:
-        """Note that a dry run rejected a pod in turn."""
-        self._tried[queued.key] = queued
-        if queued.lane is not None:
-            queued.lane.discard(queued)
-
-    def look_again(self, queued: QueuedPod | None = None) -> None:
-        """Allow dry runs again, of all tried pods or of this pod, after a further change."""
-        again = list(self._tried.values()) if queued is None else [queued]
-        for tried in again:
-            if self._tried.pop(tried.key, None) is not None and self._lanes is not None:
-                self._line_up(tried)
-
-    def _line_up(self, queued: QueuedPod) -> None:
-        assert self._lanes is not None
-        self._lanes[1].push(queued, (queued.backoff_until_s or 0.0, self._order(queued)))
 
 
 class RejectorGroup:
@@ -185,12 +64,7 @@ class UnschedulablePods:
 
     def add(self, queued: QueuedPod) -> EquivalenceClass:
         assert queued.group is None, f"{queued} rests already"
-        key = GroupKey(
-            queued.pod.spec.scheduler_name,
-            queued.rejected_by,
-            queued.pending_on,
-            queued.gated_by,
-        )
+        key = _group_key(queued)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = RejectorGroup(key)
@@ -209,8 +83,7 @@ class UnschedulablePods:
 
     def discard(self, queued: QueuedPod) -> EquivalenceClass:
         """Remove a pod; to be called before its class changes."""
-        group = queued.group
-        assert group is not None, f"{queued} does not rest"
+        group = group_of(queued)
         class_key = _class_of(queued)
         equals = group.classes[class_key]
         equals.discard(queued)
@@ -228,7 +101,9 @@ class UnschedulablePods:
         return equals
 
     def refile(self, queued: QueuedPod) -> None:
-        """Move a pod whose rejectors have changed to its group; it stays due if it was."""
+        """Move a pod whose rejectors may have changed to its group; it stays due if it was."""
+        if group_of(queued).key == _group_key(queued):
+            return
         due = equals_of(queued).due
         self.discard(queued)
         self._follow(queued, due)
@@ -279,8 +154,18 @@ class UnschedulablePods:
 
 def equals_of(queued: QueuedPod) -> EquivalenceClass:
     """The class of an unschedulable pod in its group."""
-    assert queued.group is not None, f"{queued} does not rest"
-    return queued.group.classes[_class_of(queued)]
+    return group_of(queued).classes[_class_of(queued)]
+
+
+def group_of(queued: QueuedPod) -> RejectorGroup:
+    """The group of an unschedulable pod."""
+    assert isinstance(queued.group, RejectorGroup), f"{queued} does not rest"
+    return queued.group
+
+
+def _group_key(queued: QueuedPod) -> GroupKey:
+    profile = queued.pod.spec.scheduler_name
+    return GroupKey(profile, queued.rejected_by, queued.pending_on, queued.gated_by)
 
 
 def _class_of(queued: QueuedPod) -> Hashable:
@@ -288,8 +173,3 @@ def _class_of(queued: QueuedPod) -> Hashable:
     if queued.gang and not queued.stands_apart:
         return "gang", queued.gang
     return class_of(queued)
-
-
-def class_of(queued: QueuedPod) -> Hashable:
-    """The class of a pod; a pod without a class key is its own class."""
-    return queued if queued.class_key is None else queued.class_key

@@ -1,6 +1,6 @@
 """Waking: decide which unschedulable pods a change is worth an attempt for, and wake them.
 
-    a hint of a plugin that rejected the pod says Queue      its class is due (`concerned.py`)
+    a hint of a plugin that rejected the pod says Queue      its class is due (`due.py`)
     only an extra event, without such a hint, may help       the same, if the pod fits
     otherwise                                                the pod stays unschedulable
 
@@ -14,7 +14,7 @@ Pods `apart`, behind a gate or just back from an attempt are not of a due class:
 at once, an extra event only after a dry run. They stay unschedulable if it rejects them by plugins
 that rejected them before, whose changes they are notified of anyway.
 
-Of thousands of classes, a change is checked against those it can concern (`concerned.py`).
+Of thousands of classes, a change is checked against those it can concern (`concern_indexes.py`).
 
 Pods of one class and group share the result, except for their identity: hints are called once, and
 the pods are woken one by one. A class that is due is not checked again before its dry run: with
@@ -48,14 +48,16 @@ from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import WAKE_STEPS, DueReason, Offers
+from asched.core.queue.concern_indexes import Offers
+from asched.core.queue.due import WAKE_STEPS
+from asched.core.queue.equivalence import DueReason, EquivalenceClass, class_of
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
 from asched.core.queue.looking import DryRunFilter
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates
 from asched.core.queue.queued import QueuedPod, Worth
-from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup, class_of
+from asched.core.queue.unschedulable import RejectorGroup, group_of
 
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached
 #: results a dry run takes about as long as waking the pod.
@@ -257,7 +259,7 @@ class Waking:
             if queued.group is None:
                 continue  # it left meanwhile
             queued.was_flushed = True
-            if self._judge.heard(queued.group.key, timeout.trigger).hears:
+            if self._judge.heard(group_of(queued).key, timeout.trigger).hears:
                 worth = self._judge.worth(queued, timeout)
                 self._requeue(queued, worth, timeout.trigger.label, now_s)
             self._sliced.budget.note(WAKE_STEPS)

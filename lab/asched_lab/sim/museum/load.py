@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import DeletePod, Effect, Lane
-from asched.core.queue.queued import CHANGES_MAX
+from asched.core.queue.in_flight import CHANGES_MAX
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import Overload, ServerErrors, SlowAnswers, StaleWatch
 from asched_lab.sim.museum.api import LEADS_S

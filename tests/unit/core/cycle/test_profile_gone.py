@@ -8,7 +8,7 @@ from asched.core.cluster.facts import Refused
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import Code, Status
-from asched.core.queue.queued import BackoffTimes
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.host.assemble import queue_profiles
 from tests.builders import PodBuilder, a_node, a_pod

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue.queued import BackoffTimes, QueuedPod, is_backing_off
+from asched.core.queue.backoff import BackoffTimes, is_backing_off
+from asched.core.queue.queued import QueuedPod
 from tests.unit.core.queue.waiting import a_pod
 
 

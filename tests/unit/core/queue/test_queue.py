@@ -2,7 +2,7 @@
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.queued import CHANGES_MAX
+from asched.core.queue.in_flight import CHANGES_MAX
 from tests.unit.core.queue.waiting import (
     NODE_ADDED,
     POD_RELABELLED,

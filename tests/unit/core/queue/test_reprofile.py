@@ -4,8 +4,8 @@ from math import inf
 
 from asched.core.cluster.changes import Change
 from asched.core.cluster.nominated import Nominator
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.waking import unknown_room
 from tests.builders import a_node, a_pod

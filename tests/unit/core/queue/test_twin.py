@@ -10,7 +10,8 @@ from asched.core.cluster.changes import Change
 from asched.core.framework.points import Hint, HintFunction, Registration
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.queue.queued import BackoffTimes, QueuedPod
+from asched.core.queue.backoff import BackoffTimes
+from asched.core.queue.queued import QueuedPod
 from tests.unit.core.queue.twin import Twin, Waiting
 from tests.unit.core.queue.waiting import (
     NODE_ADDED,

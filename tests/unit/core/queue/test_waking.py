@@ -5,8 +5,8 @@ import pytest
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.points import Expecting, Hint, Registration
 from asched.core.model.pod import Pod
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import BackoffTimes
 from asched.core.queue.waking import LOOK_STEPS, LOOKS_MAX
 from tests.unit.core.queue.queues import Looked
 from tests.unit.core.queue.waiting import (

@@ -11,9 +11,10 @@ from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueObserver, QueueProfile
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import BackoffTimes, QueuedPod
+from asched.core.queue.queued import QueuedPod
 
 PROFILE = "our-scheduler"
 NODE_LABEL = Trigger("Node", Action.UPDATE_NODE_LABEL)

@@ -285,10 +285,9 @@ async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape
     assert found.python <= most
 
 
-async def test_a_plain_pod_passes_few_functions_in_few_files() -> None:
+async def test_a_plain_pod_passes_few_functions() -> None:
     """One pod, after others that filled all caches: none of the features that it does not use."""
     passed = await calls.passed("plain", NODES, WARM)
     of_core = [function for function in passed if function.file.startswith("core/")]
-    assert len({function.file for function in of_core}) <= 45
     assert len(of_core) <= 170
     assert not [f for f in passed if f.file.startswith(("batch/", "insight/"))]
