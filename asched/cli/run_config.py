@@ -19,7 +19,7 @@ from asched import names
 from asched.cli.flag_checks import METRIC_AND_LABEL
 from asched.cli.flags import RunOptions, UsageError
 from asched.core.config.construct import election_faults
-from asched.core.config.merge import KnownPlugins
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
 from asched.core.model.decode import MalformedError, parse
 from asched.core.plugins import IN_TREE_POINTS

@@ -68,6 +68,8 @@ from asched.serve.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from asched.ops.recording.recorder import Recorder
 
+R = TypeVar("R")
+
 
 class _OfPods:
     def __init__(self, clashes: Clashes, quotas: QuotaStatus) -> None:
@@ -125,7 +127,6 @@ def listeners_of(
 
 log = logging.getLogger("asched.process")
 
-R = TypeVar("R")
 
 LAG_EVERY_S: Final = 1.0
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from asched import names
+from asched.core.config.default_plugins import KnownPlugins, default_multi_point
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.merge import KnownPlugins, ResolvedProfile, default_multi_point, resolve
+from asched.core.config.merge import ResolvedProfile, resolve
 from asched.core.config.new_nodes import RULES
 from asched.core.config.text import effective
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration

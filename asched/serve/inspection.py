@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.batch.groups.reports import why_incomplete
+from asched.batch.groups.incomplete import why_incomplete
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.history import Line, read
+from asched.core.cycle.decision_records import read
+from asched.core.cycle.history import Line
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model import taint

@@ -11,7 +11,7 @@ import sys
 import time
 from statistics import fmean
 
-from asched.batch.backfill.reservations import GRACE_S
+from asched.batch.backfill.expected_ends import GRACE_S
 from tests.backfill.easy import Easy, utilisation
 from tests.backfill.replay import Replay
 from tests.backfill.workload import Job, jobs

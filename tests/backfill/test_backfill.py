@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.batch.backfill.reservations import GRACE_S
+from asched.batch.backfill.expected_ends import GRACE_S
 from tests.backfill.easy import Easy, utilisation
 from tests.backfill.replay import Kept, Replay
 from tests.backfill.workload import Job, jobs

@@ -1,7 +1,7 @@
 """The page on autoscalers, and whether new nodes help pods rejected by rules of asched's own."""
 
+from asched.core.config.default_plugins import default_multi_point
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.merge import default_multi_point
 from asched.core.config.new_nodes import RULES
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.user_plugins.catalogue import discover

@@ -17,7 +17,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 from asched import names
-from asched.batch.backfill.reservations import DURATION, Reservations
+from asched.batch.backfill.expected_ends import DURATION
+from asched.batch.backfill.reservations import Reservations
 from asched.core.cluster.changes import ASSIGNED_POD, RESERVATION_MOVED, Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect

@@ -36,11 +36,11 @@ from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
 
+from asched.batch.backfill.expected_ends import Ends
 from asched.batch.backfill.reservations import (
     CLONE,
     POD_OWNER,
     WAITING_MAX,
-    Ends,
     Reservation,
     Reservations,
     StartOrder,

@@ -14,8 +14,9 @@ import msgspec
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.group_trees import GroupTree
 from asched.core.cluster.pod_groups import is_coscheduled
-from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
-from asched.core.cycle.intake import FreedPlaces
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.freed_places import FreedPlaces
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.cycle.unit import KEPT, Attempts, Failure, Tried, error, unschedulable
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.status import MISTAKES

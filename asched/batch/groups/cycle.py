@@ -12,168 +12,41 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podG
         submitPodGroupAlgorithmResult)
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Generator, Hashable, Iterable
 
 import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.batch.groups import reports
+from asched.batch.groups import incomplete
+from asched.batch.groups.agreement import disagreement, is_of_1_36
 from asched.batch.groups.attempt import (
-    UNSCHEDULABLE,
     GroupAttempt,
     GroupOutcome,
     Result,
     gather,
     unschedulable_with,
 )
-from asched.batch.groups.board import GangDryRuns
+from asched.batch.groups.dry_runs import GangDryRuns
+from asched.batch.groups.min_resources import refuse_if_short
+from asched.batch.groups.placements import try_placements
 from asched.batch.groups.preemption import Evictions, make_room_for_group
 from asched.batch.groups.reports import condition_patches
-from asched.batch.groups.search import search_if_due, try_placements
+from asched.batch.groups.search import search_if_due
 from asched.batch.groups.tree import try_tree
-from asched.batch.groups.trial import (
-    let_go,
-    release,
-    seen,
-    try_group,
-    undo,
-)
-from asched.core.cluster.cluster import Cluster
+from asched.batch.groups.trial import let_go, release, seen, try_group, undo
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_of
+from asched.core.cluster.gang import gang_of
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.failure import skip
-from asched.core.cycle.intake import TELL_STEPS, notify_of_freed, room_is_free
-from asched.core.cycle.unit import (
-    CLEARED,
-    Failure,
-    Tried,
-    Unit,
-    UnitOutcome,
-    error,
-    unschedulable,
-)
+from asched.core.cycle.freed_places import TELL_STEPS, notify_of_freed
+from asched.core.cycle.queue_steps import room_is_free
+from asched.core.cycle.unit import CLEARED, Failure, Tried, Unit, UnitOutcome, error, unschedulable
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.runner import Runner
-from asched.core.model.kinds import POD_GROUP
-from asched.core.model.pod import Pod
-from asched.core.model.workload import PodGroup
 from asched.core.queue.queued import NO_NAMES, QueuedPod
-
-# Check that the pods of a group agree, before any of them is tried.
-#
-# Since 1.37 not only the scheduler's name must agree: each pod's priority is its group's, and all
-# pods have one preemption policy, running pods included. A disagreement is an error, written to the
-# conditions of the pods and of the group.
-#
-# Source  kubernetes/kubernetes v1.37 pkg/scheduler/schedule_one_podgroup.go (validatePodGroup)
-
-#: The policy of a pod without one.
-PREEMPTS: Final = "PreemptLowerPriority"
-ALL: Final = "all pods in a single pod group should have the same"
-ALL_GROUPS: Final = "all pod groups in a hierarchy should have the same"
-ALL_OF_TREE: Final = "all pods in a pod group hierarchy should have the same"
-
-
-def is_of_1_36(cluster: Cluster) -> bool:
-    """Whether the API server serves the PodGroups of 1.36."""
-    return cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
-
-
-def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -> str:
-    """The error of the group's pods by the rules of 1.37; empty if they agree, or if the API server
-    serves the PodGroups of 1.36. `heeds_policy`: the gate PodGroupPreemptionPolicy is on.
-    """
-    if is_of_1_36(cluster) or group.is_coscheduled:
-        return ""
-    known: PodGroup | None = cluster.get(POD_GROUP, group.key)
-    if known is None:
-        return ""
-    every, first = ALL, group.attempts[0].pod
-    nodes = list(group.tree.nodes.values()) if group.tree is not None else []
-    if nodes:
-        known, every = nodes[0].group, ALL_OF_TREE
-    own = (known.spec.preemption_policy or PREEMPTS) if heeds_policy else ""
-    for node in nodes:
-        at, priority = node.group.metadata.name, node.group.priority
-        if priority != known.priority:
-            both = f"{priority} ({at}) and {known.priority} ({known.metadata.name})"
-            return f"{ALL_GROUPS} priority as the root pod group's priority, got {both}"
-        policy = node.group.spec.preemption_policy or PREEMPTS
-        if own and policy != own:
-            whose = "as the root pod group's preemption policy"
-            return f"{ALL_GROUPS} preemption policy {whose}, got {policy} ({at}) and {own}"
-    for pod in _pods(cluster, group):
-        name = pod.spec.scheduler_name
-        if name != first.spec.scheduler_name:
-            both = f'"{name}" and "{first.spec.scheduler_name}"'
-            return f"{every} .spec.schedulerName set, got: {both}"
-        if pod.priority != known.priority:
-            both = f"{pod.priority} and {known.priority}"
-            return f"{every} priority as the pod group's priority, got {both}"
-        policy, wanted = _policy(pod), own or _policy(first)
-        if policy != wanted:
-            whose = " as the pod group's preemption policy" if own else ""
-            return f"{every} preemption policy{whose}, got {policy} and {wanted}"
-    return ""
-
-
-def _pods(cluster: Cluster, group: GroupAttempt) -> Iterator[Pod]:
-    for attempt in group.attempts:
-        yield attempt.pod
-    for key in cluster.pod_groups.leaves_of(group.key):
-        yield from cluster.pod_groups.get(key).placed.values()
-
-
-def _policy(pod: Pod) -> str:
-    return pod.spec.preemption_policy or PREEMPTS
-
-
-# Check that the minResources of a PodGroup of scheduling.x-k8s.io are free before it starts.
-#
-# They are checked once, beside the places of the first pods, as in scheduler-plugins; nothing is
-# reserved for the pods that come later.
-#
-# Bounds  a sum over the nodes for each resource that both the group and a node name.
-
-
-def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> None:
-    """Refuse a group whose first pods fit but whose minResources beyond them are not free.
-
-    To be called while the places of the first pods are assumed.
-    """
-    cluster, key = context.cluster, group.key
-    gang = gang_of(cluster, key)
-    if outcome.result is not Result.SCHEDULED or gang is None or not gang.min_resources:
-        return
-    shortages = cluster.singleton(Shortages)
-    shortages.drop(key)
-    placed = cluster.pod_groups.get(key).placed
-    if not placed.keys() <= {attempt.pod.uid for attempt in group.attempts}:
-        return  # it has started
-    wanted = amounts_of(gang.min_resources)
-    left = dict(wanted)
-    for uid in placed:
-        for name, amount in cluster.placed[uid].cls.accounted.items():
-            if name in left:
-                left[name] -= amount
-    lacking = {name: amount - int(shortages.free(name)) for name, amount in left.items()}
-    missing = {name: amount for name, amount in lacking.items() if amount > 0}
-    if not missing:
-        return
-    shortages.note(key, wanted)
-    outcome.result = Result.UNSCHEDULABLE
-    outcome.message = (
-        f"{UNSCHEDULABLE}, minResources of the PodGroup ({amounts_text(wanted)}) are not free:"
-        f" beside the pods that fit, {amounts_text(missing)} found no room"
-    )
-    gates = group.runner.profile.pre_enqueue
-    blamed = frozenset(plugin.name for plugin in gates if plugin.awaits_pods)
-    outcome.refusal = Failure(outcome.message, names.REASON_UNSCHEDULABLE, blamed)
 
 
 class GroupUnit(GroupAttempt, Unit):
@@ -241,10 +114,10 @@ class GroupUnits(Extension):
         return self._dry_runs.may_start(self.context, runner, queued, version)
 
     def begin_turn(self) -> Iterable[Effect]:
-        return reports.report_incomplete(self.context)
+        return incomplete.report_incomplete(self.context)
 
     def next_deadline_s(self) -> float | None:
-        return reports.next_report_s(self.context.cluster)
+        return incomplete.next_report_s(self.context.cluster)
 
 
 def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answer, UnitOutcome]:

@@ -22,22 +22,17 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, GroupPauses, Result
 from asched.batch.groups.board import accepting
-from asched.batch.groups.search import try_placements
+from asched.batch.groups.placements import try_placements
 from asched.batch.groups.tree import try_tree
-from asched.batch.groups.trial import (
-    MOVE_STEPS,
-    TRY_STEPS,
-    let_go,
-    try_group,
-    without,
-)
+from asched.batch.groups.trial import TRY_STEPS, let_go, try_group
+from asched.batch.groups.trial_without import MOVE_STEPS, without
 from asched.core.cluster.budget import STEP_US, OutOfTurn
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import failure_of
+from asched.core.cycle.freed_places import TELL_STEPS
 from asched.core.cycle.history import DecisionStep
-from asched.core.cycle.intake import TELL_STEPS
 from asched.core.cycle.post_filter import Background
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade

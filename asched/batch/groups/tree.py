@@ -38,14 +38,11 @@ from asched.core.cluster.group_trees import TreeNode
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.unit import Tried, unschedulable
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import (
-    EVERYWHERE,
-    Assignments,
-    Placement,
-    choose,
-    generate,
-)
+from asched.core.framework.placements import EVERYWHERE, Assignments, Placement, choose, generate
 from asched.core.framework.status import Status
+
+#: By key, the placement of each feasible group at or below a node.
+Choices = dict[str, Placement]
 
 #: Three seconds of work, as for preemption for a group. A guess.
 STEPS_MAX: Final = 300_000
@@ -75,10 +72,6 @@ def try_tree(
     elif not is_feasible:
         outcome.minimum = outcome.infeasible[group.tree.root.key]
     return outcome
-
-
-#: By key, the placement of each feasible group at or below a node.
-Choices = dict[str, Placement]
 
 
 class _TreeTrial:

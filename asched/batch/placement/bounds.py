@@ -19,13 +19,14 @@ import numpy.typing as npt
 from asched.core.framework.order_free import slots_of
 from asched.core.model.requests import written
 
+Mask = npt.NDArray[np.bool_]
 # A gang in numbers: classes of equal pods, and rows with their free amounts.
 #
 # It has fewer restrictions than the rules. A gang without places here has none; places that are
 # found here have still to be checked by the filters.
-
 I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+#: (class, row, how many pods), in the order in which they are to be placed.
+Plan = list[tuple[int, int, int]]
 
 
 class GangProblem(msgspec.Struct, frozen=True, dict=True):
@@ -79,10 +80,6 @@ class Unproven(msgspec.Struct, frozen=True):
     """Nothing was found, nothing was proved."""
 
     why: str
-
-
-#: (class, row, how many pods), in the order in which they are to be placed.
-Plan = list[tuple[int, int, int]]
 
 
 #: Distinct kinds of rows up to which the flow is computed. A guess: 20 ms.

@@ -36,17 +36,12 @@ import msgspec
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.search import proof_text, search_places
-from asched.batch.groups.trial import (
-    LET_GO_STEPS,
-    let_go,
-    released,
-    seen,
-    try_group,
-)
-from asched.batch.provisioning import book, requests
+from asched.batch.groups.trial import LET_GO_STEPS, let_go, released, seen, try_group
+from asched.batch.provisioning import book, hypothetical_pods, placing, requests
 from asched.batch.provisioning.book import OWNERS, PODS_MAX, Booking, Bookings, Slot, giving_back
+from asched.batch.provisioning.hypothetical_pods import Terms, UnusableRequestError
 from asched.batch.provisioning.kept_nodes import KeptNodes
-from asched.batch.provisioning.requests import DesiredStatus, Terms, UnusableRequestError
+from asched.batch.provisioning.requests import DesiredStatus
 from asched.batch.share import NodeShare, why_beyond_share
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
@@ -54,9 +49,10 @@ from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.context import Attempt, HypotheticalGang, SchedulerContext
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Finding, Work
-from asched.core.cycle.intake import notify_of_freed
+from asched.core.cycle.freed_places import notify_of_freed
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -264,13 +260,13 @@ class HeldPlaces(Extension):
         return bool(self._served)
 
     def place(self, attempt: Attempt, within: Mask | None) -> Finding:
-        return book.find_node(self.context, attempt, within)
+        return placing.find_node(self.context, attempt, within)
 
     def yields_to(self, priority: int) -> bool:
         return self._bookings.priorities.are_below(priority)
 
     def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
-        return bool(book.where_slots_give_way(self._cluster, pod, rejection))
+        return bool(placing.where_slots_give_way(self._cluster, pod, rejection))
 
     def refresh(self, *, may_decide: bool) -> None:
         if may_decide:
@@ -458,10 +454,10 @@ class HeldPlaces(Extension):
         hypothetical pod to a held slot, so that other pods see it as taken at any time.
         """
         try:
-            by_set = requests.examples(self._cluster, request)
+            by_set = hypothetical_pods.examples(self._cluster, request)
             scheduler = by_set[0][0].pod.spec.scheduler_name
             args = _args(self._served, scheduler, request.spec.provisioning_class_name)
-            terms = requests.terms_of(request, args)
+            terms = hypothetical_pods.terms_of(request, args)
             runner = self.context.runners[scheduler]
         except UnusableRequestError as error:
             if error.lacks:
@@ -470,9 +466,8 @@ class HeldPlaces(Extension):
             return RequestOutcome(requests.failed(str(error), requests.NO_PODS))
         until_s = self._expiry_of(tracked, request, terms)
         if self.context.now_s >= until_s:
-            why = (
-                f"no place was found within {terms.valid_s:.0f} s ({requests.VALID_UNTIL_SECONDS})"
-            )
+            parameter = hypothetical_pods.VALID_UNTIL_SECONDS
+            why = f"no place was found within {terms.valid_s:.0f} s ({parameter})"
             return RequestOutcome(requests.failed(why, requests.EXPIRED))
         over = why_beyond_share(self._cluster, request.metadata.namespace, by_set, args)
         if over:
@@ -484,7 +479,7 @@ class HeldPlaces(Extension):
             return RequestOutcome(requests.failed(why, requests.NO_PODS))
         sets = [index for index, (_, count) in enumerate(by_set) for _ in range(count)]
         infos = [
-            requests.numbered(by_set[index][0], request, index, number)
+            hypothetical_pods.numbered(by_set[index][0], request, index, number)
             for number, index in enumerate(sets)
         ]
         pod_set_of = {info.pod.uid: index for info, index in zip(infos, sets, strict=True)}
@@ -666,8 +661,8 @@ def holding_promised(
     if left_s <= 0:
         return TIME_IS_UP
     try:
-        hold_s = requests.terms_of(request, args).hold_s
-        by_set = requests.examples(cluster, request)
+        hold_s = hypothetical_pods.terms_of(request, args).hold_s
+        by_set = hypothetical_pods.examples(cluster, request)
     except UnusableRequestError:
         return LOST_PLACES
     sizes = Counter[int]()
@@ -692,7 +687,9 @@ def holding_promised(
     for place in places:
         for _ in range(place.times):
             number = len(booking.slots)
-            what = requests.numbered(by_set[place.pod_set][0], request, place.pod_set, number)
+            what = hypothetical_pods.numbered(
+                by_set[place.pod_set][0], request, place.pod_set, number
+            )
             bookings.add(booking, place.pod_set, what, place.node)
             yield
     bookings.match(booking)

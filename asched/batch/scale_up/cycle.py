@@ -28,7 +28,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
 from asched.batch.groups.attempt import GroupPauses
-from asched.batch.groups.reports import Incomplete
+from asched.batch.groups.incomplete import Incomplete
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
 from asched.batch.scale_up.objects import ScaleUp

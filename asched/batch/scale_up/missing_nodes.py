@@ -19,20 +19,14 @@ import numpy as np
 
 from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.cycle import tries_placements
-from asched.batch.groups.trial import (
-    TRY_STEPS,
-    let_go,
-    released,
-    seen,
-    try_member,
-    without,
-)
+from asched.batch.groups.trial import TRY_STEPS, let_go, released, seen, try_member
+from asched.batch.groups.trial_without import without
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.supposition import Supposition
 from asched.core.config.args import NodeShape
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.intake import notify_of_freed
+from asched.core.cycle.freed_places import notify_of_freed
 from asched.core.framework.effects import Effect
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectMeta

@@ -32,6 +32,8 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod, spec_key
 from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
 
+Json = dict[str, Any]
+
 
 class ScaleUp(msgspec.Struct, eq=False):
     """One request. `uid` is the group's, `until_s` in seconds of turns. `bodies` are not created
@@ -101,8 +103,6 @@ MERGED: Final = ("matchLabelKeys", "mismatchLabelKeys")
 RESTARTS: Final = ("restartPolicyRules", "restartPolicy")
 #: Pods whose specs are compared in one part.
 PODS_AT_ONCE: Final = 64
-
-Json = dict[str, Any]
 
 
 class PodSets(msgspec.Struct):

@@ -24,6 +24,8 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import parse
 
+E = TypeVar("E")
+
 
 class Action(IntFlag):
     """Bits of an action; their numeric order is part of matching."""
@@ -180,7 +182,6 @@ def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
 BLOCK: Final = 256
 #: Results cached until the next entry.
 FOUND_MAX: Final = 16
-E = TypeVar("E")
 
 #: Entries stored before the older half is dropped (readers then start again). A guess: 64 Ki
 #: decisions between two reads of one reader.

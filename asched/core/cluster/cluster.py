@@ -40,6 +40,8 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 
+C = TypeVar("C")
+
 CAUSE_CHARS_MAX: Final = 500
 
 
@@ -55,9 +57,6 @@ def broken(invariant: str, cause: BaseException) -> InvariantError:
     """The error for a change of the columns that an exception interrupted."""
     text = f"{type(cause).__name__}: {cause}"[:CAUSE_CHARS_MAX]
     return InvariantError(f"broken invariant of the columns: {invariant} ({text})")
-
-
-C = TypeVar("C")
 
 
 class ObservedChange(NamedTuple):

@@ -18,6 +18,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+A = TypeVar("A", bound=npt.NDArray[Any])
+T = TypeVar("T", bound=Hashable)
+
 #: Rows at the start; capacity doubles from there.
 ROWS_MIN: Final = 64
 
@@ -99,9 +102,6 @@ class Columns:
         shown.flags.writeable = False
         self._shown[column.name] = shown
 
-
-T = TypeVar("T", bound=Hashable)
-A = TypeVar("A", bound=npt.NDArray[Any])
 
 #: Births stored at least, and per value; a reader that is further behind reads all.
 BIRTHS_MIN: Final = 64

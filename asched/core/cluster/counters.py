@@ -43,6 +43,10 @@ from asched.core.cluster.pods import AffinityTerms, LabelSet
 from asched.core.model.selector import Matcher, Selector
 
 I64 = npt.NDArray[np.int64]
+#: An object with a selector.
+C = TypeVar("C")
+#: One set or several: usually it is one, and a dict for each would be large.
+Sets = LabelSet | dict[LabelSet, None]
 
 #: The counts of a label that no node has.
 NOWHERE: Final[I64] = np.zeros(1, dtype=np.int64)
@@ -293,10 +297,6 @@ class TermCounter(Tally):
         return inside and self._matcher.matches(label_set.labels)
 
 
-#: An object with a selector.
-C = TypeVar("C")
-
-
 class SelectorIndex(Generic[C]):
     """Counters by namespace and one `key In (…)` requirement, so that few are candidates."""
 
@@ -353,9 +353,6 @@ SETS_FEW: Final = 64
 PART: Final = 1_000
 FOUND_PER_STEP: Final = 50
 READ_PER_STEP: Final = 25
-
-#: One set or several: usually it is one, and a dict for each would be large.
-Sets = LabelSet | dict[LabelSet, None]
 
 
 class Population:

@@ -12,6 +12,9 @@ from typing import Final
 
 from asched.core.cluster.pods import PodInfo
 
+#: (protocol, port) -> address -> users, on one row.
+PortsUsed = dict[tuple[str, int], dict[str, int]]
+
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -86,10 +89,6 @@ def _add(total: Counter[str], name: str, amount: int) -> None:
     total[name] += amount
     if not total[name]:
         del total[name]
-
-
-#: (protocol, port) -> address -> users, on one row.
-PortsUsed = dict[tuple[str, int], dict[str, int]]
 
 
 class Occupancy:

@@ -2,7 +2,7 @@
 
 Rules   a record's own defaults are kube-scheduler 1.36's, with its default feature gates; what a
         field declares is said in `fields.py`; checks that a range cannot express are in
-        `validate.py`; durations are whole nanoseconds. A record's docstring has a line
+        `validate_args.py`; durations are whole nanoseconds. A record's docstring has a line
         `field: meaning` for each field, which the configuration reference prints.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go,
         k8s.io/api/core/v1

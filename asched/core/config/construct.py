@@ -15,13 +15,8 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.args import NodeResourcesFitArgs
-from asched.core.config.merge import (
-    KnownPlugins,
-    ResolvedProfile,
-    UnusableProfileError,
-    needed_plugins,
-    resolve,
-)
+from asched.core.config.default_plugins import KnownPlugins
+from asched.core.config.merge import ResolvedProfile, UnusableProfileError, needed_plugins, resolve
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.v1 import (
     Extender,
@@ -29,7 +24,7 @@ from asched.core.config.v1 import (
     PluginConfig,
     SchedulerConfiguration,
 )
-from asched.core.config.validate import node_resources_fit
+from asched.core.config.validate_args import node_resources_fit
 
 #: A renewal may be late by this factor, so that replicas do not renew in step (client-go).
 JITTER_FACTOR: Final = 1.2

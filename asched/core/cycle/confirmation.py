@@ -63,6 +63,11 @@ from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, PodRef, 
 from asched.core.model.kinds import POD
 from asched.core.model.meta import runs_backwards
 
+Settling = Generator[Effect, Answer, Bound | Refused]
+#: Returns the pod with its newest version, or None if the binding may not be sent once more: the
+#: pod does not fit on its node now. `is_lost`: an earlier request was not answered.
+Newest = Callable[[bool], PodRef | None]
+
 #: First pause before an unknown binding is read back again, and the longest. Guesses: a server that
 #: answers again does so within seconds.
 READ_AGAIN_S: Final = 0.2
@@ -111,11 +116,6 @@ STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
     (BindingPhase.HELD, ReadGone): BindingPhase.RELEASED,
     (BindingPhase.HELD, Unknown): BindingPhase.HELD,
 }
-
-Settling = Generator[Effect, Answer, Bound | Refused]
-#: Returns the pod with its newest version, or None if the binding may not be sent once more: the
-#: pod does not fit on its node now. `is_lost`: an earlier request was not answered.
-Newest = Callable[[bool], PodRef | None]
 
 
 def settle(

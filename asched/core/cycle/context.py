@@ -10,18 +10,13 @@ from asched.core.cluster.cluster import Cluster, ObservedChange
 from asched.core.cluster.facts import Answer, Fact
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
-from asched.core.cycle.history import (
-    DecisionRecorder,
-    DecisionStep,
-    Histories,
-    RecordedChoice,
-    StoredLine,
-)
+from asched.core.cycle.decision_records import DecisionRecorder, RecordedChoice
+from asched.core.cycle.history import DecisionStep, Histories, StoredLine
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Effect, EmitEvent, Pause, PodRef, ref_of
 from asched.core.framework.points import PreBindPlugin
 from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import SUCCESS, Code, PluginError, PointError, Status, raised_text
+from asched.core.framework.status import Code, PluginError, PointError, Status, raised_text
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.model.pod import Pod
@@ -31,27 +26,7 @@ from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
     from asched.core.cycle.extension import Extensions
-
-WAITS: Final = Status(Code.WAIT, ("waiting for the rest of the hypothetical pods",))
-
-
-class HypotheticalGang:
-    """The hypothetical pods of a ProvisioningRequest; `needed` of them must be placed. They go
-    through the trial and the search of a gang (`batch/groups/trial.py`), and are never bound.
-    """
-
-    def __init__(self, cluster: Cluster, needed: int) -> None:
-        self._cluster = cluster
-        self.needed = needed
-        self._placed: set[str] = set()
-
-    def permit(self, uid: str) -> Status:
-        """Record that a pod has its place; SUCCESS if it is the last of `needed`."""
-        self._placed.add(uid)
-        if len(self._placed) >= self.needed:
-            self._placed = {uid for uid in self._placed if self._cluster.is_assumed(uid)}
-        return SUCCESS if len(self._placed) >= self.needed else WAITS
-
+from asched.core.cycle.hypothetical_gang import HypotheticalGang
 
 SUCCEEDED: Final = Code.SUCCESS.text
 SKIPPED: Final = Code.SKIP.text

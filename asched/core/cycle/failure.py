@@ -14,7 +14,7 @@ from asched import names
 from asched.core.cluster.cluster import CannotAssumeError
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import DecisionStep
-from asched.core.cycle.intake import room_is_free
+from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.unit import CLEARED, Failure, error, unschedulable
 from asched.core.framework.attempt import NO_NODES
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of

@@ -8,8 +8,6 @@
 A turn that finishes the work of the turn before applies no facts, so that cycles have their turn.
 
 Bounds  the budget's slice for pods to notify; LISTED_PER_TURN objects of lists a turn.
-
-Carry out the steps that `event_handlers` derives from changes of objects.
 """
 
 from collections import deque
@@ -17,156 +15,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from asched.core.cluster.changes import (
-    ASSIGNED_POD_ADD,
-    ASSIGNED_POD_DELETE,
-    UNSCHEDULABLE_POD_ADD,
-    Action,
-    Change,
-)
+from asched.core.cluster.changes import ASSIGNED_POD_ADD
 from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer, Fact, Listed
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.node_pace import NodePace
 from asched.core.cycle.orders import Order
+from asched.core.cycle.queue_steps import take_step
 from asched.core.cycle.waits import OpenWaits
-from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 from asched.core.queue.waking import LOOK_STEPS
-
-#: Budget steps to notify waiting pods of a change, or to report the result of a group's pod.
-TELL_STEPS: Final = 5
-
-
-class FreedPlaces:
-    """Places that pods gave back, collected to one change for each class of equal pods."""
-
-    def __init__(self) -> None:
-        #: number of a class -> one of its pods, and the nodes where places became free
-        self.nodes: dict[int, tuple[Pod, set[str]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def add(self, class_number: int, pod: Pod, node: str) -> None:
-        self.nodes.setdefault(class_number, (pod, set()))[1].add(node)
-
-    def take_over(self, other: "FreedPlaces") -> None:
-        """Move the places of another collection to this one."""
-        for number, (pod, nodes) in other.nodes.items():
-            self.nodes.setdefault(number, (pod, set()))[1].update(nodes)
-        other.nodes.clear()
-
-    def take(self) -> Iterator[Change]:
-        """Yield and remove the changes."""
-        while self.nodes:
-            pod, nodes = self.nodes.popitem()[1]
-            freed = pod.on(min(nodes))
-            yield Change(ASSIGNED_POD_DELETE, freed, is_of_many=len(nodes) > 1)
-
-
-def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
-    """Carry out one step; returns its label for metrics, or an empty string."""
-    queue = context.queue
-    match step:
-        case event_handlers.Announce():
-            queue.move(step.change, context.now_s)
-            return step.change.trigger.label
-        case event_handlers.Enqueue():
-            queue.add(step.pod, context.now_s)
-            if step.is_announced and not queue.is_deaf:
-                queue.move(Change(UNSCHEDULABLE_POD_ADD, None, step.pod), context.now_s)
-            return "UnschedulablePodAdd"
-        case event_handlers.Refresh():
-            _refresh(context, step.old, step.new)
-            return "UnschedulablePodUpdate"
-        case event_handlers.Withdraw():
-            _withdraw(context, step.pod)
-        case event_handlers.Release():
-            _release(context, step.pod.uid)
-        case event_handlers.ForeignNomination():
-            _note_foreign_nomination(context, step.old, step.new)
-    return ""
-
-
-def _refresh(context: SchedulerContext, old: Pod, new: Pod) -> None:
-    """Store the new version of a waiting pod. A nominated pod may need less room now."""
-    context.queue.update(old, new, context.now_s)
-    node = context.nominator.node_of(new.uid)
-    if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
-        _room_may_be_free(context, old, new, node)
-
-
-def _note_foreign_nomination(context: SchedulerContext, old: Pod | None, new: Pod) -> None:
-    """Record that another scheduler set, kept or removed the nomination of its pod."""
-    context.nominator.add_of_others(new)
-    if old is None or not old.status.nominated_node_name:
-        return
-    node = old.status.nominated_node_name
-    if node != new.status.nominated_node_name:
-        room_is_free(context, old, node)
-    else:
-        _room_may_be_free(context, old, new, node)
-
-
-def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:
-    """Announce the nominated node again if the pod needs less, or changed its labels."""
-    actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
-    if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
-        room_is_free(context, old, node)
-
-
-def _withdraw(context: SchedulerContext, pod: Pod) -> None:
-    """Remove a pod from the queue. The room of its nomination, which may not be written to the API,
-    is free unless the pod is placed there.
-    """
-    node = context.nominator.node_of(pod.metadata.uid) or pod.status.nominated_node_name
-    context.queue.delete(pod)
-    if node:
-        info = context.cluster.placed.get(pod.metadata.uid)
-        if info is None or info.node_name != node:
-            room_is_free(context, pod, node)
-
-
-def room_is_free(context: SchedulerContext, pod: Pod, node: str, *, except_uid: str = "") -> None:
-    """Notify the pods that had to respect a nomination; upstream may not notify them."""
-    freed = Change(
-        ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
-    )
-    context.queue.move(freed, context.now_s, except_uid=except_uid)
-
-
-def _release(context: SchedulerContext, uid: str) -> None:
-    """Give back the place of an assumed pod that was deleted before it was bound."""
-    waiting = context.waiting.get(uid)
-    if waiting is not None:
-        waiting.withdraw()
-        if waiting.deadlines:  # the end of its binding cycle gives everything back
-            return
-    info = context.cluster.placed.get(uid)
-    if info is not None and info.assumed:
-        on_node = info.pod.on(info.node_name)
-        context.cluster.forget(info)
-        context.queue.move(Change(ASSIGNED_POD_DELETE, on_node), context.now_s)
-
-
-def notify_of_freed(
-    context: SchedulerContext, freed: FreedPlaces
-) -> Generator[Effect, Answer, None]:
-    """Notify waiting pods of places that were given back; other pods may be tried between two
-    changes.
-    """
-    for change in freed.take():
-        if context.cluster.budget.is_used_up:
-            yield Pause()
-        while context.queue.sliced.pieces:
-            yield Pause()
-        context.cluster.budget.note(TELL_STEPS)
-        context.queue.move(change, context.now_s)
-
 
 #: A pod costs 33 µs, so a turn spends 8 ms at most. A list of 100,000 pods in one step would keep
 #: the driver from its sockets for 3.3 s.

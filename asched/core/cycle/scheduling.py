@@ -19,7 +19,7 @@ from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import NOTHING_TO_ADD, Addition
 from asched.core.cycle.failure import fail, failure_of, skip
-from asched.core.cycle.intake import TELL_STEPS
+from asched.core.cycle.freed_places import TELL_STEPS
 from asched.core.cycle.post_filter import Background, GivingBack
 from asched.core.cycle.unit import FollowUp, Tried, Unit
 from asched.core.framework.effects import Effect

@@ -15,8 +15,8 @@ from types import FunctionType
 from typing import Any, Final
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.merge import KnownPlugins
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import points_of
 

@@ -20,6 +20,8 @@ from asched.core.model.selector import NodeTerm, Requirement, Selector, integer
 
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=Hashable)
+#: Namespace (None: any), label, value.
+LabelKey = tuple[str | None, str, str]
 
 
 def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:
@@ -105,10 +107,6 @@ class ByValue(Generic[T]):
                 self._found[id_] = self._judge(vocab.values[id_])
             self._seen = vocab.end
         return self._found
-
-
-#: Namespace (None: any), label, value.
-LabelKey = tuple[str | None, str, str]
 
 
 # A selector can match only pods with one of the values of its first `In` requirement: it seeks one

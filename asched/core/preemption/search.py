@@ -53,6 +53,7 @@ from asched.core.preemption.victims import (
     suppose,
 )
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 #: Limit for all of them, as far as they grow with the cluster ...
@@ -334,8 +335,6 @@ def _large_enough(
             fits = fits & (offered[at, : nodes.height] >= amount)
     return fits
 
-
-I32 = npt.NDArray[np.int32]
 
 #: Rows that are tried one by one before upstream's limit applies. A trial takes about 0.5 ms.
 EXHAUSTIVE_MAX: Final = 512

@@ -41,7 +41,9 @@ from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line, start_of
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Makes every priority of the API positive.
 PRIORITY_SHIFT: Final = 1 << 31
@@ -87,9 +89,6 @@ def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:
     lowest = min(costs)
     return [c for c, cost in zip(candidates, costs, strict=True) if cost == lowest]
 
-
-I32 = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 _NOTHING: Final[Mapping[tuple[str, int], int]] = {}
 NO_VICTIM: Final[Mask] = np.zeros((0, 0), dtype=np.bool_)

@@ -11,6 +11,8 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import count
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+T = TypeVar("T")
+
 #: Below this many stale entries a rebuild costs more than it saves (a guess; a rebuild is linear).
 STALE_MIN: Final = 64
 #: Entries sorted in one step: 50 µs. A hundred thousand at once would take 100 ms.
@@ -24,7 +26,6 @@ class Waiter(Protocol):
     ticket: int
 
 
-T = TypeVar("T")
 W = TypeVar("W", bound=Waiter)
 
 
@@ -57,8 +58,9 @@ class Heap(Generic[W]):
     def head(self) -> W | None:
         heap = self._heap
         while heap:
-            if self._is_live(heap[0]):
-                return heap[0][2]
+            _, ticket, queued = heap[0]
+            if queued.lane is self and queued.ticket == ticket:  # as `_is_live`, for every pod
+                return queued
             heappop(heap)
         return None
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from asched.core.queue.concern_indexes import ConcernIndexes
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
+Matching = tuple[Registration, ...]
+
 #: Different errors that are reported. A guess.
 CAUSES_MAX: Final = 256
 #: Cached pairs of rejectors and changes. A guess: a few dozens are in use.
@@ -66,7 +68,6 @@ class Interest:
 
 
 Interests = Mapping[str, Interest]
-Matching = tuple[Registration, ...]
 
 
 def _matching(

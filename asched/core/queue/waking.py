@@ -59,6 +59,9 @@ from asched.core.queue.profile import Gates
 from asched.core.queue.queued import QueuedPod, Worth
 from asched.core.queue.unschedulable import RejectorGroup, group_of
 
+#: A pod, or a class whose first pod is to be woken, and the worth of the change.
+Woken = tuple[QueuedPod | EquivalenceClass, Worth]
+
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached
 #: results a dry run takes about as long as waking the pod.
 LOOKS_MAX: Final = 64
@@ -164,10 +167,6 @@ def is_nominated(queued: QueuedPod) -> bool:
 PASS_STEPS: Final = 0.02
 #: Budget steps for each pod of such a class, where a gate may reject all of them.
 HELD_STEPS: Final = 0.004
-
-
-#: A pod, or a class whose first pod is to be woken, and the worth of the change.
-Woken = tuple[QueuedPod | EquivalenceClass, Worth]
 
 
 class Waking:

@@ -23,13 +23,14 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.config.construct import Constructed, construct, election_faults
 from asched.core.config.decode import decode
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.defaults import configuration
 from asched.core.config.foreign import TEMPLATE, describe_file, template_place
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.legacy.old_versions import is_legacy, translate
 from asched.core.config.legacy.policy import translate_policy
 from asched.core.config.legacy.translation import Translation
-from asched.core.config.merge import KnownPlugins, ResolvedProfile
+from asched.core.config.merge import ResolvedProfile
 from asched.core.config.problem import Path, Problem
 from asched.core.config.v1 import Extender, ExtenderTLSConfig, SchedulerConfiguration
 from asched.core.config.validate import validate

@@ -9,8 +9,9 @@ Source  kubernetes-sigs/cluster-autoscaler pkg/config/flags, kubernetes-sigs/kar
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.defaults import default_configuration
-from asched.core.config.merge import KnownPlugins, needed_plugins
+from asched.core.config.merge import needed_plugins
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.kube.errors import ClientError
 from asched.names import GROUP_SCALE_UP

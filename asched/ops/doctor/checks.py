@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.config.merge import KnownPlugins, UnusableProfileError, needed_plugins, resolve
+from asched.core.config.default_plugins import KnownPlugins
+from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, OLDEST_SERVER, VersionChoice, for_server, minor_of
 from asched.core.model.kinds import (

@@ -19,13 +19,14 @@ import msgspec
 from asched import names
 from asched.batch.backfill.reservations import POD_OWNER, Reservations, date_of
 from asched.batch.backfill.starts import named
-from asched.batch.groups.reports import why_incomplete
+from asched.batch.groups.incomplete import why_incomplete
 from asched.batch.provisioning.book import Booking, Bookings
 from asched.core.cluster.gang import amounts_of, gang_of, kind_of, object_of
 from asched.core.cluster.holds import request_of
 from asched.core.cluster.pod_groups import GroupPods, coscheduled_key
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.history import DecisionStep, Histories, RecordedRejection
+from asched.core.cycle.decision_records import RecordedRejection
+from asched.core.cycle.history import DecisionStep, Histories
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
 from asched.core.queue.queue import SchedulingQueue

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from asched.core.cluster import changes, pod_classes, topology
-from asched.core.cycle import history
+from asched.core.cycle import decision_records, history
 from asched.core.dra import inventory
 from asched.core.framework import per_class
 from asched.core.framework.results import classes, nominated
@@ -27,7 +27,7 @@ _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict)
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (changes, "LOG_ENTRIES_MAX", 32),
     (history, "LINES_MAX", 40),
-    (history, "PATTERNS_MAX", 4),
+    (decision_records, "PATTERNS_MAX", 4),
     (inventory, "SPARE", 0),
     (topology, "COUNTERS_MIN", 8),
     (topology, "CELLS_MAX", 0),

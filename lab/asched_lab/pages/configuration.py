@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from asched.cli.flag_table import ALL, REMOVED
 from asched.core.config.args import ARGS_TYPES
+from asched.core.config.default_plugins import DEFAULT_MULTI_POINT
 from asched.core.config.defaults import default_configuration
 from asched.core.config.fields import (
     ConfigRecord,
@@ -21,7 +22,6 @@ from asched.core.config.fields import (
     fields_of,
 )
 from asched.core.config.gates import GATES, HONOURED, table_of
-from asched.core.config.merge import DEFAULT_MULTI_POINT
 from asched.core.config.text import effective, printed
 from asched.core.config.v1 import Extender, KubeSchedulerProfile, PluginSet, SchedulerConfiguration
 from asched.core.config.versions import MINORS

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 import numpy.typing as npt
 
-from asched.batch.groups.reports import why_incomplete
+from asched.batch.groups.incomplete import why_incomplete
 from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import CPU, MEMORY, PODS

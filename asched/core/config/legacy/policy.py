@@ -16,6 +16,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config import duration
 from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.fields import ListOf, Type, fields_of
 from asched.core.config.legacy.translation import (
     ALWAYS,
@@ -32,7 +33,6 @@ from asched.core.config.legacy.translation import (
     Translation,
     named,
 )
-from asched.core.config.merge import KnownPlugins
 from asched.core.config.problem import Path, did_you_mean, quoted
 from asched.core.config.v1 import ALL_PLUGINS, API_VERSION, KIND, MULTI_POINT, Extender
 

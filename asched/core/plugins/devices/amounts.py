@@ -32,6 +32,8 @@ from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_SLICE
 if TYPE_CHECKING:
     from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice, ReadySlice
 
+Rows = npt.NDArray[np.int64]
+
 
 def names_of(device_class: DeviceClass) -> set[str]:
     """The extended resources a class stands for."""
@@ -58,9 +60,6 @@ class Delegation:
             self._epoch = self.epoch
             self._classes = classes_by_resource(self._cluster.all(DEVICE_CLASS).values())
         return self._classes
-
-
-Rows = npt.NDArray[np.int64]
 
 
 class OfferedDevices(NamedTuple):

@@ -59,6 +59,8 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces, Speakers, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
+Terms = tuple[AffinityTerm, ...]
+
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
 
@@ -230,7 +232,6 @@ def _what_matters(cls: PodClass) -> Hashable:
         return cls.number
 
 
-Terms = tuple[AffinityTerm, ...]
 #: Prefix of the keys of the waiting pod's labels, which terms of a deleted pod select.
 _SPEAKS: Final = "speaks of"
 

@@ -39,6 +39,8 @@ from asched.core.plugins.pod_topology_spread.domains import (
     admission_of,
 )
 
+F64 = npt.NDArray[np.float64]
+
 
 class Side:
     """Constraints of one action, for one class of pods. Nodes without `required` do not count.
@@ -228,8 +230,6 @@ class HardSide(Side):
             own = self._self_matches[index] = int(constraint.matches(self._labels))
         return constraint.max_skew + least - own
 
-
-F64 = npt.NDArray[np.float64]
 
 #: The raw score of an ignored node; all others are at least 0.
 IGNORED: Final = -1

@@ -10,37 +10,26 @@ Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from asched import names
-from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect, NodeTable
+from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView, with_more
 from asched.core.cluster.weakly import weakly
 from asched.core.config import args as config
-from asched.core.config.args import ResourceSpec
 from asched.core.framework.order_free import POD_PLACE, OrderFree
-from asched.core.framework.per_class import PerClass, PerPod
-from asched.core.framework.placements import (
-    Assignments,
-    Divisions,
-    PlacementScorePlugin,
-    RepeatedPlacements,
-)
+from asched.core.framework.per_class import PerClass
+from asched.core.framework.placements import Assignments, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
     Codes,
-    Concerns,
     FilterPlugin,
-    Hint,
     Mask,
     PreFilterPlugin,
     PreFilterResult,
@@ -48,24 +37,11 @@ from asched.core.framework.points import (
     Registration,
     ScorePlugin,
 )
-from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
-from asched.core.model.claim import DeviceClass
-from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
-from asched.core.model.lru import Lru
-from asched.core.model.node import Node
-from asched.core.model.pod import Pod
-from asched.core.model.quantity import INT64_MAX, milli, whole
-from asched.core.model.requests import (
-    CPU,
-    MEMORY,
-    PODS,
-    accounted_requests,
-    container_requests,
-    is_extended,
-    is_scalar,
-)
-from asched.core.plugins.devices.amounts import Delegation, DeviceTally, names_of
+from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
+from asched.core.plugins.devices.amounts import Delegation, DeviceTally
+from asched.core.plugins.resources.fit_hints import FitHints
+from asched.core.plugins.resources.placement_fullness import PlacementPoints
 from asched.core.plugins.resources.scores import (
     AsFloats,
     Scored,
@@ -82,271 +58,8 @@ from asched.core.plugins.resources.scores import (
     scored,
 )
 
-Amounts = Mapping[str, int]
-#: Powers of two of milli-CPU, and of four of bytes.
-Size = tuple[int, int]
-
-# Which changes may help a rejected pod. A deleted pod always may; a pod that shrinks, if it
-# releases something that the waiting pod needs. A node may if the pod would fit it were it empty,
-# and it is new or has grown in what the pod needs. Ignored resources are not ignored here, as in
-# upstream; `overlooked` corrects that. Of thousands of waiting pods, a node concerns those that
-# request no more CPU and memory than it has, found by the size of both (`_sizes_sought`).
-
-#: Key of pods that request an ignored resource.
-_IGNORED: Final = ("ignored",)
-
-
-class FitHints:
-    """The hint functions, with the requests of waiting pods."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        delegation: Delegation,
-        is_ignored: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self._delegation = delegation
-        self._is_ignored = is_ignored
-        of_class, classes = PerClass(_requests_of), cluster.classes
-        #: per pod: computing its class is the largest part of a hint
-        self._requests_of = PerPod(cluster, lambda pod: of_class(classes.class_of(pod)))
-
-    def registrations(self) -> Sequence[Registration]:
-        pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        device_class = Trigger(DEVICE_CLASS.resource, Action.ADD | Action.UPDATE)
-        of_sizes = Concerns(self._sizes_sought, self._sizes_offered)
-        return (
-            Registration(pod, self._pod_changed),
-            Registration(node, self._node_changed, of_sizes),
-            Registration(device_class, self._device_class_changed),
-        )
-
-    def extra_events(self) -> Sequence[Registration]:
-        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
-        return (Registration(node, self._wants_ignored, of_ignored),)
-
-    def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
-        """The node lacks only resources that are ignored."""
-        wants = any(map(self._is_ignored, self._requests_of(pod)))
-        return Hint.QUEUE if wants else Hint.SKIP
-
-    def _ignored_sought(self, pod: Pod) -> Collection[str]:
-        return _IGNORED if any(map(self._is_ignored, self._requests_of(pod))) else ()
-
-    def _sizes_sought(self, pod: Pod) -> Collection[Size]:
-        wanted = self._requests_of(pod)
-        return (_size(wanted.get(CPU, 0), wanted.get(MEMORY, 0)),)
-
-    def _sizes_offered(self, old: Node | None, new: Node) -> Collection[Size]:
-        """Sizes up to the node's own; none for a node that has not grown."""
-        offered = new.status.allocatable or {}
-        if old is not None and not self._delegation.classes:
-            before = old.status.allocatable or {}
-            if not any(_amount(offered, name) > _amount(before, name) for name in offered):
-                return ()
-        cpu, memory = _size(_amount(offered, CPU), _amount(offered, MEMORY))
-        return tuple(product(range(cpu + 1), range(memory + 1)))
-
-    def _pod_changed(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
-        if new is None:
-            held_place = old.spec.node_name or old.status.nominated_node_name
-            return Hint.QUEUE if held_place else Hint.SKIP
-        if new.uid == pod.uid:
-            return Hint.QUEUE
-        if not new.spec.node_name:
-            return Hint.SKIP
-        before, after = accounted_requests(old), accounted_requests(new)
-        gave_back = any(before.get(name, 0) > after.get(name, 0) for name in self._requests_of(pod))
-        return Hint.QUEUE if gave_back else Hint.SKIP
-
-    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        wanted = self._requests_of(pod)
-        offered = new.status.allocatable or {}
-        if _amount(offered, PODS) < 1:
-            return Hint.SKIP
-        classes = self._delegation.classes
-        delegated = {n for n in wanted if n in classes and not _amount(offered, n)}
-        if any(_amount(offered, n) < amount for n, amount in wanted.items() if n not in delegated):
-            return Hint.SKIP
-        if old is None or delegated:
-            return Hint.QUEUE
-        before = old.status.allocatable or {}
-        has_grown = any(_amount(offered, n) > _amount(before, n) for n in (PODS, *wanted))
-        return Hint.QUEUE if has_grown else Hint.SKIP
-
-    def _device_class_changed(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
-        gained = names_of(new) - (names_of(old) if old is not None else set())
-        return Hint.QUEUE if gained & self._requests_of(pod).keys() else Hint.SKIP
-
-
-def _requests_of(cls: PodClass) -> Amounts:
-    """The requests, without zeroes and ignored names."""
-    return {
-        name: amount
-        for name, amount in cls.requests.items()
-        if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
-    }
-
-
-def _size(milli_cpu: int, memory_bytes: int) -> Size:
-    """Monotonic in both amounts."""
-    return milli_cpu.bit_length(), memory_bytes.bit_length() // 2
-
-
-def _amount(allocatable: Mapping[str, str | int | float], name: str) -> int:
-    amount = allocatable.get(name, 0)
-    return milli(amount) if name == CPU else whole(amount)
-
-
-#: A hundred times twice as much are 64 bits.
-AMOUNT_MAX: Final = INT64_MAX // 200
-#: A guess: jobs that wait at the same time have fewer sizes.
-POINTS_MAX: Final = 16
-READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
-
-
-# How full placements would be. For parts that share no nodes, requested and allocatable amounts are
-# updated row by row, and the points of a part are valid until one of its rows changes: after a gang
-# fills a rack, only that rack is recomputed for the next gang.
-#
-# Bounds  POINTS_MAX kinds of gangs, the least recently used is dropped; sums as in `part_sums.py`.
-# Source  kubernetes/kubernetes v1.36 plugins/noderesources/resource_allocation.go (scorePlacement)
-
-
-class _Points(Struct):
-    """`points` of each part, as `sums` were at a version and an end of its log."""
-
-    sums: PartSums
-    full_version: int
-    seen: int
-    points: list[int]
-
-
-class PlacementPoints:
-    """`amounts_of`: requests of a pod of a class as far as scores consider them."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        resources: Sequence[ResourceSpec],
-        amounts_of: Callable[[PodClass], Mapping[str, int]],
-    ) -> None:
-        self._nodes = cluster.nodes
-        self._resources = resources
-        self._amounts_of = amounts_of
-        self._divisions = cluster.singleton(Divisions)
-        self._sums = KeptSums()
-        self._points: Lru[Scored, _Points] = Lru(POINTS_MAX)
-
-    def of(self, assignments: Assignments) -> int:
-        """The share of all nodes of a placement that would be in use, by the configured resources.
-        Devices do not count.
-        """
-        wanted = self._wanted(assignments.pods)
-        rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
-        view = NodeView(self._nodes, rows)
-        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
-        held = _sums(np.where(allocatable > 0, requested, 0))
-        return _share(held, _sums(allocatable), wanted)
-
-    def of_parts(self, candidates: Sequence[Assignments]) -> Sequence[int] | None:
-        """The same for parts that share no nodes, for the same pods; None if the parts overlap, or
-        if their sums exceed 64 bits.
-        """
-        if not isinstance(candidates, RepeatedPlacements):
-            pods = candidates[0].pods
-            if any(candidate.pods is not pods for candidate in candidates):
-                return None
-            candidates = RepeatedPlacements([candidate.placement for candidate in candidates], pods)
-        parts = self._divisions.of(candidates.placements)
-        if parts is None:
-            return None
-        wanted = self._wanted(candidates.pods)
-        names, nodes = wanted.names, self._nodes
-        kept = self._sums.get(names, parts, lambda: PartSums(nodes, parts, READS))
-        sums = kept.of(
-            partial(_held_and_offered, names),
-            nodes.resources.end,
-            of_row=_of_rows(nodes, [nodes.find_resource(name) for name in names]),
-        )
-        if sums is None:
-            return None
-        known = self._points.get(wanted)
-        moved = None
-        if known is not None and known.sums is kept and known.full_version == kept.full_version:
-            moved = kept.turned.rows(known.seen, 1)
-        if known is None or moved is None:
-            known = _Points(kept, kept.full_version, 0, _of_all(sums, wanted))
-            self._points.put(wanted, known)
-        for part in moved or ():
-            both = sums[:, part].tolist()
-            known.points[part] = _share(both[: len(names)], both[len(names) :], wanted)
-        known.seen = kept.turned.end
-        return known.points
-
-    def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:
-        """Total requests of all pods of a trial."""
-        asked: dict[str, int] = {}
-        of_class: dict[PodClass, int] = {}
-        for pod, _ in pods:
-            of_class[pod.cls] = of_class[pod.cls] + 1 if pod.cls in of_class else 1
-        for cls, count in of_class.items():
-            for name, amount in self._amounts_of(cls).items():
-                asked[name] = asked.get(name, 0) + amount * count
-        return scored(self._resources, asked)
-
-
-def _of_all(sums: I64, wanted: Scored) -> list[int]:
-    held, offered = sums[: len(wanted.names)], sums[len(wanted.names) :]
-    if max(int(sums.max(initial=0)), *wanted.plain) <= AMOUNT_MAX:
-        points = most_allocated(held + wanted.amounts, offered, wanted.weights)
-        found: list[int] = points.tolist()
-        return found
-    both = zip(held.T.tolist(), offered.T.tolist(), strict=True)
-    return [_share(held, offered, wanted) for held, offered in both]
-
-
-def _share(held: Sequence[int], offered: Sequence[int], wanted: Scored) -> int:
-    with_pods = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
-    return most_allocated_one(with_pods, offered, wanted.plain_weights)
-
-
-def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
-    """int64[2R, M]: what is used of each resource where it is offered, then what is offered."""
-    requested, allocatable = node_amounts(nodes, names, _no_devices, nonzero=True)
-    return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
-
-
-def _of_rows(nodes: NodeTable, places: Sequence[int | None]) -> OfRow:
-    """The same for one row at a time; `places` of the resources."""
-    read = nodes.columns.read
-    allocatable = read("allocatable").item
-    requested, nonzero = read("requested").item, read("nonzero").item
-
-    def amounts(row: int) -> list[int]:
-        offered = [0 if at is None else allocatable(at, row) for at in places]
-        held = [
-            0 if at is None or most <= 0 else (nonzero(at, row) if at < 2 else requested(at, row))
-            for at, most in zip(places, offered, strict=True)
-        ]
-        return held + offered
-
-    return amounts
-
-
-def _sums(amounts: I64) -> list[int]:
-    """The sum of each row of int64[R, M], however large."""
-    limit = INT64_MAX // max(amounts.shape[1], 1)
-    is_small = int(amounts.max(initial=0)) <= limit
-    found: list[int] = (amounts if is_small else amounts.astype(np.object_)).sum(axis=1).tolist()
-    return found
-
-
-def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:
-    nothing = np.zeros(nodes.size, dtype=np.int64)
-    return nothing, nothing
+#: (requested int64[R, M], allocatable int64[R, M], weights int64[R]) -> points int64[M].
+Kernel = Callable[[I64, I64, I64], I64]
 
 
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
@@ -374,9 +87,6 @@ SHARES: Final[Mapping[str, tuple[Callable[[Any, Any], Any], float]]] = {
     config.LEAST_ALLOCATED: (lambda held, offered: (offered - held) * 100.0, -100.0),
     config.MOST_ALLOCATED: (lambda held, _: held * 100.0, 100.0),
 }
-
-#: (requested int64[R, M], allocatable int64[R, M], weights int64[R]) -> points int64[M].
-Kernel = Callable[[I64, I64, I64], I64]
 
 
 class ResourceDemand(NamedTuple):

@@ -28,7 +28,12 @@ from asched.core.config.args import ResourceSpec, UtilizationShapePoint
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.model.requests import is_scalar
 
+Amounts = npt.NDArray[Any]
 I64 = npt.NDArray[np.int64]
+Ints = Sequence[int]
+F64 = npt.NDArray[np.float64]
+#: (resource, view) -> (allocatable, requested) int64[M] each, where devices stand for it.
+DeviceAmounts = Callable[[str, NodeView], tuple[I64, I64]]
 
 #: Whole numbers below this are exact floats.
 EXACT_MAX: Final = 1 << 53
@@ -53,8 +58,6 @@ def quotient(dividend: I64, divisor: I64) -> I64:
     return dividend
 
 
-Amounts = npt.NDArray[Any]
-
 VALUES_MAX: Final = 12_288
 
 
@@ -69,9 +72,6 @@ def by_blocks(kernel: Callable[[Any, Any], I64], requested: Amounts, allocatable
         block = slice(start, start + rows)
         points[block] = kernel(requested[:, block], allocatable[:, block])
     return points
-
-
-F64 = npt.NDArray[np.float64]
 
 
 def mean_share(parts: I64, allocatable: I64, weights: I64) -> I64:
@@ -110,9 +110,6 @@ def mean_of_two(
         total += points if weight == 1 else points * np.int16(weight)
     total //= np.int16(sum(weights))
     return total.astype(np.int64)
-
-
-Ints = Sequence[int]
 
 
 def most_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
@@ -220,10 +217,6 @@ def _points_at(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
             step = rise // run if rise >= 0 else -(-rise // run)
             return before.score * SCORE_SCALE + step
     return shape[-1].score * SCORE_SCALE
-
-
-#: (resource, view) -> (allocatable, requested) int64[M] each, where devices stand for it.
-DeviceAmounts = Callable[[str, NodeView], tuple[I64, I64]]
 
 
 class Scored(NamedTuple):

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from asched.batch.backfill.reservations import (
-    DURATION,
-    NodeNeed,
-    Reservation,
-    Reservations,
-    StartOrder,
-)
+from asched.batch.backfill.expected_ends import DURATION
+from asched.batch.backfill.reservations import NodeNeed, Reservation, Reservations, StartOrder
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending

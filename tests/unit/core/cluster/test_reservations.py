@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.batch.backfill.reservations import GRACE_S, START_S
+from asched.batch.backfill.expected_ends import GRACE_S, START_S
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import NODE, POD
 from tests.unit.core.cluster.scenes import Scene, endless, lasting, room

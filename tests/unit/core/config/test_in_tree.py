@@ -1,6 +1,6 @@
 """Which plugins a default profile enables under which gates."""
 
-from asched.core.config.merge import DEFAULT_MULTI_POINT, default_multi_point
+from asched.core.config.default_plugins import DEFAULT_MULTI_POINT, default_multi_point
 
 GATED = {
     "DynamicResources": "DynamicResourceAllocation",

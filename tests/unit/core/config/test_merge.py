@@ -1,22 +1,16 @@
 import pytest
 
 from asched import names
+from asched.core.config.default_plugins import WHOLE
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import (
-    WHOLE,
     ResolvedProfile,
     UnusableProfileError,
     merge_defaults,
     needed_plugins,
     resolve,
 )
-from asched.core.config.v1 import (
-    MULTI_POINT,
-    POINTS,
-    KubeSchedulerProfile,
-    PluginEntry,
-    PluginSet,
-)
+from asched.core.config.v1 import MULTI_POINT, POINTS, KubeSchedulerProfile, PluginEntry, PluginSet
 from asched.core.plugins import IN_TREE_POINTS
 
 

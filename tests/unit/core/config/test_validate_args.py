@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.config.validate import node_resources_fit
+from asched.core.config.validate_args import node_resources_fit
 from tests.unit.core.config.documents import texts
 
 

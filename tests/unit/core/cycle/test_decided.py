@@ -3,7 +3,8 @@
 from typing import Any
 
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cycle.history import BEST_MAX, NAMED_MAX, DecisionStep, read
+from asched.core.cycle.decision_records import BEST_MAX, NAMED_MAX, read
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from tests.builders import a_node, a_pod

@@ -1,6 +1,6 @@
 """Gangs that are incomplete for long say so, once, and say what is missing."""
 
-from asched.batch.groups import reports as group_waiting
+from asched.batch.groups import incomplete as group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod, room
 from tests.playbook import Play, a_label_member, label_gang_play, label_group_seen

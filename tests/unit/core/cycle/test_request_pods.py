@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.batch.provisioning.requests import UnusableRequestError, terms_of
+from asched.batch.provisioning.hypothetical_pods import UnusableRequestError, terms_of
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.model.decode import decode
 from asched.core.model.provisioning import ProvisioningRequest

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from asched.batch.backfill.reservations import DURATION, GRACE_S, NodeNeed
+from asched.batch.backfill.expected_ends import DURATION, GRACE_S
+from asched.batch.backfill.reservations import NodeNeed
 from asched.batch.backfill.search import FoundStart, search
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen

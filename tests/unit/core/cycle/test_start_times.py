@@ -1,6 +1,7 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
-from asched.batch.backfill.reservations import GRACE_S, Reservations, StartTimes
+from asched.batch.backfill.expected_ends import GRACE_S
+from asched.batch.backfill.reservations import Reservations, StartTimes
 from asched.batch.backfill.starts import WAITING_MAX
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Gone, Seen

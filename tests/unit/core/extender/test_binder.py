@@ -15,7 +15,7 @@ from asched.core.cluster.facts import (
     Unknown,
 )
 from asched.core.config.v1 import Extender
-from asched.core.extender.consult import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
+from asched.core.extender.binder import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
 from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod, WaitFor
 from asched.core.model.kinds import POD
 from tests.builders import a_node, a_pod, pending

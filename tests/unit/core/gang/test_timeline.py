@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from asched.batch.backfill.search import (
+from asched.batch.backfill.timeline import (
     SOON_S,
     Promised,
     Steps,

@@ -7,7 +7,7 @@ import pytest
 
 from asched.hardware.gpu.ledger import STRATEGIES, GpuDemand, GpuSharingArgs
 from asched.hardware.gpu.plugin import GpuSharing
-from asched.host.user_plugins.catalogue import ArgsError, arguments
+from asched.host.user_plugins.arguments import ArgsError, arguments
 
 
 def decoded(given: dict[str, Any]) -> GpuSharingArgs:

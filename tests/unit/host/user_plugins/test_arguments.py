@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from asched.core.cluster.cluster import Cluster
-from asched.host.user_plugins.catalogue import ArgsError, instance_of, takes_cluster
+from asched.host.user_plugins.arguments import ArgsError, instance_of, takes_cluster
 
 
 @dataclass

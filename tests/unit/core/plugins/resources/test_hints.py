@@ -7,7 +7,7 @@ from asched.core.framework.points import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.plugins.devices.amounts import Delegation
-from asched.core.plugins.resources.fit import FitHints
+from asched.core.plugins.resources.fit_hints import FitHints
 from tests.builders import Json, NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 
 GPU = "example.com/gpu"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.batch.backfill.reservations import (
+from asched.batch.backfill.expected_ends import (
     DURATION,
     GRACE_S,
     LATE_S,
