@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -53,6 +54,19 @@ class Points(NamedTuple):
     final: I64 | int
 
 
+class PointsVersion(msgspec.Struct, frozen=True, gc=False):
+    """What the points of all rows were made from; equal to another if all rows kept their points.
+
+    `full`, `scores`: the full versions of the points and of the raw scores. `common` alone is set
+    if all rows have these normalized points: raw scores do not matter then.
+    """
+
+    full: int = 0
+    scores: int = 0
+    is_uniform: bool = False
+    common: int | None = None
+
+
 class WeightedPoints(ByRow[None]):
     """Final points of one scorer, weighted, over the feasible rows of a class."""
 
@@ -69,9 +83,9 @@ class WeightedPoints(ByRow[None]):
         self.may_be_relative = plugin.reads_feasible or plugin.is_checked or plugin.normalizes
         self._feasible = feasible
         self.is_active = False
-        #: changes when the points of all rows may change; below 0: all rows have equal points
-        self.version = -1
-        self._raw_version = -1
+        self.version = PointsVersion()
+        #: the full version of the raw scores, and whether they are uniform
+        self._raw_version = (-1, False)
         #: normalized points: by row, or the common value
         self._final: I64 | int = NO_VALUES
         #: the plugin's `bounds` of the feasible rows' raw scores; None: all of them matter
@@ -114,10 +128,11 @@ class WeightedPoints(ByRow[None]):
                 self.update(None, scores.full_version)
             elif self.plugin.is_checked:
                 self._check(scores.values[self._feasible.mask])
-        raw_version, final = 2 * scores.full_version + scores.is_uniform, self._final
-        self.version = 2 * self.full_version + raw_version
+        raw_version, final = (scores.full_version, scores.is_uniform), self._final
         if self.is_active and self._is_normalized and isinstance(final, int):
-            self.version = -1 - final
+            self.version = PointsVersion(common=final)
+        else:
+            self.version = PointsVersion(self.full_version, *raw_version)
         was, self._raw_version = self._raw_version, raw_version
         return was != raw_version
 
@@ -371,7 +386,7 @@ class Ranking(ByRow[None]):
         self._floor = floor
         self._moves = Moves(cluster)
         self._mask_seen = -1
-        self._versions: list[int] = []
+        self._versions: list[PointsVersion] = []
         #: bits of `Moves` -> the points that depend on them
         self._concerned: dict[int, list[WeightedPoints]] = {}
         #: int64[N] of the last ranking
@@ -521,7 +536,7 @@ class Ranking(ByRow[None]):
         """Make all rows from the cached parts."""
         base, varied, logs = self._floor, [], [self._feasible.turned]
         for points in self.points:
-            if points.version >= 0:
+            if points.version.common is None:
                 logs += points.scores.logs
             if points.is_active:
                 final, weight = points.columns()[1]
