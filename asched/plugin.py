@@ -16,6 +16,8 @@ A plain class with methods named like Kubernetes' extension points needs nothing
 """
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from asched.core.cluster.changes import Action, RowLog, Trigger
 from asched.core.cluster.cluster import Cluster
@@ -54,7 +56,6 @@ from asched.core.framework.points import (
     BindPlugin,
     Codes,
     Concerns,
-    FilterPlugin,
     Hint,
     Late,
     Nomination,
@@ -89,12 +90,41 @@ from asched.core.framework.trial import Trial
 from asched.core.model import kinds
 
 
+class FilterPlugin(_points.FilterPlugin):
+    """A filter over columns; `filter_one` may give the code of one row in plain integers."""
+
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        return None  # use a view
+
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
+        return _one_by_one(self.filter_one, pod, rows, data)
+
+
 class ScorePlugin(_points.ScorePlugin):
     """A scorer over columns whose final scores are checked: a score outside 0..100 fails the
-    attempt.
+    attempt. `score_one` may give the raw score of one row in plain integers.
     """
 
     is_checked = True
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        return None  # use a view
+
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
+        return _one_by_one(self.score_one, pod, rows, data)
+
+
+def _one_by_one(
+    rule: Callable[[PodInfo, int, Any], int | None], pod: PodInfo, rows: Sequence[int], data: Any
+) -> list[int] | None:
+    """The results of a rule for one row; None if it has none for any of them."""
+    results = list[int]()
+    for row in rows:
+        result = rule(pod, row, data)
+        if result is None:
+            return None
+        results.append(result)
+    return results
 
 
 def logger(name: str) -> logging.Logger:

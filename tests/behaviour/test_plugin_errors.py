@@ -141,6 +141,7 @@ FAILING = {
     "stamp": "preFilter",
     "filter": "filter",
     "filter_one": "filter",  # within DefaultPreemption
+    "filter_few": "filter",  # within DefaultPreemption
     "explain": "filter",
     "post_filter": "postFilter",
     "pre_score": "preScore",
@@ -176,8 +177,8 @@ def run(method: str, fault: Callable[[], Any]) -> tuple[World, Outcome]:
     for name in ("one", "two"):
         assert world.schedule(pod(name, cpu=2)).node
     labels = {"bad": method}
-    cpu = 4 if method in ("post_filter", "filter_one") else 1
-    priority = 10 if method == "filter_one" else 0
+    cpu = 4 if method in ("post_filter", "filter_one", "filter_few") else 1
+    priority = 10 if method in ("filter_one", "filter_few") else 0
     return world, world.schedule(pod("web", cpu=cpu, labels=labels, priority=priority))
 
 

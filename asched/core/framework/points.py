@@ -205,8 +205,7 @@ class CachedPlugin(Plugin):
     #: Whether `stamp` reads counts of pods (affinity, spread, claims in use): it is then called
     #: after every placement that changed any count.
     reads_counts: ClassVar[bool] = False
-    #: Up to this many changed rows are filtered one by one, more together, unless the plugin has no
-    #: function for one row (`filter_one`, `score_one`); measured
+    #: Up to this many changed rows are given to `filter_few` and `score_few`; measured
     rows_few: ClassVar[int] = 8
     #: the error of Filter or Score if PreFilter or PreScore is disabled; "": not needed
     without_pre_filter: ClassVar[str] = ""
@@ -264,12 +263,9 @@ class FilterPlugin(CachedPlugin):
         By default code k is `reasons[k - 1]`. Dead rows may have any code.
         """
 
-    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
-        """The code of one row, if that is cheaper than a view of one; None: use the view."""
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+        """The codes of a few rows, if that is cheaper than a view of them; None: use the view."""
         return None
-
-    #: The same for some rows, one code each, if shared data is then read once.
-    filter_few: Callable[[PodInfo, Sequence[int], Any], list[int] | None] | None = None
 
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
         return self.reasons[code - 1].status
@@ -305,26 +301,20 @@ class ScorePlugin(CachedPlugin):
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         """int64[M] raw scores of the view's rows; infeasible rows may have any value."""
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
-        """The raw score of one row, if that is cheaper than a view; None: use the view."""
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+        """The raw scores of a few rows, if that is cheaper than a view; None: use the view."""
         return None
-
-    #: The same for some rows, as for filters.
-    score_few: Callable[[PodInfo, Sequence[int], Any], list[int] | None] | None = None
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         """The part of int64[F], the raw scores of the feasible rows (F >= 1), that determines the
-        normalized points besides the row's own score: for instance the largest. None: unknown.
+        normalized points besides the row's own score: for instance the largest. A pair is (least,
+        largest). None: unknown.
         """
         return None
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         """int64[M] raw scores to 0..100, by the result of `bounds`; infeasible rows: any value."""
         return raw
-
-    def scaled_one(self, score: int, bounds: Any) -> int | None:  # noqa: ARG002
-        """The same for one raw score between (least, largest); None: normalize all."""
-        return None
 
     def normalize(self, raw: I64, data: Any) -> I64:
         """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""

@@ -24,8 +24,8 @@ NO_VALUES: Final[I64] = np.zeros(0, dtype=np.int64)
 
 
 class CachedResult(ByRow[PodInfo]):
-    """Common to filters and scorers. A few rows are made one by one, if the plugin has a function
-    for one row; more rows together.
+    """Common to filters and scorers. A few rows are made from plain integers, if the plugin has a
+    function for that; more rows from a view.
     """
 
     point: ClassVar[str]
@@ -35,9 +35,10 @@ class CachedResult(ByRow[PodInfo]):
         depends_on = prepared.plugin.depends_on
         super().__init__(nodes, ALL_ASPECTS if depends_on is None else int(depends_on))
         self.plugin = prepared.plugin
+        #: the plugin's codes or raw scores of a few rows; None: it wants a view
+        self._rule_of_few = self._find_rule_of_few()
         self.prepared = prepared
         self._work = work
-        self._rule_of_few = self._find_rule_of_few()
         #: int32[N] or int64[N]
         self.values: Values = NO_VALUES
         #: whether all live rows have this value, so that rows need not be read
@@ -72,11 +73,11 @@ class CachedResult(ByRow[PodInfo]):
         work.row_passes += 1
         work.rows += len(rows)
         if len(rows) <= self.plugin.rows_few:
-            few, meter = self._rule_of_few, work.meter
-            if few is not None and (meter is None or not meter.is_sampled):
-                found = few(pod, rows, self.prepared.result.data)
+            rule, data, meter = self._rule_of_few, self.prepared.result.data, work.meter
+            if meter is None or not meter.is_sampled:
+                found = rule(pod, rows, data)
             else:
-                found = self._one_by_one(pod, rows)
+                found = meter.call(self.plugin.name, self.point, rule, pod, rows, data)
             if found is not None:
                 for row, value in zip(rows, found, strict=True):
                     values[row] = value
@@ -87,20 +88,6 @@ class CachedResult(ByRow[PodInfo]):
         values[at] = answer
         self.is_uniform = self.is_uniform and bool((answer == self.alike).all())
         return True
-
-    def _one_by_one(self, pod: PodInfo, rows: Rows) -> list[int] | None:
-        """The plugin's results for these rows; None if it prefers all at once."""
-        data, meter = self.prepared.result.data, self._work.meter
-        rule, found = self._rule_of_one(), list[int]()
-        for row in rows:
-            if meter is not None and meter.is_sampled:
-                value = meter.call(self.plugin.name, self.point, rule, pod, row, data)
-            else:
-                value = rule(pod, row, data)
-            if value is None:
-                return None
-            found.append(value)
-        return found
 
     def _ask(self, pod: PodInfo, view: NodeView) -> Values:
         """One integer for each row of the view. Raises PluginError for anything else."""
@@ -120,10 +107,7 @@ class CachedResult(ByRow[PodInfo]):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]: ...
 
     @abstractmethod
-    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]: ...
-
-    @abstractmethod
-    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None: ...
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None]: ...
 
     @abstractmethod
     def _owned(self, answer: Values) -> Values:
@@ -164,10 +148,7 @@ class CachedVerdict(CachedResult):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]:
         return self.plugin.filter
 
-    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
-        return self.plugin.filter_one
-
-    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None]:
         return self.plugin.filter_few
 
     def _owned(self, answer: Values) -> Values:
@@ -207,10 +188,7 @@ class CachedScores(CachedResult):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]:
         return self.plugin.score
 
-    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
-        return self.plugin.score_one
-
-    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None]:
         return self.plugin.score_few
 
     def _owned(self, answer: Values) -> Values:

@@ -537,10 +537,10 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
         for verdict in state.active:
             plugin = verdict.plugin
             if is_cached and is_blind(plugin, pod):
-                code: int | None = verdict.code_of(row)
+                code = verdict.code_of(row)
+            elif (codes := plugin.filter_few(pod, (row,), verdict.data)) is not None:
+                code = codes[0]
             else:
-                code = plugin.filter_one(pod, row, verdict.data)
-            if code is None:
                 view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
                 code = int(plugin.filter(pod, view, verdict.data)[0])
             if code:

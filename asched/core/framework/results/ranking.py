@@ -198,16 +198,15 @@ class WeightedPoints(ByRow[None]):
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
-        raw, bounds, scale_one = self.scores.values, self._bounds, self.plugin.scaled_one
-        for row in rows:
-            points = scale_one(raw.item(row), bounds)
-            if points is None:
-                if self._feasible.has(row):
-                    return False
-            elif not isinstance(final, int):
-                final[row] = points * self.weight
-            elif final != points * self.weight:
+        scores, plugin, (least, largest) = self.scores, self.plugin, self._bounds
+        raw = scores.values[list(rows)]
+        for row, score in zip(rows, raw.tolist(), strict=True):
+            if not least <= score <= largest and self._feasible.has(row):
                 return False
+        points = plugin.scaled(raw, self._bounds, scores.data) * self.weight
+        if isinstance(final, int):
+            return bool((points == final).all())
+        final[list(rows)] = points
         return True
 
     def _showing(self, bounds: Any) -> frozenset[int] | None:

@@ -452,11 +452,3 @@ def between(raw: I64, least: int, largest: int) -> I64:
     points = (raw - least) / span
     points *= SCORE_MAX
     return points.astype(np.int64)
-
-
-def one_between(score: int, least: int, largest: int) -> int | None:
-    """The same for one raw score; None if it lies outside."""
-    if not least <= score <= largest:
-        return None
-    span = largest - least
-    return int(SCORE_MAX * (float(score - least) / float(span))) if span else 0

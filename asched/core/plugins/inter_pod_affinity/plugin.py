@@ -54,7 +54,6 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     Attraction,
     Nearness,
     between,
-    one_between,
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces, Speakers, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
@@ -122,9 +121,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         nearness: Nearness = data
         return nearness.codes(nodes)
 
-    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
         nearness: Nearness = data
-        return nearness.code_of(row)
+        return [nearness.code_of(row) for row in rows]
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         attracted = self._affinity_of(pod.cls).attraction
@@ -137,18 +136,15 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         attracted: Attraction = data
         return attracted.raw(nodes)
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
         attracted: Attraction = data
-        return attracted.raw_of(row)
+        return [attracted.raw_of(row) for row in rows]
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))  # methods call Python
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         return between(raw, *bounds)
-
-    def scaled_one(self, score: int, bounds: Any) -> int | None:
-        return one_between(score, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         """Pods with anti-affinity may be placed in any order, unless namespaces are selected: the

@@ -137,9 +137,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         side: HardSide = data
         return side.codes(nodes)
 
-    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
         side: HardSide = data
-        return side.code_of(row)
+        return [side.code_of(row) for row in rows]
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         side = self._spread_of(pod.cls).soft
@@ -157,18 +157,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         weighted: sides.Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
         weighted: sides.Weighted = data
-        return weighted.side.raw_of(row, weighted.weights)
+        return [weighted.side.raw_of(row, weighted.weights) for row in rows]
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return sides.extremes(raw)
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         return sides.scaled(raw, *bounds)
-
-    def scaled_one(self, score: int, bounds: Any) -> int | None:
-        return sides.scaled_one(score, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).hard is None

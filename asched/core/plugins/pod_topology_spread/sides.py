@@ -373,10 +373,3 @@ def scaled(raw: I64, least: int, largest: int) -> I64:
         points = np.full_like(raw, SCORE_MAX)
     points[raw == IGNORED] = 0
     return points
-
-
-def scaled_one(score: int, least: int, largest: int) -> int | None:
-    """The same for one raw score; None if it lies outside."""
-    if not least <= score <= largest:
-        return None
-    return SCORE_MAX * (largest + least - score) // largest if largest > 0 else SCORE_MAX

@@ -93,10 +93,6 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
         return by_blocks(points, requested, allocatable)
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
-        points = self.score_few(pod, (row,), data)
-        return None if points is None else points[0]
-
     def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
         wanted = self._scored(pod.cls)
         amounts, points = wanted.plain, list[int]()

@@ -166,10 +166,6 @@ class NodeResourcesFit(
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes
 
-    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
-        codes = self.filter_few(pod, (row,), data)
-        return None if codes is None else codes[0]
-
     def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
         demand = self._demand(pod.cls)
         if demand.scalars:
@@ -227,10 +223,6 @@ class NodeResourcesFit(
             return self._kernel(with_more(held, amounts), offered, weights)
 
         return by_blocks(points, requested, allocatable)
-
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
-        points = self.score_few(pod, (row,), data)
-        return None if points is None else points[0]
 
     def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
         wanted, kernel = self._scored(pod.cls), self._kernel_one

@@ -38,7 +38,7 @@ def test_a_row_gets_the_points_that_its_twin_gets(
         assert few == (points if is_short and all(offer_both) else None)
         for row in rows:
             short = is_short and offer_both[row]
-            assert plugin.score_one(info, row, None) == (points[row] if short else None)
+            assert plugin.score_few(info, [row], None) == ([points[row]] if short else None)
 
 
 def place_offers(place: twin.Place) -> list[str]:
