@@ -22,8 +22,8 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.order_free import is_order_free, left_of, slots_of, takes_of
 from asched.core.framework.placements import Mask, Placement
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated import ignores_pods
+from asched.core.framework.results.class_state import ClassState
+from asched.core.framework.results.pods_read import ignores_pods
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod
 

@@ -27,9 +27,9 @@ from asched.core.cluster.view import NodeView
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.order_free import POD_PLACE, left_of, slots_of, takes_of
 from asched.core.framework.placements import Divisions, Placement
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated import ignores_pods
+from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
+from asched.core.framework.results.pods_read import ignores_pods
 from asched.core.framework.status import PointError
 
 #: The aspects of rows that slots depend on.

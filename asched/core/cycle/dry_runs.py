@@ -24,8 +24,9 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated import FOR_A_MOMENT, ignores_pods, is_blind
+from asched.core.framework.results.class_state import ClassState
+from asched.core.framework.results.nominated import FOR_A_MOMENT
+from asched.core.framework.results.pods_read import ignores_pods, is_blind
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod

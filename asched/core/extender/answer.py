@@ -25,8 +25,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.extender import wire
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.ranking import NOT_FEASIBLE
+from asched.core.framework.results.class_state import ClassState
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import decode

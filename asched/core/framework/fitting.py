@@ -21,7 +21,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.placements import Mask, Placement, narrowed
 from asched.core.framework.profile import Profile
-from asched.core.framework.results.classes import ClassState, up_to
+from asched.core.framework.results.active_plugins import up_to
+from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated import (
     NONE_REFUSED,
     NominatedPods,

@@ -13,7 +13,7 @@ import numpy as np
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, FilterPlugin
-from asched.core.framework.results.nominated import ignores_pods
+from asched.core.framework.results.pods_read import ignores_pods
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 
 #: In `OrderFree.takes`: the place of the pod count of a row.

@@ -36,7 +36,7 @@ from asched.core.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from asched.core.framework.results.prepared import Unprepared
+from asched.core.framework.results.unprepared import Unprepared
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, Kind
 

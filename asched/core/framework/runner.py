@@ -32,10 +32,12 @@ from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.results.classes import ActivePlugins, ClassCache, ClassState
-from asched.core.framework.results.feasible import Sampler
+from asched.core.framework.results.active_plugins import ActivePlugins
+from asched.core.framework.results.class_cache import ClassCache
+from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated import NONE_REFUSED, NominatedPods, RefusedRows
-from asched.core.framework.results.ranking import NOT_FEASIBLE, Peaks
+from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
+from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import (
     MISTAKES,
     Code,

@@ -43,7 +43,7 @@ from asched.core.framework.points import (
     Registration,
 )
 from asched.core.framework.results.draw import draw
-from asched.core.framework.results.nominated import wanted_by
+from asched.core.framework.results.nominated_amounts import wanted_by
 from asched.core.framework.runner import ExtenderChain
 from asched.core.framework.status import (
     MISTAKES,
@@ -79,13 +79,7 @@ from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption import eviction, sparing, victims
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.eviction import (
-    NEVER,
-    VICTIMS_LEAVING,
-    Preemptor,
-    UnderWay,
-    prefixed,
-)
+from asched.core.preemption.eviction import NEVER, VICTIMS_LEAVING, Preemptor, UnderWay, prefixed
 from asched.core.preemption.lost_rooms import LostRooms
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.victims import NominatedRequests

@@ -34,7 +34,8 @@ from asched.core.framework.fitting import cached
 from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
-from asched.core.framework.results.nominated import Layer, is_blind, is_plain, wanted_by
+from asched.core.framework.results.nominated_amounts import Layer, wanted_by
+from asched.core.framework.results.pods_read import is_blind, is_plain
 from asched.core.framework.status import Code, Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.lru import Lru

@@ -39,8 +39,8 @@ from asched.core.cycle.failure import failure_of
 from asched.core.cycle.post_filter import rejected
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
-from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.feasible import adaptive_count
+from asched.core.framework.results.class_state import ClassState
+from asched.core.framework.results.sampling import adaptive_count
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import MISTAKES, Status
 from asched.core.model.kinds import POD

@@ -16,7 +16,7 @@ from asched.core.cluster import changes, pod_classes, topology
 from asched.core.cycle import decision_records, history
 from asched.core.dra import inventory
 from asched.core.framework import per_class
-from asched.core.framework.results import classes, nominated
+from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.preemption import search
 
 #: Shared by the whole process, or counted with the objects that own them.
@@ -35,8 +35,8 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (pod_classes, "RECENT_BYTES_MAX", 0),
     (pod_classes, "KEYS_BYTES_MAX", 0),
     (per_class, "PODS_MIN", 4),
-    (classes, "BYTES_MAX", 0),
-    (nominated, "BYTES_MAX", 0),
+    (class_cache, "BYTES_MAX", 0),
+    (nominated_amounts, "BYTES_MAX", 0),
     (search, "BYTES_MAX", 0),
 )
 

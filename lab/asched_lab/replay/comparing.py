@@ -31,7 +31,7 @@ from asched.core.cycle.context import Attempt
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import Effect
-from asched.core.framework.results.ranking import NOT_FEASIBLE
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.decode import MalformedError, parse
 from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured

@@ -32,6 +32,7 @@ from asched.core.framework import points
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.per_node.late import driven, nonsense
+from asched.core.framework.per_node.reasons import Reasons, raise_error, status_of
 from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod, Rejected
 from asched.core.framework.points import (
     I64,
@@ -45,7 +46,6 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
 )
-from asched.core.framework.results.feasible import Reasons, raise_error, status_of
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX

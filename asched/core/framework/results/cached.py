@@ -12,7 +12,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.framework.results.by_row import ByRow, Rows
-from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedScores
+from asched.core.framework.results.operation_counts import OperationCounts
+from asched.core.framework.results.prepared import Prepared, PreparedScores
 from asched.core.framework.status import PluginError
 
 Values = npt.NDArray[Any]

@@ -1,12 +1,5 @@
 """Cached results of PreFilter and PreScore for a class of pods, made again after a change of an
 object or a count that the plugin reads.
-
-Filters and scorers whose PreFilter or PreScore is disabled: most fail the attempt.
-
-A configuration may disable a plugin at preFilter or preScore only. Upstream's plugin then fails to
-find its state and returns an error on every node that it is called for.
-
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 """
 
 from functools import lru_cache
@@ -15,55 +8,20 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 import numpy as np
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.nodes import POD_LABELS, Aspect, NodeTable
+from asched.core.cluster.nodes import POD_LABELS
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.view import NodeView
-from asched.core.framework.meter import Meter
 from asched.core.framework.points import (
     CachedPlugin,
-    Codes,
-    FilterPlugin,
     Mask,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
 )
-from asched.core.framework.results.by_row import ALWAYS, COUNTS, EVERYTHING, OBJECTS, OF_NODES
-from asched.core.framework.status import (
-    MISTAKES,
-    SUCCESS,
-    Code,
-    PointError,
-    Status,
-    failure,
-    raise_plugin_error,
-)
-
-
-class Unprepared(FilterPlugin):
-    """Replaces a filter that needs its PreFilter."""
-
-    depends_on = Aspect.LIVE
-    errors_from = 1
-
-    def __init__(self, plugin: FilterPlugin) -> None:
-        self.name = plugin.name  # type: ignore[misc]
-        self._text = plugin.without_pre_filter
-
-    def filter(self, pod: PodInfo, nodes: NodeView, data: object) -> Codes:  # noqa: ARG002
-        return np.ones(nodes.size, dtype=np.int32)
-
-    def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
-        return failure(self._text)
-
-
-def end_without_pre_score(plugin: ScorePlugin) -> None:
-    """Raises PointError for a scorer that needs its PreScore."""
-    if plugin.without_pre_score:
-        text = f'plugin "{plugin.name}" failed with: {plugin.without_pre_score}'
-        raise PointError(f"running Score plugins: {text}")
-
+from asched.core.framework.results.moves import ALWAYS, COUNTS, EVERYTHING, OBJECTS, OF_NODES
+from asched.core.framework.results.operation_counts import OperationCounts
+from asched.core.framework.results.unprepared import end_without_pre_score
+from asched.core.framework.status import MISTAKES, SUCCESS, Code, PointError, raise_plugin_error
 
 NOTHING_SAID: Final = PreFilterResult()
 #: A result without any data.
@@ -89,26 +47,6 @@ NO_MASK: Final = Masked(np.zeros(0, dtype=np.bool_))
 #: Classes of plugins in the caches below: a file that is loaded again has a new class, which would
 #: stay in memory together with the caches of its abstract bases.
 PLUGINS_MAX: Final = 64
-
-
-class OperationCounts:
-    """Counts of operations since the start, for benchmarks and regression tests. `meter`, if set,
-    times plugins.
-    """
-
-    def __init__(self) -> None:
-        self.meter: Meter | None = None
-        self.full_passes = 0
-        self.row_passes = 0
-        self.rows = 0
-        self._view: NodeView | None = None
-
-    def all_rows(self, nodes: NodeTable) -> NodeView:
-        """The view of all rows of the node table, reused while no row comes or goes."""
-        view = self._view
-        if view is None or view.size != nodes.height:
-            view = self._view = NodeView(nodes)
-        return view
 
 
 class Prepared:

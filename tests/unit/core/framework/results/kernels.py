@@ -7,7 +7,8 @@ import numpy as np
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin
-from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedFilter
+from asched.core.framework.results.operation_counts import OperationCounts
+from asched.core.framework.results.prepared import Prepared, PreparedFilter
 from asched.core.framework.status import Status, unschedulable
 from tests.builders import a_cluster, a_node
 

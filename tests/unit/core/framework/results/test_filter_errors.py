@@ -7,8 +7,8 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.framework.results.feasible import end_on_errors
-from asched.core.framework.results.prepared import OperationCounts
+from asched.core.framework.results.filter_errors import end_on_errors
+from asched.core.framework.results.operation_counts import OperationCounts
 from asched.core.framework.status import PointError
 from tests.builders import a_pod, pending
 from tests.unit.core.framework.results.kernels import Cpus, cluster_of, prepared

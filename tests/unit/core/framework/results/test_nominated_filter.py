@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.results.nominated import first_rejection, is_plain
+from asched.core.framework.results.nominated import first_rejection
+from asched.core.framework.results.pods_read import is_plain
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 from tests.builders import a_node

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from asched.core.framework.results.ranking import BLOCK_ROWS, NOT_FEASIBLE, Peaks
+from asched.core.framework.results.peaks import BLOCK_ROWS, NOT_FEASIBLE, Peaks
 
 #: Three levels: a block of blocks, and a few more.
 LARGE = BLOCK_ROWS**2 + 3 * BLOCK_ROWS + 7

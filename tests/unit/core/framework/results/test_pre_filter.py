@@ -7,8 +7,8 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.framework.points import PreFilterResult
 from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.operation_counts import OperationCounts
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
-from asched.core.framework.results.prepared import OperationCounts
 from asched.core.framework.status import (
     SKIP,
     PointError,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.framework.results.feasible import adaptive_count, wanted_count
+from asched.core.framework.results.sampling import adaptive_count, wanted_count
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,8 @@ import pytest
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
-from asched.core.framework.results.prepared import (
-    Masked,
-    OperationCounts,
-    PreparedFilter,
-    PreparedScores,
-)
+from asched.core.framework.results.operation_counts import OperationCounts
+from asched.core.framework.results.prepared import Masked, PreparedFilter, PreparedScores
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity

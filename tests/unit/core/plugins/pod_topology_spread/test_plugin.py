@@ -10,7 +10,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.framework.results.prepared import OperationCounts, PreparedFilter
+from asched.core.framework.results.operation_counts import OperationCounts
+from asched.core.framework.results.prepared import PreparedFilter
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
