@@ -500,7 +500,7 @@ def _derive(cls: PodClass) -> None:
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:
     """Whether a pod that changed its class counts as before."""
     return (
-        old.key.startswith(new.key) | new.key.startswith(old.key)
+        (old.key.startswith(new.key) or new.key.startswith(old.key))
         and old.annotations_key == new.annotations_key
         and old.accounted == new.accounted
         and old.accounted_nonzero == new.accounted_nonzero

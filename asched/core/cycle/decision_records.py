@@ -8,14 +8,15 @@ Between two records of the best nodes of a class mostly the nodes that received 
 The details are plain tuples, which the garbage collector stops tracking; `read` names their parts.
 
 Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class; the first records of classes are
-        BEST_APART_S apart, since each pod may be the first of its class; PATTERNS_MAX patterns are
-        compared with a new one, VERDICTS_MAX verdicts are distinguished.
+        BEST_APART_S apart, since each pod may be the first of its class; STATES_MAX classes are
+        counted, PATTERNS_MAX patterns compared with a new one, VERDICTS_MAX verdicts distinguished.
 """
 
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from asched.core.cluster.nodes import NodeTable
@@ -31,6 +32,7 @@ BEST_MAX: Final = 5
 #: Finding the best of 5,000 nodes costs some 70 µs, two thirds of a decision.
 BEST_EVERY: Final = 256
 BEST_APART_S: Final = 0.01
+STATES_MAX: Final = 1_024
 PATTERNS_MAX: Final = 64
 VERDICTS_MAX: Final = 255
 #: Nodes that a report names for each verdict.
@@ -182,12 +184,21 @@ class RecordedRejection(NamedTuple):
         }
 
 
+class _BestOfClass(msgspec.Struct):
+    """The best nodes of a class when they were read last, and the number of decisions since."""
+
+    nodes: BestNodes | None = None
+    decisions: int = 0
+
+
 class DecisionRecorder:
     """Makes records of choices and rejections."""
 
     def __init__(self) -> None:
         #: when the best nodes of a new class were recorded last
         self._first_s = -BEST_APART_S
+        #: by the number of the class's state
+        self._best: dict[int, _BestOfClass] = {}
         self._known: Lru[bytes, NodePattern] = Lru(PATTERNS_MAX)
         self._names: tuple[str, ...] = ()
         self._names_of = -1
@@ -213,14 +224,18 @@ class DecisionRecorder:
             ranking = decision.state.ranking
             scorers, points = ranking.points_of(decision.row)
             size += _NUMBER_BYTES * len(points)
-            best = ranking.best
-            ranking.records = records = ranking.records + 1
-            is_due = records >= BEST_EVERY
+            known = self._best.get(decision.state.number)
+            if known is None:
+                known = self._best[decision.state.number] = _BestOfClass()
+                if len(self._best) > STATES_MAX:
+                    del self._best[next(iter(self._best))]
+            known.decisions += 1
+            best, is_due = known.nodes, known.decisions >= BEST_EVERY
             if not is_due and best is None and now_s - self._first_s >= BEST_APART_S:
                 self._first_s, is_due = now_s, True
             if is_due:
-                best = ranking.best = _best(ranking, attempt, nodes)
-                ranking.records = 0
+                best = known.nodes = _best(ranking, attempt, nodes)
+                known.decisions = 0
                 if best is not None:
                     size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(points)) * len(best[2])
         return RecordedChoice(

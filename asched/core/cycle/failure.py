@@ -51,7 +51,6 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         context.queue.done(now.uid)
         return
     if context.owns(now):
-        attempt.queued.pause_s = failure.pause_s
         context.queue.return_failed(
             attempt.queued,
             now,
@@ -60,6 +59,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             context.now_s,
             is_patient=failure.is_patient,
             is_promised=bool(nomination.node) or failure.comes_back,
+            pause_s=failure.pause_s,
         )
         nominated = context.nominator.node_of(now.uid)
         context.nominator.add(now, nomination.node)

@@ -57,8 +57,8 @@ FLUSHED_AT_ONCE: Final = 500
 #: Seconds since the epoch as floats are exact to a quarter of this.
 CLOCK_GRAIN_S: Final = 1e-6
 
-#: A pod that is added with one of these labels adds the nomination of its status.
 _ARRIVED: Final = UNSCHEDULABLE_POD_ADD.label
+#: A pod that becomes active with one of these labels gets the nomination of its status.
 _ARRIVALS: Final = (_ARRIVED, UNSCHEDULABLE_POD_UPDATE.label)
 
 
@@ -249,6 +249,7 @@ class SchedulingQueue:
         *,
         is_patient: bool = False,
         is_promised: bool = False,
+        pause_s: float = 0.0,
     ) -> None:
         """Return the pod of a failed attempt. Without rejectors it was an error, else the rejectors
         decide which changes wake the pod.
@@ -256,6 +257,7 @@ class SchedulingQueue:
         `is_patient`: the pod waits out its backoff. Otherwise pods that give back room could wake
         each other, popped early from backoff, without a pause.
         `is_promised`: there is room once victims are gone, or room may be made.
+        `pause_s`: the shortest backoff.
         `pod_now` is the newest version of the pod. Changes missed in flight are handled here.
         """
         uid = queued.pod.uid
@@ -270,6 +272,7 @@ class SchedulingQueue:
         self.classify(queued)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
         queued.is_patient, queued.is_promised = is_patient, is_promised
+        queued.pause_s = pause_s
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -316,6 +319,16 @@ class SchedulingQueue:
             self._requeue(queued, Worth.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
         elif pod.uid in self.in_flight:
             self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
+
+    def put_behind(self, queued: QueuedPod, now_s: float) -> None:
+        """Put an active pod behind the other pods of its priority."""
+        queued.timestamp_s, queued.arrival = now_s, next(self._arrivals)
+        self.places.into(queued, self.places.active)
+
+    def postpone(self, queued: QueuedPod, until_s: float) -> None:
+        """Move an active pod to backoff, from where it is popped early if no pod is active."""
+        queued.backoff_until_s = until_s
+        self.places.into(queued, self.places.backoff)
 
     def try_again(self, queued: QueuedPod, now_s: float) -> None:
         """Queue a pod that was removed from the unschedulable pods."""

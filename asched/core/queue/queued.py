@@ -27,7 +27,8 @@ class Worth(IntEnum):
 
 
 class QueuedPod:
-    """The record of a pod in the queue or in flight. Only the queue and dry runs write it.
+    """The record of a pod in the queue or in flight. Only the queue writes it, and dry runs write
+    `needs`.
 
     timestamp_s       when it last entered the queue: order, start of backoff and of the wait
     arrival           serial number of its entry: the order among pods with equal timestamps

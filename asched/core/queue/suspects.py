@@ -49,9 +49,9 @@ def try_later(
 def _trying_later(
     queue: SchedulingQueue, now_s: float, ends: int, chosen: Callable[[QueuedPod], None]
 ) -> Iterator[None]:
-    places, note = queue.places, queue.sliced.budget.note
+    note = queue.sliced.budget.note
     pods: list[QueuedPod] = []
-    for queued in places.active.in_order_by_steps():
+    for queued in queue.places.active.in_order_by_steps():
         note(SORT_STEPS if queued is None else CHECK_STEPS)
         if queued is not None:
             pods.append(queued)
@@ -65,14 +65,11 @@ def _trying_later(
     unit = [q for q in pods if q is suspect or (q.gang and q.gang == suspect.gang)]
     last = pods.index(unit[-1])
     has_equals = any(q.pod.priority == suspect.pod.priority for q in pods[last + 1 :])
-    behind = max(queued.arrival for queued in pods) + 1
     for queued in unit:
         if has_equals:
-            queued.timestamp_s, queued.arrival = now_s, behind
-            places.into(queued, places.active)
+            queue.put_behind(queued, now_s)
         else:
-            queued.backoff_until_s = floor(now_s) + PAUSE_S
-            places.into(queued, places.backoff)
+            queue.postpone(queued, floor(now_s) + PAUSE_S)
         note(WAKE_STEPS)
         yield
     chosen(suspect)

@@ -6,8 +6,6 @@ A decision usually changes one row: the points that depend on the pods there are
 only, and so is its sum.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -78,10 +76,6 @@ class Ranking(ByRow[None]):
         #: points; None until they are read after a change
         self.reading: tuple[Scorers, list[Column]] | None = None
         self._scorers: Scorers = ()
-        #: for the history of decisions: the best nodes of the last search, and the number of
-        #: decisions since
-        self.best: Any = None
-        self.records = 0
 
     def of(self, pod: PodInfo) -> I64:
         """The ranking over the feasible rows; the mask is up to date."""
