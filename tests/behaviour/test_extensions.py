@@ -5,7 +5,7 @@ from typing import Any, Never
 
 import pytest
 
-from asched.core.cycle.context import Attempt
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.extension import Extension
 from asched.core.framework.effects import Bind
 from tests.builders import a_node, a_pod

@@ -8,7 +8,7 @@ BEHAVIOUR = Path(__file__).resolve().parents[1] / "behaviour"
 #: A module with all that is below it, and the interface that it is.
 PUBLIC = {
     "asched.cli.main": "the command line",
-    "asched.core.cycle.context.Attempt": "what extensions are given",
+    "asched.core.cycle.attempt.Attempt": "what extensions are given",
     "asched.core.cycle.extension": "the extension of the cycle",
     "asched.core.cycle.orders": "orders that the machine is given",
     "asched.core.framework.effects": "what the machine asks for",

@@ -40,7 +40,8 @@ from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import vector
 from asched.core.cluster.supposition import Supposition
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner

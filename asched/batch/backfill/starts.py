@@ -56,8 +56,10 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import BackfillArgs
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension
+from asched.core.cycle.extension_points import NOTHING_TO_ADD, Addition
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PluginError, PointError
 from asched.core.model.pod import Pod

@@ -14,7 +14,8 @@ import msgspec
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.group_trees import GroupTree
 from asched.core.cluster.pod_groups import is_coscheduled
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.freed_places import FreedPlaces
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.cycle.unit import KEPT, Attempts, Failure, Tried, error, unschedulable

@@ -18,7 +18,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.order_free import is_order_free, left_of, slots_of, takes_of
 from asched.core.framework.placements import Mask, Placement

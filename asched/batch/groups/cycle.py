@@ -37,7 +37,8 @@ from asched.batch.groups.tree import try_tree
 from asched.batch.groups.trial import let_go, release, seen, try_group, undo
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import gang_of
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension
 from asched.core.cycle.failure import skip
 from asched.core.cycle.freed_places import TELL_STEPS, notify_of_freed

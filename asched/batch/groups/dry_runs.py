@@ -25,7 +25,8 @@ from asched.core.cluster.nodes import FIXED_RESOURCES
 from asched.core.cluster.pod_groups import is_coscheduled
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.order_free import POD_PLACE, OrderFree, left_of, takes_of
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD_GROUP

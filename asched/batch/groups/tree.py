@@ -35,7 +35,8 @@ from asched.batch.groups.trial import (
 )
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.group_trees import TreeNode
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.unit import Tried, unschedulable
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import EVERYWHERE, Assignments, Placement, choose, generate

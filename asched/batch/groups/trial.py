@@ -33,8 +33,9 @@ from asched.batch.groups.attempt import (
 )
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.placing import try_pod
 from asched.core.cycle.unit import Tried
 from asched.core.framework.effects import Effect

@@ -48,9 +48,11 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CheckAndHoldArgs
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension, Finding, Work
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension, Work
+from asched.core.cycle.extension_points import Finding
 from asched.core.cycle.freed_places import notify_of_freed
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.attempt import Rejection

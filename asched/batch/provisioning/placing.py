@@ -24,8 +24,9 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, has_room, vector
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Finding
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension_points import Finding
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, is_within

@@ -37,8 +37,10 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of
 from asched.core.config.args import GroupScaleUpArgs
-from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import NOTHING_TO_ADD, Addition, Extension, Work
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension, Work
+from asched.core.cycle.extension_points import NOTHING_TO_ADD, Addition
 from asched.core.framework.effects import Create, Delete, Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.model.decode import decode

@@ -25,7 +25,8 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing
 from asched.core.cluster.supposition import Supposition
 from asched.core.config.args import NodeShape
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.freed_places import notify_of_freed
 from asched.core.framework.effects import Effect
 from asched.core.model.kinds import NODE

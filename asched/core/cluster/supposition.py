@@ -22,15 +22,29 @@ runs, as a gang's, is not a supposition but an assumed pod.
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
-from asched.core.cluster.facts import Gone, Seen
+from asched.core.cluster.facts import Fact, Gone, Seen
+from asched.core.cluster.pod_groups import PodGroups
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.usage import PortsUsed
+from asched.core.cluster.topology import TopologyCounters
+from asched.core.cluster.usage import Occupancy, PortsUsed
 from asched.core.model.kinds import NODE, Kind
+from asched.core.model.node import Node
 
-if TYPE_CHECKING:
-    from asched.core.cluster.cluster import Cluster
+
+class Supposable(Protocol):
+    """What a supposition uses of the `Cluster`."""
+
+    occupancy: Occupancy
+    topology: TopologyCounters
+    pod_groups: PodGroups
+
+    def apply(self, fact: Fact) -> object: ...
+    def get(self, kind: Kind, key: str) -> Any: ...
+    def stored(self, kind: Kind, key: str) -> Any: ...
+    def node_of(self, name: str) -> Node | None: ...
+    def assume_object(self, kind: Kind, obj: Any) -> None: ...
 
 
 class Supposition:
@@ -44,7 +58,7 @@ class Supposition:
 
     def __init__(
         self,
-        cluster: "Cluster",
+        cluster: Supposable,
         count: Callable[[PodInfo, int, int], None],
         place: Callable[[PodInfo, str], None],
         displace: Callable[[PodInfo], None],

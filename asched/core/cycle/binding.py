@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.cluster.facts import Answer, Bound, Refused, TimedOut, Unknown
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.confirmation import follow, names_node
-from asched.core.cycle.context import SKIPPED, SUCCEEDED, Attempt, SchedulerContext
+from asched.core.cycle.context import SKIPPED, SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import fail
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import Failure, error, unschedulable

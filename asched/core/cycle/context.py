@@ -2,31 +2,26 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from asched.core.cluster.cluster import Cluster, ObservedChange
 from asched.core.cluster.facts import Answer, Fact
 from asched.core.cluster.nominated import Nominator
-from asched.core.cluster.pods import PodInfo
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.decision_records import DecisionRecorder, RecordedChoice
-from asched.core.cycle.history import DecisionStep, Histories, StoredLine
+from asched.core.cycle.extension_points import ExtensionPoints
+from asched.core.cycle.history import DecisionStep, Histories
 from asched.core.cycle.observer import Observer
-from asched.core.framework.effects import Effect, EmitEvent, Pause, PodRef, ref_of
-from asched.core.framework.points import PreBindPlugin
+from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import Code, PluginError, PointError, Status, raised_text
 from asched.core.framework.waiting import WaitingPods
-from asched.core.model.kinds import KINDS, POD, Kind
+from asched.core.model.kinds import KINDS, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
-
-if TYPE_CHECKING:
-    from asched.core.cycle.extension import Extensions
-from asched.core.cycle.hypothetical_gang import HypotheticalGang
 
 SUCCEEDED: Final = Code.SUCCESS.text
 SKIPPED: Final = Code.SKIP.text
@@ -74,12 +69,12 @@ class SchedulerContext(msgspec.Struct):
     #: 0: no search; its pods are tried one after the other, as kube-scheduler does.
     gang_search_steps: int = 300_000
     #: Called with each chosen node, before the columns change.
-    on_decision: "Callable[[Attempt, Decision], None] | None" = None
+    on_decision: Callable[[Attempt, Decision], None] | None = None
     beside: ShadowObserver | None = None
     #: Effects of sliced work, taken by the machine at the end of the turn.
     requested: list[Effect] = msgspec.field(default_factory=list)
-    #: Features that schedule several pods as a unit, or over time; made with the machine.
-    extensions: "Extensions" = msgspec.field(default=None)  # type: ignore[assignment]
+    #: Features that schedule several pods as a unit, or over time.
+    extensions: ExtensionPoints = msgspec.field(default_factory=ExtensionPoints)
     #: (point, profile, status) -> how often, since the last report to the observer
     _passed: defaultdict[tuple[str, str, str], int] = msgspec.field(
         default_factory=lambda: defaultdict(int)
@@ -108,7 +103,7 @@ class SchedulerContext(msgspec.Struct):
         """Whether a current profile has the pod's scheduler name."""
         return pod.spec.scheduler_name in self.runners
 
-    def why_not_placed(self, attempt: "Attempt", node: str = "") -> str:
+    def why_not_placed(self, attempt: Attempt, node: str = "") -> str:
         """Why the pod of an attempt is not to be placed (on `node`) any more, by its newest
         version; empty if it is. Attempts may wait long for an extender, bindings for volumes.
         """
@@ -123,20 +118,20 @@ class SchedulerContext(msgspec.Struct):
             return f"skip schedule deleting pod: {now.key}"
         return ""
 
-    def is_obsolete(self, attempt: "Attempt") -> bool:
+    def is_obsolete(self, attempt: Attempt) -> bool:
         """Whether the pod needs no attempt any more: deleted, replaced or placed."""
         if self.why_not_placed(attempt):
             return True
         return attempt.info.pod.metadata.uid in self.cluster.placed
 
     def tell(
-        self, attempt: "Attempt", step: DecisionStep, details: object = None, size_bytes: int = 0
+        self, attempt: Attempt, step: DecisionStep, details: object = None, size_bytes: int = 0
     ) -> None:
         """Add a line to the history of the attempt's pod."""
         key = attempt.queued.key
         attempt.line = self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
 
-    def tell_bound(self, attempt: "Attempt", node: str) -> None:
+    def tell_bound(self, attempt: Attempt, node: str) -> None:
         """Record the binding in the history of the attempt's pod."""
         line = attempt.line
         if isinstance(line, RecordedChoice) and line.key:
@@ -180,12 +175,12 @@ class SchedulerContext(msgspec.Struct):
             yield Pause(is_alone=is_alone)
         budget.note(steps)
 
-    def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
+    def point_ran(self, attempt: Attempt, point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
         profile = attempt.runner.profile.scheduler_name
         self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
 
-    def point_passed(self, attempt: "Attempt", point: str, status: str = SUCCEEDED) -> None:
+    def point_passed(self, attempt: Attempt, point: str, status: str = SUCCEEDED) -> None:
         """Count an extension point at which no plugin had work; its duration is not measured."""
         self._passed[point, attempt.runner.profile.scheduler_name, status] += 1
 
@@ -196,59 +191,9 @@ class SchedulerContext(msgspec.Struct):
         self._passed.clear()
 
     def plugin_ran(
-        self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float
+        self, attempt: Attempt, plugin: str, point: str, status: Status, started_s: float
     ) -> None:
         """Report one plugin, in sampled attempts only."""
         if attempt.is_measured:
             duration_s = self.counter_s() - started_s
             self.observer.plugin_ran(plugin, point, status.code.text, duration_s)
-
-
-class Attempt(msgspec.Struct):
-    """One attempt at one pod. The id seeds its tie-breaks; times are in seconds."""
-
-    id: int
-    queued: QueuedPod
-    info: PodInfo
-    runner: Runner
-    started_s: float  # of the duration counter
-    evaluated: int = 0  # nodes that were filtered
-    feasible: int = 0  # nodes that the pod fits on
-    slices: int = 0  # slices of the budget that are used up
-    pre_binds: tuple[PreBindPlugin, ...] = ()  # plugins that may have work to do
-    company: HypotheticalGang | None = None  # the gang of a hypothetical pod; None for a real pod
-    line: StoredLine | None = None  # its newest line in the history
-
-    @property
-    def pod(self) -> Pod:
-        return self.info.pod
-
-    @property
-    def profile(self) -> str:
-        return self.runner.profile.scheduler_name
-
-    @property
-    def consults(self) -> bool:
-        """Whether extenders are called for the pod."""
-        return self.runner.consults(self.info)
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether its plugins are timed."""
-        meter = self.runner.cache.work.meter
-        return meter is not None and meter.is_sampled
-
-    @property
-    def ref(self) -> PodRef:
-        return ref_of(self.info.pod)
-
-    def emit(self, type_: str, reason: str, action: str, note: str) -> EmitEvent:
-        """An event about the attempt's pod."""
-        return EmitEvent(
-            regarding=POD.reference(self.info.pod.metadata),
-            type=type_,
-            reason=reason,
-            action=action,
-            note=note,
-            reporting_controller=self.runner.profile.scheduler_name,
-        )

@@ -72,8 +72,8 @@ class DryRuns:
         try:
             with _unmeasured(runner):
                 if queued.gang:
-                    units = context.extensions.units
-                    if units is None or not units.lacks_places(runner, queued, version):
+                    lacks_places = context.extensions.lacks_places
+                    if lacks_places is None or not lacks_places(runner, queued, version):
                         return None
                     return DryRunVerdict(queued.rejected_by, is_of_class=True)
                 return self._dry_run(runner, context.cluster.classes.info_of(queued.pod))
@@ -100,15 +100,13 @@ class DryRuns:
     def may_start(self, queued: QueuedPod) -> bool:
         """Whether the group of a pod has places by counting."""
         context = self._context
-        runner, units = (
-            context.runners.get(queued.pod.spec.scheduler_name),
-            context.extensions.units,
-        )
-        if runner is None or units is None:
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        may_start = context.extensions.may_start
+        if runner is None or may_start is None:
             return False
         try:
             with _unmeasured(runner):
-                return units.may_start(runner, queued, (context.version, context.cluster.counts))
+                return may_start(runner, queued, (context.version, context.cluster.counts))
         except MISTAKES:  # the attempt after its backoff will raise and report it
             return False
 

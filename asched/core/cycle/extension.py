@@ -25,12 +25,14 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension_points import Addition, Finding
 from asched.core.cycle.unit import Unit
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
-from asched.core.framework.runner import Decision, Runner
+from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -42,7 +44,6 @@ AT_ONCE_MAX: Final = 1_000
 
 #: A generator of effects, sent their answers.
 Steps = Generator[Effect, Answer, Any]
-Finding = Generator[Effect, Answer, Decision | Rejection]
 
 
 class Work(NamedTuple):
@@ -50,17 +51,6 @@ class Work(NamedTuple):
 
     steps: Steps
     decides: bool
-
-
-class Addition(NamedTuple):
-    """What an extension adds to the condition of pods without a place."""
-
-    text: str
-    #: nodes that an autoscaler adds for single pods would not help
-    new_nodes_do_not_help: bool = False
-
-
-NOTHING_TO_ADD: Final = Addition("")
 
 
 class Extension(Protocol):
@@ -123,39 +113,39 @@ class Extension(Protocol):
 
 
 class Extensions:
-    """The extensions that profiles use, by the methods they override. Raises ValueError if two of
-    them override `unit` or `place`.
+    """The extensions that profiles use. Fills `SchedulerContext.extensions` by the methods they
+    override. Raises ValueError if two of them override `unit` or `place`.
     """
 
     def __init__(self, context: SchedulerContext, kinds: Iterable[type[Extension]]) -> None:
         self._all = tuple([kind(context) for kind in kinds])
         self._used: list[Extension] = []
         self.turns: tuple[ExtensionTurn, ...] = ()
+        self._points = context.extensions
+        self._points.follow_profiles = self.follow_profiles
         self.follow_profiles()
 
     def follow_profiles(self) -> None:
         """Add the extensions that the current profiles use."""
         used = [known for known in self._all if known in self._used or known.is_used()]
-        self._used = used
+        self._used, points = used, self._points
         self.units = _only("unit", used)
+        if self.units is not None:
+            points.lacks_places, points.may_start = self.units.lacks_places, self.units.may_start
         placer = _only("place", used)
-        self.place = None if placer is None else placer.place
-        self.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
-        self.placed = tuple([overrider.placed for overrider in _with("placed", used)])
-        self.saw = tuple([overrider.saw for overrider in _with("saw", used)])
+        points.place = None if placer is None else placer.place
+        points.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
+        points.placed = tuple([overrider.placed for overrider in _with("placed", used)])
+        points.saw = tuple([overrider.saw for overrider in _with("saw", used)])
+        yielding = _with("yields_to", used)
+        points.yields_to_each = tuple([overrider.yields_to for overrider in yielding])
+        points.yields_places_each = tuple([overrider.yields_places for overrider in yielding])
         self.refresh = tuple([overrider.refresh for overrider in _with("refresh", used)])
-        self.yielding = tuple(_with("yields_to", used))
         turns = {turn.extension: turn for turn in self.turns}
         with_turns = _with("begin_turn", used)
         self.turns = tuple(
             [turns.get(extension) or ExtensionTurn(extension) for extension in with_turns]
         )
-
-    def yields_to(self, priority: int) -> bool:
-        return any(extension.yields_to(priority) for extension in self.yielding)
-
-    def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
-        return any(extension.yields_places(pod, rejection) for extension in self.yielding)
 
 
 class ExtensionTurn:

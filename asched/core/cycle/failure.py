@@ -12,7 +12,8 @@ from typing import Final
 
 from asched import names
 from asched.core.cluster.cluster import CannotAssumeError
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.unit import CLEARED, Failure, error, unschedulable

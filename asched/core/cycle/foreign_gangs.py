@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from asched.core.cluster.pod_groups import COSCHEDULED, group_key, is_coscheduled
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod

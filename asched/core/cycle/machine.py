@@ -30,8 +30,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from asched.core.cluster.facts import Answer, Done, Fact, Returned
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import Binding
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, Work
 from asched.core.cycle.foreign_gangs import GangReports
 from asched.core.cycle.intake import Intake
@@ -93,7 +94,7 @@ class Machine:
         bindings_max: int = BINDINGS_MAX,
     ) -> None:
         self.context = context
-        context.extensions = self._extensions = Extensions(context, extensions)
+        self._extensions = Extensions(context, extensions)
         self.is_active = True
         self.limit = TurnLimit(context.counter_s)
         self._gang_reports = GangReports(context)

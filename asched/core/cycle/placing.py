@@ -12,8 +12,9 @@ from asched import names
 from asched.core.cluster.budget import SLICES_MAX, OutOfTurn
 from asched.core.cluster.facts import Answer
 from asched.core.config.new_nodes import node_helps
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
+from asched.core.cycle.context import SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import failure_of
 from asched.core.cycle.post_filter import make_room, rejected
 from asched.core.cycle.unit import Failure, Tried, Unit, UnitOutcome, error, unschedulable

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cluster.facts import Answer
 from asched.core.config.new_nodes import node_helps
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import end_failed
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import fail, failure_of, skip
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import CLEARED, KEPT, Failure

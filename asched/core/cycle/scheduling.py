@@ -17,7 +17,7 @@ from asched import names
 from asched.core.cluster.facts import Answer
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.extension import NOTHING_TO_ADD, Addition
+from asched.core.cycle.extension_points import NOTHING_TO_ADD, Addition
 from asched.core.cycle.failure import fail, failure_of, skip
 from asched.core.cycle.freed_places import TELL_STEPS
 from asched.core.cycle.post_filter import Background, GivingBack

@@ -11,7 +11,8 @@ import msgspec
 
 from asched import names
 from asched.core.cluster.facts import Answer
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import StoredLine
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect

@@ -27,7 +27,7 @@ import numpy as np
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Fact, Raised, Refused, TimedOut
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.context import Attempt
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import Effect

@@ -3,7 +3,7 @@
 from typing import Any
 
 from asched.core.cluster.facts import Refused, Seen
-from asched.core.cycle.context import Attempt
+from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.failure import NOTE_BYTES_MAX, fail, status_patch
 from asched.core.cycle.unit import KEPT, Failure, error
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus

@@ -7,7 +7,7 @@ from asched.batch.backfill.reservations import NodeNeed
 from asched.batch.backfill.search import FoundStart, search
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen
-from asched.core.cycle.context import Attempt
+from asched.core.cycle.attempt import Attempt
 from asched.core.model.kinds import POD
 from asched.core.queue.queued import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
