@@ -19,11 +19,7 @@ from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import UnusableProfileError, resolve
-from asched.core.config.v1 import (
-    LATER_POINTS,
-    POD_GROUP_POST_FILTER,
-    SchedulerConfiguration,
-)
+from asched.core.config.v1 import LATER_POINTS, POD_GROUP_POST_FILTER, SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.dry_runs import DryRuns
 from asched.core.cycle.extension import Extension
@@ -58,7 +54,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, cluster: Cluster) -> "Parts":
-        return cls(cluster, cluster.singleton(Nominator.of))
+        return cls(cluster, cluster.nominator)
 
 
 def build_runners(

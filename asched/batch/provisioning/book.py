@@ -33,7 +33,6 @@ import msgspec
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.holds import HeldPlace, request_of
-from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cluster.usage import Priorities
@@ -132,7 +131,7 @@ class Bookings:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._nominator = cluster.singleton(Nominator.of)
+        self._nominator = cluster.nominator
         self._bookings: dict[str, Booking] = {}
         self._begun = 0
         self._first_end_s: float | None = None

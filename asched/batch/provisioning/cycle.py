@@ -297,7 +297,7 @@ class HeldPlaces(Extension):
             return
         if changed := self._requests.changed(classes):
             self.context.queue.sliced.do(self._considering(classes, changed))
-        if self.context.queue.sliced.pieces:
+        if self.context.backlog:
             return
         for key in tuple(self._bookings.moved):
             if key == self._requests.trying:

@@ -154,7 +154,7 @@ class NewNodes(Extension):
             return
         if changed := self._changed():
             context.queue.sliced.do(self._considering(changed))
-        if context.queue.sliced.pieces or context.now_s < self._next_check_s:
+        if context.backlog or context.now_s < self._next_check_s:
             return
         self._next_check_s = context.now_s + CHECK_S
         for scale_up in tuple(self._by_group.values()):

@@ -24,6 +24,7 @@ from asched.core.cluster.counters import CounterKey, PodCounter
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
 from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
+from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.objects import RULED_BY_SPEC, Objects
 from asched.core.cluster.pod_classes import PodClasses
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, PodGroups, by_age
@@ -87,6 +88,7 @@ class Cluster(Objects):
         self.consumers = Consumers()
         self.holds = Holds(self.nodes, weakly(self._count_held))
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
+        self.nominator = Nominator(self.pods_seen.get)  # shared by cycles and plugins
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self.priorities = Priorities()  # counts of pods on known nodes by priority
         self.usage = NamespaceUsage(self.placed, self.holds.pods)

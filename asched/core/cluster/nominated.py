@@ -12,14 +12,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/nominator.go
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from asched.core.cluster.changes import ObjectLog
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
-
-if TYPE_CHECKING:
-    from asched.core.cluster.cluster import Cluster
 
 
 class Nominator:
@@ -37,11 +33,6 @@ class Nominator:
         self.generation = 0
         #: ... and the nodes concerned.
         self.log = ObjectLog()
-
-    @classmethod
-    def of(cls, cluster: "Cluster") -> "Nominator":
-        """For `Cluster.singleton`: shared by cycles and plugins."""
-        return cls(cluster.pods_seen.get)
 
     def __len__(self) -> int:
         return len(self.by_uid)

@@ -1,7 +1,7 @@
 """The scheduler context: state shared by scheduling cycles, binding cycles and failures."""
 
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -71,6 +71,8 @@ class SchedulerContext(msgspec.Struct):
     #: Called with each chosen node, before the columns change.
     on_decision: Callable[[Attempt, Decision], None] | None = None
     beside: ShadowObserver | None = None
+    #: Work in slices that comes before further facts and attempts (`queue.sliced`); read-only.
+    backlog: deque[Iterator[None]] = msgspec.field(default_factory=deque)
     #: Effects of sliced work, taken by the machine at the end of the turn.
     requested: list[Effect] = msgspec.field(default_factory=list)
     #: Features that schedule several pods as a unit, or over time.
@@ -82,6 +84,9 @@ class SchedulerContext(msgspec.Struct):
     #: results of `args_by_profile`, and the runners that they are of
     _args: dict[type, dict[str, Any]] = msgspec.field(default_factory=dict)
     _args_of: Mapping[str, Runner] | None = None
+
+    def __post_init__(self) -> None:
+        self.backlog = self.queue.sliced.pieces
 
     @property
     def gangs(self) -> Gangs:

@@ -66,13 +66,12 @@ class Intake:
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
         context = self._context
-        pieces = context.queue.sliced.pieces
-        return bool(self._facts or self._begun or pieces or context.cluster.news)
+        return bool(self._facts or self._begun or context.backlog or context.cluster.news)
 
     @property
     def may_decide(self) -> bool:
         """Whether no list is applied in part, and all pods are notified."""
-        is_amid_fact = self._begun is not None or self._context.queue.sliced.pieces
+        is_amid_fact = self._begun is not None or self._context.backlog
         return not (is_amid_fact or self._listing is not None)
 
     def turn(self, facts: Iterable[Fact]) -> bool:
@@ -81,18 +80,18 @@ class Intake:
             facts = self.pace.admit(facts, self._context.now_s)
         self._facts.extend(facts)
         has_work = bool(self)
-        sliced = self._context.queue.sliced
-        sliced.budget.open()
+        backlog, budget = self._context.backlog, self._budget
+        budget.open()
         self._announces_arrivals = self._context.queue.awaits_pods
-        if sliced.pieces or self._begun is not None:
+        if backlog or self._begun is not None:
             self._slice()
-            if self._begun is not None and not sliced.pieces:
+            if self._begun is not None and not backlog:
                 self._go_on(self._begun)
             return has_work
         news = self._context.cluster.news
         if news:
             self._apply_news()
-            if sliced.pieces:
+            if backlog:
                 return has_work
         classes = self._context.cluster.classes
         for fact, listed in self._share():
@@ -103,9 +102,9 @@ class Intake:
             else:
                 self._go_on(self._take_in(fact, listed))
             if classes.long_bytes:
-                sliced.budget.note(classes.long_bytes / KEY_BYTES_PER_STEP)
+                budget.note(classes.long_bytes / KEY_BYTES_PER_STEP)
                 classes.long_bytes = 0
-            if sliced.budget.left <= 0:
+            if budget.left <= 0:
                 break
         unreadable = self._context.cluster.unreadable
         for about, error in unreadable:
@@ -176,7 +175,6 @@ class Intake:
     def _follow(self, changes: Iterable[ObservedChange]) -> Generator[None, None, str]:
         """Carry out the steps of changes; returns the label of the last step, if it has one."""
         context, label = self._context, ""
-        sliced = context.queue.sliced
         for change in changes:
             if self._waits.by_topic:
                 self._waits.saw(change)
@@ -201,6 +199,6 @@ class Intake:
                     seen = change.old if change.new is None else change.new
                     about = f"{change.kind.resource} {seen.metadata.key}"
                     context.contain(raised, "queue", about)
-                if sliced.pieces:
+                if context.backlog:
                     yield
         return label

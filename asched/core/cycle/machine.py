@@ -131,7 +131,7 @@ class Machine:
         self._has_more = False
         self.limit.begin()
         context.queue.sliced.budget.open()  # for what follows from cycles and timers
-        if not context.queue.sliced.pieces:
+        if not context.backlog:
             self._decide(now_s)
         context.cluster.budget.close()
         context.queue.sliced.budget.close()
@@ -154,10 +154,10 @@ class Machine:
         if may_decide:
             if self._extensions.turns:
                 self._begin_turns()
-            if not context.queue.sliced.pieces:  # else held places are not all counted yet
+            if not context.backlog:  # else held places are not all counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused.ids)
-            if context.queue.sliced.pieces:  # a task paused alone
+            if context.backlog:  # a task paused alone
                 return
             self._end_waits()  # a cycle may have allowed waiting pods
             # A cycle that ended after the last pop may free parked attempts.
@@ -303,10 +303,10 @@ class Machine:
             self._advance(task, None)
             if unit.key:
                 self._follow_on()
-            if context.queue.sliced.pieces or self.limit.is_over():
+            if context.backlog or self.limit.is_over():
                 self._has_more = True
                 break
-        had_paused &= not context.queue.sliced.pieces
+        had_paused &= not context.backlog
         if had_paused and (self._is_quiet or self.limit.may_resume()):
             effect_id = self._paused.pop()
             others_share = self._open[effect_id].others_share
@@ -334,7 +334,7 @@ class Machine:
             parked.begin_again(context)
             if parked.attempts:
                 return parked
-        while not (len(parked_units) >= PARKED_MAX or context.queue.sliced.pieces):
+        while not (len(parked_units) >= PARKED_MAX or context.backlog):
             queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None

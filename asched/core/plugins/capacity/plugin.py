@@ -26,7 +26,6 @@ from asched import names
 from asched.core.cluster.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.framework.attempt import Rejection, fit_error
@@ -202,7 +201,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         self.args = args or CapacitySchedulingArgs()
         self._cluster = cluster
         self._quotas = cluster.singleton(Quotas)
-        self._nominator = cluster.singleton(Nominator.of)
+        self._nominator = cluster.nominator
         self._budgets = cluster.singleton(Budgets)
         self._under_way = cluster.singleton(UnderWay)
         self._tried: Lru[str, _Tried] = Lru(TRIED_MAX)

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.facts import Bound, Refused, Seen
-from asched.core.cluster.nominated import Nominator
 from asched.core.config.defaults import configuration
 from asched.core.extender import wire
 from asched.core.extender.answer import NO_REASON, PRIORITY_MAX, UNKNOWN_NODE, Advisor
@@ -146,7 +145,7 @@ def test_a_pod_that_is_none_is_a_bad_question() -> None:
 def test_a_node_whose_room_is_promised_to_another_gets_no_points() -> None:
     promised = a_pod("first").requests(cpu="2").priority(9).status(nominatedNodeName="n1")
     advisor = an_advisor(*(a_node(n).allocatable(cpu="2") for n in ("n1", "n2")), promised)
-    advisor._cluster.singleton(Nominator.of).add(promised.build())
+    advisor._cluster.nominator.add(promised.build())
     question = about(a_pod("web").requests(cpu="1"), "n1", "n2")
     assert advisor.filter(question)["NodeNames"] == ["n2"]
     assert scores(advisor.prioritize(question)) == {"n1": 0, "n2": PRIORITY_MAX}
