@@ -23,9 +23,10 @@ from typing import Final, NamedTuple, TypeVar
 from asched.core.cluster.nodes import Aspect
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import capacity
-from asched.core.dra.devices import Amounts, DeviceId, Pool, PoolId, ReadyDevice
+from asched.core.dra.devices import Amounts, DeviceId, PoolId, ReadyDevice
 from asched.core.dra.inventory import Taken
 from asched.core.dra.plan import AllocationError, ClaimPlan, PlannedRequest
+from asched.core.dra.pools import Pool
 from asched.core.model.claim import ALLOCATION_RESULTS_MAX, DeviceAttribute, DeviceConstraint
 from asched.core.model.quantity import parse
 

@@ -14,15 +14,8 @@ import msgspec
 
 from asched.core.cluster.changes import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra.devices import (
-    DeviceId,
-    DevicePlace,
-    Pool,
-    PoolId,
-    ReadySlice,
-    SelectorAnswers,
-    build_pool,
-)
+from asched.core.dra.devices import DeviceId, DevicePlace, PoolId, SelectorAnswers
+from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import AllocationResult, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels

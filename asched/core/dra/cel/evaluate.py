@@ -16,6 +16,8 @@ an empty map.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from asched.core.dra.cel.cost import EXTRA
+from asched.core.dra.cel.frame import COST_MAX, Evaluate, Frame
 from asched.core.dra.cel.functions import FUNCTIONS, METHODS, OPERATORS, find, lookup, map_key
 from asched.core.dra.cel.parser import (
     Call,
@@ -29,15 +31,11 @@ from asched.core.dra.cel.parser import (
     parse,
 )
 from asched.core.dra.cel.values import (
-    COST_MAX,
-    EXTRA,
     NOTHING,
     CelError,
     CelRuntimeError,
     CelSyntaxError,
     DefaultMap,
-    Evaluate,
-    Frame,
     Optional,
     Semver,
     Type,

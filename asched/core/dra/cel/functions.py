@@ -13,6 +13,7 @@ from functools import partial, reduce
 from typing import Any, Final, TypeVar
 
 from asched.core.config.scalars import short_float
+from asched.core.dra.cel.regex import compile_pattern
 from asched.core.dra.cel.values import (
     NOTHING,
     CelRuntimeError,
@@ -24,7 +25,6 @@ from asched.core.dra.cel.values import (
     Uint,
     checked_int,
     checked_uint,
-    compile_pattern,
     equals,
     is_number,
     no_overload,

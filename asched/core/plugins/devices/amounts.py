@@ -21,7 +21,7 @@ import numpy.typing as npt
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
-from asched.core.dra import devices as building
+from asched.core.dra import pools as building
 from asched.core.dra.cel.values import CelError
 from asched.core.dra.devices import SelectorAnswers
 from asched.core.dra.ledger import IMPLICIT_PREFIX, DeviceLedger, classes_by_resource
@@ -30,7 +30,8 @@ from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_SLICE
 
 if TYPE_CHECKING:
-    from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice, ReadySlice
+    from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
+    from asched.core.dra.pools import ReadySlice
 
 Rows = npt.NDArray[np.int64]
 

@@ -28,8 +28,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
 from asched.core.config.problem import quoted
 from asched.core.dra import plan
+from asched.core.dra.extended_requests import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.plan import ExtendedRequests
 from asched.core.framework.effects import LANDS_WITHIN_S, Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.meter import PluginReports
 from asched.core.framework.points import Late, Mask

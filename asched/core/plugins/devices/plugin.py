@@ -24,8 +24,8 @@ from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answers, plan, result
+from asched.core.dra.extended_requests import is_delegable
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.plan import is_delegable
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,

@@ -1,7 +1,8 @@
 """Constraints: what is compared, and that a refusal leaves no trace."""
 
 from asched.core.dra.allocator import AllocationConstraint, build
-from asched.core.dra.devices import ReadyDevice, ReadySlice
+from asched.core.dra.devices import ReadyDevice
+from asched.core.dra.pools import ReadySlice
 from asched.core.model.claim import DeviceConstraint
 from tests.device_builders import DRIVER, a_device, a_slice
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from asched.core.dra.extended_requests import device_requests, is_delegable
 from asched.core.dra.ledger import classes_by_resource
-from asched.core.dra.plan import device_requests, is_delegable
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod

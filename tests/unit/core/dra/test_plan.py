@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.devices import ReadySlice
 from asched.core.dra.plan import AllocationError, PlannedRequest, plan
+from asched.core.dra.pools import ReadySlice
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from tests.device_builders import a_claim, a_class, a_device, a_slice, asks

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from asched.core.dra.cel.evaluate import Compiler
+from asched.core.dra.cel.frame import Frame
 from asched.core.dra.cel.parser import parse
-from asched.core.dra.cel.values import CelRuntimeError, CelSyntaxError, Frame
+from asched.core.dra.cel.values import CelRuntimeError, CelSyntaxError
 from tests.unit.core.dra.cel.valued import DEVICE, value
 
 A = 'device.attributes["gpu.example.com"]'

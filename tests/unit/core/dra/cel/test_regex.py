@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from asched.core.dra.cel.values import CelRuntimeError, compile_pattern
+from asched.core.dra.cel.regex import compile_pattern
+from asched.core.dra.cel.values import CelRuntimeError
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from typing import Any
 
 from asched.core.dra.cel.evaluate import Compiler
+from asched.core.dra.cel.frame import COST_MAX, Frame
 from asched.core.dra.cel.parser import parse
-from asched.core.dra.cel.values import COST_MAX, DefaultMap, Frame
+from asched.core.dra.cel.values import DefaultMap
 
 DEVICE = {
     "driver": "gpu.example.com",
