@@ -12,14 +12,3 @@ BANNED = {
     r"doors?|drawers?|houses?": "entry point, package, code base",
     r"at load \d+": "on a busy machine (load average N)",
 }
-
-#: Quotations: messages of Kubernetes and names of other projects. (path, text of the line)
-QUOTED: set[tuple[str, str]] = {
-    (  # a scenario keeps its name: recordings and results have it
-        "lab/asched_lab/sim/scenarios/__init__.py",
-        "from asched_lab.sim.scenarios.strangers_apart import StrangersApart",
-    ),
-}
-
-#: Packages that are still to be rewritten. Entries go, none comes.
-PENDING: tuple[str, ...] = ("docs/",)
