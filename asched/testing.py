@@ -322,18 +322,21 @@ def given(
     nodes: Iterable[Json] = (),
     pods: Iterable[Json] = (),
     *,
-    plugins: Sequence[type[Any]] = (),
+    plugins: Sequence[type[Any] | str] = (),
     args: Mapping[str, Mapping[str, Any]] | None = None,
     profile: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> World:
-    """A cluster with these nodes and pods, scheduled with these plugins.
+    """A cluster with these nodes and pods, scheduled with these plugins: classes of your own, names
+    of in-tree plugins.
 
     `args` by plugin name, as in pluginConfig. `profile` is the `plugins` part of a profile; without
     it the plugins run at all their points after the default ones. `seed` decides among equals.
     """
-    catalogue = Catalogue([of_class(cls, cls.__module__) for cls in plugins])
-    enabled = [{"name": name} for name in catalogue.plugins]
+    own = [plugin for plugin in plugins if not isinstance(plugin, str)]
+    catalogue = Catalogue([of_class(cls, cls.__module__) for cls in own])
+    in_tree = [plugin for plugin in plugins if isinstance(plugin, str)]
+    enabled = [{"name": name} for name in (*in_tree, *catalogue.plugins)]
     document = {
         "apiVersion": API_VERSION,
         "kind": KIND,

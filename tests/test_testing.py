@@ -31,3 +31,9 @@ def test_nodes_can_be_tainted_and_leave() -> None:
     assert world.schedule(pod("b")).message.startswith(
         "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
     )
+
+
+def test_plugins_of_the_tree_are_enabled_by_name() -> None:
+    member = pod("web", schedulingGroup={"podGroupName": "absent"})
+    assert given([node("n1")]).schedule(member).node == "n1"
+    assert given([node("n1")], plugins=["GangScheduling"]).schedule(member).node == ""

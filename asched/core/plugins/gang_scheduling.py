@@ -91,7 +91,7 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         name = tree.root.group.metadata.name
         return unresolvable(f'waiting for composite pod group "{name}" tree to meet quorum')
 
-    def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
+    def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         key, groups = self.key_of(pod.pod), self._cluster.pod_groups
         if not key:
             return SUCCESS, 0.0
@@ -204,7 +204,7 @@ class GangScheduling(GangRule):
     def placed(self, pods: GroupPods) -> int:
         return len(pods.placed)
 
-    def patience_s(self, gang: Gang) -> float:  # noqa: ARG002
+    def patience_s(self, gang: Gang) -> float:
         return PERMIT_TIMEOUT_S
 
     def _offered_by_object(self, old: PodGroup, new: PodGroup | None) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class ImageLocality(ScorePlugin):
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._images(pod.cls)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         """The number of nodes, and of nodes with each image: both affect the score of every row."""
         known = self._cluster.nodes.images
         if not known:
@@ -62,7 +62,7 @@ class ImageLocality(ScorePlugin):
         ]
         return (self._cluster.nodes.count, *spread) if any(spread) else 0
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         images = self._images(pod.cls)
         node_bytes = np.zeros(nodes.size, dtype=np.int64)
         known = nodes.table.images

@@ -129,7 +129,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
             return PreFilterResult(unresolvable(CONFLICT))
         return PreFilterResult(node_names=needs.node_names)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         needs = self._requirements_of(pod.cls)
         codes = np.zeros(nodes.size, dtype=np.int32)
         if needs.labels:
@@ -140,11 +140,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
             codes[~match_any(nodes, self._enforced)] = 1
         return codes
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         is_idle = not self._requirements_of(pod.cls).prefers and not self._has_added_preferred
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         total = np.zeros(nodes.size, dtype=np.int64)
         for weight, term in (*self._added_preferred, *self._requirements_of(pod.cls).preferred):
             total += weight * match_term(nodes, term)
@@ -157,7 +157,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
             return Hint.SKIP
         return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
 
-    def _comes_to_match(self, pod: Pod, old: Node, new: Node) -> Hint:  # noqa: ARG002
+    def _comes_to_match(self, pod: Pod, old: Node, new: Node) -> Hint:
         """The hint compares only the pod's own requirements."""
         enforced = self._enforced or ()
         comes = _matches_any(enforced, new) and not _matches_any(enforced, old)

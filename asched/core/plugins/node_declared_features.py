@@ -70,7 +70,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if self._need(pod.cls).features else PreFilterResult(SKIP)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         lacking: Codes = self._need(pod.cls).lacking.of(nodes.table.feature_sets)
         return lacking[nodes.feature_set]
 

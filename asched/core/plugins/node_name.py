@@ -33,7 +33,7 @@ class NodeName(FilterPlugin):
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.node_name or IDLE
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         wanted = pod.pod.spec.node_name
         codes = np.zeros(nodes.size, dtype=np.int32)
         if wanted:

@@ -64,7 +64,7 @@ class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if pod.cls.host_ports else PreFilterResult(SKIP)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         used = self._cluster.occupancy.ports
         shown = None if nodes.rows is None else nodes.rows.tolist()
         taken: set[int] = set()

@@ -55,7 +55,7 @@ class NodeUnschedulable(FilterPlugin):
     def share_key(self, pod: PodInfo) -> Hashable:
         return bool(pod.cls.example.spec.tolerations) and self._tolerates(pod.cls)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         if self._tolerates(pod.cls):
             return np.zeros(nodes.size, dtype=np.int32)
         return nodes.unschedulable.astype(np.int32)

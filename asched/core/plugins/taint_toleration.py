@@ -88,14 +88,14 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.example.spec.tolerations or ()
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         blocked: Codes = self._judgement(pod.cls).blocked.of(nodes.table.taint_sets)
         return blocked[nodes.taint_set]
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         return PreFilterResult()
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         disliked: I64 = self._judgement(pod.cls).disliked.of(nodes.table.taint_sets)
         return disliked[nodes.taint_set]
 

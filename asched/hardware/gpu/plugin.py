@@ -82,7 +82,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._ledger.demand(pod.cls)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         """Changes when the expected pods change."""
         if self._learns:
             self._ledger.refresh()
@@ -93,7 +93,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
                 self._version += 1
         return self._version
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         demand = self._ledger.demand(pod.cls)
         if not demand.number:
             return np.zeros(nodes.size, dtype=np.int32)
@@ -103,7 +103,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         freed = self._ledger.demand(self._cluster.classes.class_of(old))
         return Hint.QUEUE if old.spec.node_name and freed.number else Hint.SKIP
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         demand = self._ledger.demand(pod.cls)
         shares = self._ledger.shares(nodes)
         raw = np.full(nodes.size, NEVER, dtype=np.int64)
@@ -117,7 +117,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
             raw[rows] = self._raw(shares.take(rows), demand)
         return raw
 
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+    def normalize(self, raw: I64, data: Any) -> I64:
         has_room = raw > NEVER
         found = np.zeros(len(raw), dtype=np.int64)
         if has_room.any():

@@ -74,11 +74,11 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         estimate = self._loads.estimate(pod.cls)
         return tuple(estimate.amounts.tolist()), estimate.is_prod, _is_of_daemon_set(pod)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         self._loads.refresh()
         return self._loads.version
 
-    def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
+    def explain(self, pod: PodInfo, code: int) -> Status:
         """1: expired; then two for each resource, usage and a percentile of it."""
         if code == 1:
             return unschedulable(EXPIRED)
@@ -86,7 +86,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         kind = "aggregated usage" if is_aggregated else "usage"
         return unschedulable(f"node(s) {self._resources[at]} {kind} exceed threshold")
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         found: Codes = np.zeros(nodes.size, dtype=np.int32)
         if _is_of_daemon_set(pod):
             return found
@@ -113,7 +113,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
             found[over] = 2 + 2 * at + aggregated[over]
         return found
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._loads.refresh()
         loads, rows = self._loads, nodes.row_numbers()
         estimate = loads.estimate(pod.cls)

@@ -68,7 +68,7 @@ class LowRiskOverCommitment(LoadScorer):
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._placed.of(pod.cls)
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._usage.refresh()
         found: I64 = np.zeros(nodes.size, dtype=np.int64)
         amounts = self._placed.of(pod.cls)

@@ -74,7 +74,7 @@ class TargetLoadPacking(LoadScorer):
     def share_key(self, pod: PodInfo) -> int:
         return self._predicted(pod.cls)
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._usage.refresh()
         capacity = nodes.gather(self._usage.capacity)
         used = nodes.gather(self._usage.latest[CPU])

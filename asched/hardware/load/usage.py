@@ -344,7 +344,7 @@ class LoadScorer(ScorePlugin):
     def registrations(self) -> Sequence[Registration]:
         return ()
 
-    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> int:
         self._usage.refresh()
         return self._usage.version
 

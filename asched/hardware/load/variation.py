@@ -51,7 +51,7 @@ class LoadVariationRiskBalancing(LoadScorer):
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._amounts(pod.cls).requests
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._usage.refresh()
         requests = self._amounts(pod.cls).requests
         mean, deviation = self._usage.mean(), self._usage.deviation()

@@ -551,7 +551,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         )
         return RequestedLevels(constraint or required or hard, preferred or near)
 
-    def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
+    def score_placement(self, group: str, assignments: Assignments) -> int:
         """Unlike other placement scores: encodes the level, and the free amount of the scarcest
         resource.
         """
@@ -583,7 +583,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
     def share_key(self, pod: PodInfo) -> Hashable:
         return group_key(pod.pod)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         self._tree.refresh()
         mates = self._mates_of(pod)
         if mates is not None:
@@ -605,7 +605,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         mates.refresh(pods)
         return mates if mates.total else None
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._tree.refresh()
         mates, height = self._mates_of(pod), self._tree.height
         if mates is None:

@@ -424,11 +424,11 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         demand = self._demand(pod.cls)
         return demand.key if not demand.is_indifferent else "indifferent"
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         self._cache.refresh()
         return self._cache.version
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         found: Codes = np.zeros(nodes.size, dtype=np.int32)
         demand = self._demand(pod.cls)
         if demand.is_indifferent:
@@ -447,7 +447,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         found[~fresh] = 1
         return found
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         demand = self._demand(pod.cls)
         if not demand.is_guaranteed:
             return np.full(nodes.size, 100, dtype=np.int64)
@@ -464,7 +464,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
             found[judged] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
         return found
 
-    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
         self._cache.reserve(pod.pod.uid, self._demand(pod.cls), node)
         return SUCCESS
 

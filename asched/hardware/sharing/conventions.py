@@ -503,7 +503,7 @@ class GpuShareConvention(Convention):
         size = max(whole(offered.get(self._args.resource_name, 0)), 0) // count
         return tuple(SharedDevice(str(at), slots=AMOUNT_MAX, memory=size) for at in range(count))
 
-    def parts(self, pod: Pod, node: str, request: SharingRequest) -> Parts | None:  # noqa: ARG002
+    def parts(self, pod: Pod, node: str, request: SharingRequest) -> Parts | None:
         annotations = annotations_of(pod)
         index, memory = number(annotations.get(INDEX, "")), number(annotations.get(GIVEN, ""))
         if index is None or memory is None:

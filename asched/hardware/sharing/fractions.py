@@ -236,7 +236,7 @@ class GpuFractions(FilterPlugin):
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.requests.get(self._resource, 0) or IDLE
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         asked = pod.cls.requests.get(self._resource, 0)
         at = nodes.table.find_resource(self._resource)
         if not asked or at is None:

@@ -290,14 +290,14 @@ class Phases(ServingTurns):
         pods = (info.pod.key for info in placed if self._is_being_served(info, now_s))
         return ((NODE.resource, node), *((POD.resource, key) for key in pods))
 
-    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
+    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
         placed = self._cluster.placed
         self._began = {uid: at_s for uid, at_s in self._began.items() if uid in placed}
         self._began[pod.uid] = self._cluster.wall_clock_s
         yield from ()
         return SUCCESS
 
-    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+    def leave(self, pod: Pod, node: str) -> Late:
         self._began.pop(pod.uid, None)
         yield from ()
         return SUCCESS
@@ -550,7 +550,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
             return PreFilterResult(unresolvable(request.problem))
         return PreFilterResult(SUCCESS, data=request)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         request = self._ledger.request_of(pod.cls)
         if request is None:
             return np.zeros(nodes.size, dtype=np.int32)
@@ -565,7 +565,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         found[has_room] = 0
         return found
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         request = self._ledger.request_of(pod.cls)
         if request is None:
             return np.zeros(nodes.size, dtype=np.int64)
@@ -573,7 +573,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         policy = request.node_policy or self._node_policy
         return used if policy == BINPACK else 100 - used
 
-    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
         request, row = self._ledger.request_of(pod.cls), self._cluster.nodes.row_of.get(node)
         if request is None or row is None:
             return SUCCESS
@@ -591,7 +591,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._begun.remove(pod.pod.uid)
         return self._take_back(pod.pod, node)
 
-    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:
         return SUCCESS if pod.pod.uid in self._ledger.reserved else SKIP
 
     def pre_bind(self, pod: PodInfo, node: str) -> Late:

@@ -152,7 +152,7 @@ class ClaimHints:
             Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone, OF_DEVICES),
         )
 
-    def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
+    def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:
         """Its devices are free, if it held any; the pod may get a new claim, if this one was left
         from its earlier attempt.
         """
@@ -160,7 +160,7 @@ class ClaimHints:
         is_own = owner is not None and owner.uid == pod.uid
         return Hint.QUEUE if is_own or old.status.allocation is not None else Hint.SKIP
 
-    def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
+    def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:
         """Devices reserved for a pod that was not bound; those of a pod that ran stay with its
         claims, and a pod that requested none frees none.
         """
@@ -182,7 +182,7 @@ class ClaimHints:
             return Hint.SKIP
         return Hint.SKIP if old is not None and old.status == new.status else Hint.QUEUE
 
-    def pod_changed(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:  # noqa: ARG002
+    def pod_changed(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:
         if pod.uid != new.uid:
             return Hint.SKIP
         try:
@@ -301,7 +301,7 @@ class DynamicResources(
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.number if _may_need_devices(pod) else IDLE
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         """Claims belong to pods, and devices are taken with every Reserve: the answer is never
         reused.
         """
@@ -435,7 +435,7 @@ class DynamicResources(
 
     # --- PostFilter ------------------------------------------------------------------------------
 
-    def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:  # noqa: ARG002
+    def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
             return False
@@ -443,11 +443,11 @@ class DynamicResources(
             return True
         return any(self._is_stored_allocated(claim) for claim in prepared.claims)
 
-    def may_evict(self, pod: PodInfo, trial: Trial) -> bool:  # noqa: ARG002
+    def may_evict(self, pod: PodInfo, trial: Trial) -> bool:
         """It deallocates claims and evicts no pod."""
         return False
 
-    def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
+    def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:
         if not rejection.pre_filter_ran(self.name):
             return PostFilterResult(failure(NOT_FOUND))
         prepared = self._prepared.get(pod.pod.uid)
@@ -494,7 +494,7 @@ class DynamicResources(
 
     # --- Score -----------------------------------------------------------------------------------
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None or prepared.demand.is_empty or not self._knows_alternatives:
             return np.zeros(nodes.size, dtype=np.int64)
@@ -504,7 +504,7 @@ class DynamicResources(
 
     # --- Reserve and PreBind ---------------------------------------------------------------------
 
-    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
             return failure(NOT_FOUND) if self._has_claims(pod.pod) else SUCCESS
@@ -520,7 +520,7 @@ class DynamicResources(
         self._reserved[pod.pod.uid] = reserved
         return SUCCESS
 
-    def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
+    def unreserve(self, pod: PodInfo, node: str) -> Late | None:
         reserved = self._reserved.pop(pod.pod.uid, None)
         if reserved is not None:
             for claim, _ in reserved.allocations:
@@ -529,7 +529,7 @@ class DynamicResources(
             return None
         return claims.unreserve(self._cluster, self._ledger, pod.pod)
 
-    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:
         return SUCCESS if pod.pod.uid in self._reserved else SKIP
 
     def pre_bind(self, pod: PodInfo, node: str) -> Late:

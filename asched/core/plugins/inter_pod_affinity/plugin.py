@@ -107,7 +107,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
                 return affinity
         return IDLE
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return 0 if data is None else data.stamp()
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
@@ -117,33 +117,33 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         status = SKIP if nearness.stamp() else SUCCESS
         return PreFilterResult(status, None, nearness, nearness.moved.log)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         nearness: Nearness = data
         return nearness.codes(nodes)
 
-    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:
         nearness: Nearness = data
         return [nearness.code_of(row) for row in rows]
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         attracted = self._affinity_of(pod.cls).attraction
         if isinstance(attracted, str):
             return PreFilterResult(failure(f"failed to parse pod: {attracted}"))
         status = SKIP if attracted.stamp() else SUCCESS
         return PreFilterResult(status, None, attracted, attracted.moved.log)
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         attracted: Attraction = data
         return attracted.raw(nodes)
 
-    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:
         attracted: Attraction = data
         return [attracted.raw_of(row) for row in rows]
 
-    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+    def bounds(self, raw: I64, data: Any) -> Hashable:
         return int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))  # methods call Python
 
-    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:
         return between(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:

@@ -133,11 +133,11 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         side.keep()
         return PreFilterResult(SUCCESS, None, side, side.moved.log)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         side: HardSide = data
         return side.codes(nodes)
 
-    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:
         side: HardSide = data
         return [side.code_of(row) for row in rows]
 
@@ -153,18 +153,18 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def heeds_feasible(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).soft is not None
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         weighted: sides.Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
 
-    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int]:
         weighted: sides.Weighted = data
         return [weighted.side.raw_of(row, weighted.weights) for row in rows]
 
-    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+    def bounds(self, raw: I64, data: Any) -> Hashable:
         return sides.extremes(raw)
 
-    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:
         return sides.scaled(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:

@@ -62,16 +62,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         wanted = self._scored(pod.cls)
         return (wanted.names, wanted.plain)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         wanted = self._scored(pod.cls)
         return 0 if wanted.is_default else self._devices.stamp(wanted.names)
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         """Skip a pod that requests none of the resources."""
         is_idle = not any(self._scored(pod.cls).plain)
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         wanted = self._scored(pod.cls)
         if not any(wanted.plain):  # PreScore is not enabled
             return np.zeros(nodes.size, dtype=np.int64)
@@ -93,7 +93,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
         return by_blocks(points, requested, allocatable)
 
-    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
         wanted = self._scored(pod.cls)
         amounts, points = wanted.plain, list[int]()
         if not wanted.is_default or not any(amounts):

@@ -145,15 +145,15 @@ class NodeResourcesFit(
             return cls.number
         return (tuple(cls.requests.items()), cls.scoring_nonzero)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         if not self._demand(pod.cls).scalars:
             return 0
         return (self._delegation.epoch, self._devices.stamp(self._scored(pod.cls).names))
 
-    def pre_filter(self, pod: PodInfo) -> PreFilterResult:  # noqa: ARG002
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult()
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         demand = self._demand(pod.cls)
         codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         for row, amount, bit in demand.plain:
@@ -166,7 +166,7 @@ class NodeResourcesFit(
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes
 
-    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
         demand = self._demand(pod.cls)
         if demand.scalars:
             return None
@@ -203,10 +203,10 @@ class NodeResourcesFit(
         ]
         return (unresolvable if code & HOPELESS_BIT else unschedulable)(*reasons)
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         return PreFilterResult()
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         wanted, shares = self._scored(pod.cls), self._shares
         if wanted.is_default:
             if shares is not None and shares.serves(wanted.plain):
@@ -224,7 +224,7 @@ class NodeResourcesFit(
 
         return by_blocks(points, requested, allocatable)
 
-    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
         wanted, kernel = self._scored(pod.cls), self._kernel_one
         if kernel is None or not wanted.is_default:
             return None
@@ -240,7 +240,7 @@ class NodeResourcesFit(
             for row in rows
         ]
 
-    def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
+    def score_placement(self, group: str, assignments: Assignments) -> int:
         return self._placement_points.of(assignments)
 
     def score_placements(

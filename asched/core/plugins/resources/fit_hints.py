@@ -66,7 +66,7 @@ class FitHints:
         of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
         return (Registration(node, self._wants_ignored, of_ignored),)
 
-    def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
+    def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         """The node lacks only resources that are ignored."""
         wants = any(map(self._is_ignored, self._requests_of(pod)))
         return Hint.QUEUE if wants else Hint.SKIP

@@ -122,7 +122,7 @@ class VolumeBinding(
             return self.share_key(pod)
         return claims.bound
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         claims = self._claims(pod)
         if isinstance(claims, Status):
             return claims
@@ -169,18 +169,18 @@ class VolumeBinding(
                 return PreFilterResult(failure(f"{text}: {error}"))
         return PreFilterResult(data=claims)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         return choose(self._cluster, data, nodes).codes
 
-    def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
+    def explain(self, pod: PodInfo, code: int) -> Status:
         return unresolvable(*(reason.text for bit, reason in REASONS.items() if code & bit))
 
     # --- score -----------------------------------------------------------------------------------
 
-    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         return PreFilterResult(SKIP if self._points is None else SUCCESS)
 
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         claims = self._claims(pod)  # PreScore may not be enabled
         if self._points is None or isinstance(claims, Status) or not claims.delayed:
             return np.zeros(nodes.size, dtype=np.int64)
@@ -188,7 +188,7 @@ class VolumeBinding(
 
     # --- reserve and bind ------------------------------------------------------------------------
 
-    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
         claims = self._claims(pod)
         row = self._cluster.nodes.row_of.get(node)
         if isinstance(claims, Status) or not claims.delayed or row is None:
@@ -204,15 +204,15 @@ class VolumeBinding(
         claims = self._claims(pod)
         return isinstance(claims, Status) or not claims.delayed
 
-    def unreserve(self, pod: PodInfo, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: PodInfo, node: str) -> None:
         chosen = self._reserved.pop(pod.pod.uid, None)
         if chosen is not None:
             volume_reservation.take_back(self._cluster, chosen.writes)
 
-    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:
         return SUCCESS if pod.pod.uid in self._reserved else SKIP
 
-    def pre_bind(self, pod: PodInfo, node: str) -> Late:  # noqa: ARG002
+    def pre_bind(self, pod: PodInfo, node: str) -> Late:
         chosen = self._reserved.get(pod.pod.uid)
         if chosen is None:
             return SUCCESS

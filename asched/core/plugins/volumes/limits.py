@@ -108,7 +108,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             return self.share_key(pod)
         return tuple([(driver, len(group)) for driver, group in wanted.volumes])
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return self._wanted(pod) if _counts(pod) else None
 
     def is_blind_for(self, pod: PodInfo) -> bool:
@@ -119,7 +119,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if _counts(pod) else PreFilterResult(SKIP)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         index = self._cluster.volumes
         wanted = self._wanted(pod)
         codes = np.zeros(nodes.size, dtype=np.int32)

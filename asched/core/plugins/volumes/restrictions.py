@@ -97,7 +97,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
             return self.share_key(pod)
         return self._in_use(pod) > 0
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return self._exclusive(pod).missing or self._in_use(pod)
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:

@@ -78,10 +78,10 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
     def verdict_key(self, pod: PodInfo) -> Hashable:
         return self._wanted(pod)
 
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return self._wanted(pod)
 
-    def is_blind_for(self, pod: PodInfo) -> bool:  # noqa: ARG002 - claims decide
+    def is_blind_for(self, pod: PodInfo) -> bool:
         return True
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
