@@ -25,7 +25,6 @@ from asched.core.cycle.context import SKIPPED, SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import fail
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import Failure, error, unschedulable
-from asched.core.framework import second_look
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import (
     Bind,
@@ -325,7 +324,7 @@ class Binding(msgspec.Struct):
         if context.why_not_placed(attempt, self.node) or self._follow_changes():
             return None
         keeps_place = bool(attempt.queued.gang) and not is_lost and attempt.info.row >= 0
-        if not keeps_place and not second_look.still_takes(attempt.runner, attempt.info):
+        if not keeps_place and not attempt.runner.still_takes(attempt.info):
             return None
         return attempt.ref
 
@@ -338,7 +337,7 @@ class Binding(msgspec.Struct):
         now = context.cluster.pods_seen.get(attempt.queued.key)
         if now is None or not context.cluster.renew(attempt.info, now) or attempt.queued.gang:
             return ""
-        if second_look.still_takes(attempt.runner, attempt.info):
+        if attempt.runner.still_takes(attempt.info):
             return ""
         return f"pod {now.metadata.name} has changed and no longer fits on {self.node}"
 

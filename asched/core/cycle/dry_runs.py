@@ -13,8 +13,7 @@ Bounds  results are cached while nothing changes that a filter reads; the requir
         a node are stored with one of its pods while only pods and nodes change.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -70,7 +69,7 @@ class DryRuns:
             self._version = version
             self._found.clear()
         try:
-            with _unmeasured(runner):
+            with runner.cache.unmeasured():
                 if queued.gang:
                     lacks_places = context.extensions.lacks_places
                     if lacks_places is None or not lacks_places(runner, queued, version):
@@ -91,7 +90,7 @@ class DryRuns:
         if not context.cluster.nodes.count:
             return NO_NAMES
         try:
-            with _unmeasured(runner):
+            with runner.cache.unmeasured():
                 rejection = _rejection(runner, context.cluster.classes.info_of(queued.pod))
                 return None if rejection is None else rejection.unschedulable_plugins
         except MISTAKES:  # the attempt will raise and report it
@@ -105,7 +104,7 @@ class DryRuns:
         if runner is None or may_start is None:
             return False
         try:
-            with _unmeasured(runner):
+            with runner.cache.unmeasured():
                 return may_start(runner, queued, (context.version, context.cluster.counts))
         except MISTAKES:  # the attempt after its backoff will raise and report it
             return False
@@ -196,17 +195,6 @@ class DryRuns:
         if extensions.yields_to(priority) and extensions.yields_places(pod, _why(runner, pod)):
             return None
         return DryRunVerdict(rejectors, is_of_class)
-
-
-@contextmanager
-def _unmeasured(runner: Runner) -> Iterator[None]:
-    """Measure no plugin."""
-    work = runner.cache.work
-    meter, work.meter = work.meter, None
-    try:
-        yield
-    finally:
-        work.meter = meter
 
 
 def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:

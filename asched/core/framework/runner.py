@@ -301,6 +301,22 @@ class Runner:
         state.update(pod, spares=spares)
         return Fitting(pod, state, self.cluster, self.nominated_pods)
 
+    def still_takes(self, pod: PodInfo) -> bool:
+        """Whether the node of an assumed pod would accept it now, its own usage not counted: its
+        binding may be repeated then. Promises to other pods do not matter: they were made with the
+        pod there.
+        """
+        row = pod.row
+        if row < 0:  # the node was deleted
+            return False
+        try:
+            with self.cache.unmeasured():
+                fitting = self.fitting(pod, spares=True)
+                with self.cluster.supposing().gone((pod,), row):
+                    return fitting.status_on(row, heeds_promises=False) is None
+        except MISTAKES:  # undecidable: not sent
+            return False
+
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
     ) -> Generator[Effect, Answer, PostFilterResult]:

@@ -8,6 +8,7 @@ cache.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Final, NamedTuple
 from weakref import ref
@@ -150,6 +151,15 @@ class ClassCache:
             kept.line = again
             again[kept] = None
         again.move_to_end(kept)
+
+    @contextmanager
+    def unmeasured(self) -> Iterator[None]:
+        """Measure no plugin meanwhile."""
+        meter, self.work.meter = self.work.meter, None
+        try:
+            yield
+        finally:
+            self.work.meter = meter
 
     @property
     def bytes(self) -> int:

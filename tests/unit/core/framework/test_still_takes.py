@@ -6,7 +6,6 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.framework.runner import Runner
-from asched.core.framework.second_look import still_takes
 from asched.core.model.kinds import NODE, POD
 from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
@@ -43,7 +42,7 @@ def small(cpu: str = "1") -> NodeBuilder:
 def test_a_pod_does_not_stand_in_its_own_way() -> None:
     runner = a_runner(SMALL)
     info = assumed(runner, FULL)
-    assert still_takes(runner, info)
+    assert runner.still_takes(info)
     assert runner.cluster.nodes.columns.read("pod_count")[info.row] == 1
     assert runner.cluster.is_assumed("uid-web")
 
@@ -63,10 +62,10 @@ def test_what_has_happened_to_its_node_meanwhile_counts(seen: Seen | Gone) -> No
     runner = a_runner(SMALL)
     info = assumed(runner, FULL)
     runner.cluster.apply(seen)
-    assert not still_takes(runner, info)
+    assert not runner.still_takes(info)
 
 
 def test_room_that_was_promised_beside_it_does_not() -> None:
     promised = a_pod("other").requests(cpu="800m").priority(10).status(nominatedNodeName="n1")
     runner = a_runner(SMALL, waiting=promised)
-    assert still_takes(runner, assumed(runner, a_pod("web").requests(cpu="800m")))
+    assert runner.still_takes(assumed(runner, a_pod("web").requests(cpu="800m")))
