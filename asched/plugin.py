@@ -41,6 +41,7 @@ from asched.core.framework.effects import (
     PodRef,
     WaitFor,
 )
+from asched.core.framework.normalization import default_normalize
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.per_node.views import PluginNode as Node
 from asched.core.framework.per_node.views import PluginPod as Pod
@@ -55,8 +56,6 @@ from asched.core.framework.points import (
     IDLE,
     BindPlugin,
     Codes,
-    Concerns,
-    Hint,
     Late,
     Nomination,
     PermitPlugin,
@@ -70,10 +69,9 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
-    Registration,
     ReservePlugin,
-    default_normalize,
 )
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.status import (
     SKIP,

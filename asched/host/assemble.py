@@ -29,8 +29,9 @@ from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.meter import PluginReports
-from asched.core.framework.points import QueueSortPlugin, Registration
+from asched.core.framework.points import QueueSortPlugin
 from asched.core.framework.profile import CannotBuildError, Factory
+from asched.core.framework.registrations import Registration
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model import pod_limits

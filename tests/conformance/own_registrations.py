@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from asched.core.cluster.changes import Action, Trigger
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.registrations import Hint, Registration
 from tests.conformance.registrations import BY_TEXT
 
 

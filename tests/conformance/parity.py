@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.core.cluster.changes import ACTION_TEXT, Action
-from asched.core.framework.points import Registration
+from asched.core.framework.registrations import Registration
 from tests.conformance.cases import Result
 from tests.conformance.registrations import split
 from tests.conformance.world import build

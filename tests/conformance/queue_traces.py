@@ -13,7 +13,8 @@ import msgspec
 
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
 from asched.core.cluster.nominated import Nominator
-from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin
+from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.registrations import Hint, HintFunction
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE, POD, Kind

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asched.core.cluster.changes import ACTION_TEXT, Action, Trigger
-from asched.core.framework.points import HintFunction, Registration
+from asched.core.framework.registrations import HintFunction, Registration
 
 BY_TEXT = {text: action for action, text in ACTION_TEXT.items()}
 

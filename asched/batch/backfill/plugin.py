@@ -26,7 +26,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.points import Codes, FilterPlugin, Registration
+from asched.core.framework.points import Codes, FilterPlugin
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import JOB, NODE, Kind
 

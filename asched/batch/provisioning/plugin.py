@@ -20,7 +20,8 @@ from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.holds import request_of
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
+from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 from asched.core.model.pod import Pod

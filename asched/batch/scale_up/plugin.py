@@ -14,7 +14,8 @@ from typing import ClassVar
 
 from asched import names
 from asched.core.config.args import GroupScaleUpArgs
-from asched.core.framework.points import Plugin, Registration
+from asched.core.framework.points import Plugin
+from asched.core.framework.registrations import Registration
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 
 

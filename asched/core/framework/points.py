@@ -19,64 +19,26 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.changes import RowLog, Trigger
+from asched.core.cluster.changes import RowLog
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import SUCCESS, Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
-
-I32 = npt.NDArray[np.int32]
-
-
-class Expecting:
-    """Pods for which room is being made, by key, each on one node; indexed both ways, since it is
-    read for every pod that leaves a node.
-    """
-
-    def __init__(self, nodes: Mapping[str, str] | None = None) -> None:
-        #: Key of a pod -> name of the node. Read-only outside.
-        self.node_of: dict[str, str] = {}
-        self._keys_at: dict[str, set[str]] = {}
-        for key, node in (nodes or {}).items():
-            self.put(key, node)
-
-    def put(self, key: str, node: str) -> None:
-        self.drop(key)
-        self.node_of[key] = node
-        self._keys_at.setdefault(node, set()).add(key)
-
-    def drop(self, key: str) -> None:
-        """Remove a pod; unknown keys are ignored."""
-        node = self.node_of.pop(key, None)
-        if node is not None:
-            keys = self._keys_at[node]
-            keys.discard(key)
-            if not keys:
-                del self._keys_at[node]
-
-    def keys_at(self, node: str) -> Collection[str]:
-        return self._keys_at.get(node, ())
-
-    def __len__(self) -> int:
-        return len(self.node_of)
-
-
-NONE_EXPECTED: Final = Expecting()
-
 
 I64 = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -84,42 +46,6 @@ Mask = npt.NDArray[np.bool_]
 
 #: A late point: yields effects, is sent their answers, returns a status.
 Late = Generator[Effect, Answer, Status]
-
-
-class Hint(Enum):
-    """The result of a queueing hint: whether a change makes another attempt worthwhile."""
-
-    QUEUE = "Queue"
-    SKIP = "QueueSkip"
-
-
-#: (the waiting pod, old version, new version) -> Hint. May raise: an error counts as QUEUE.
-HintFunction = Callable[[Pod, Any, Any], Hint]
-
-
-class Concerns(NamedTuple):
-    """Keys that decide which pods a change can concern: if the keys of a waiting pod and of a
-    change have nothing in common, the hint would return SKIP and is not called.
-
-    The keys of thousands of waiting pods are indexed, so that a change visits only the pods it
-    concerns. None: undecidable by keys, the hint is called. `sought` is called once for pods that
-    no hint distinguishes, `offered` once per change with its old and new version; an exception
-    counts as None. A key is derived from the pod or the object itself, never from other objects.
-    `is_of_gang`: all pods of a gang have the same keys, and `sought` is never None; otherwise the
-    hint is always called for a gang of several kinds of pods.
-    """
-
-    sought: Callable[[Pod], Collection[Hashable] | None]
-    offered: Callable[[Any, Any], Collection[Hashable] | None]
-    is_of_gang: bool = False
-
-
-class Registration(NamedTuple):
-    """A change a plugin registers for; without a function every such change causes an attempt."""
-
-    trigger: Trigger
-    hint: HintFunction | None = None
-    concerns: Concerns | None = None
 
 
 class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
@@ -417,33 +343,3 @@ class BindPlugin(Plugin):
 class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
-
-
-class ScaledByLargest(ScorePlugin):
-    """Scales to 0..100 by the largest score of the feasible rows, optionally reversed."""
-
-    normalizes = True
-    reverses: ClassVar[bool] = False
-
-    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
-        return int(raw.max())
-
-    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        return by_largest(raw, bounds, reverse=self.reverses)
-
-
-def by_largest(raw: I64, largest: int, *, reverse: bool = False) -> I64:
-    """Scale to 0..100, optionally reversed.
-
-    Rounding  integer division before the reversal. Edges  a largest of 0 gives 0, reversed 100.
-    Source    kubernetes/kubernetes v1.36 framework/plugins/helper/normalize_score.go
-    """
-    if not largest:
-        return np.full_like(raw, 100 if reverse else 0)
-    scaled = raw * 100 // largest
-    return 100 - scaled if reverse else scaled
-
-
-def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
-    """`by_largest` for a complete array of scores."""
-    return by_largest(raw, int(raw.max()), reverse=reverse)

@@ -32,10 +32,10 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
-    Registration,
     ReservePlugin,
     ScorePlugin,
 )
+from asched.core.framework.registrations import Registration
 from asched.core.framework.results.unprepared import Unprepared
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, Kind

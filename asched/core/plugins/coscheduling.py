@@ -27,7 +27,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import Shortages
 from asched.core.cluster.pod_groups import Gang, GroupPods, coscheduled_key
 from asched.core.config.args import CoschedulingArgs
-from asched.core.framework.points import Concerns, Hint, QueueSortPlugin, Registration
+from asched.core.framework.points import QueueSortPlugin
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod

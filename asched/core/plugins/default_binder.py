@@ -14,7 +14,8 @@ from asched import names
 from asched.core.cluster.facts import Bound, Refused, Unknown
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.effects import Bind, ref_of
-from asched.core.framework.points import BindPlugin, Late, Registration
+from asched.core.framework.points import BindPlugin, Late
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import SUCCESS, failure
 
 

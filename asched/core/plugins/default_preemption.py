@@ -31,17 +31,16 @@ from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
+from asched.core.framework.expecting import Expecting
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import (
-    Expecting,
-    Hint,
     Nomination,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
-    Registration,
 )
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_amounts import wanted_by
 from asched.core.framework.runner import ExtenderChain

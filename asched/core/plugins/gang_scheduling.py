@@ -25,13 +25,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.group_trees import COMPOSITE, parent_of
 from asched.core.cluster.pod_groups import COSCHEDULED, Gang, GroupPods, group_key
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.points import (
-    Concerns,
-    Hint,
-    PermitPlugin,
-    PreEnqueuePlugin,
-    Registration,
-)
+from asched.core.framework.points import PermitPlugin, PreEnqueuePlugin
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP

@@ -20,7 +20,8 @@ from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import I64, Registration, ScorePlugin
+from asched.core.framework.points import I64, ScorePlugin
+from asched.core.framework.registrations import Registration
 
 MIB: Final = 1 << 20
 #: Fewer bytes than this score 0.

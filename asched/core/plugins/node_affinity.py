@@ -20,20 +20,19 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import NodeAffinityArgs
+from asched.core.framework.normalization import ScaledByLargest
 from asched.core.framework.per_class import PerKey
 from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
     FilterPlugin,
-    Hint,
     Mask,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    Registration,
-    ScaledByLargest,
 )
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE

@@ -19,15 +19,8 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import (
-    IDLE,
-    Codes,
-    FilterPlugin,
-    Hint,
-    PreFilterPlugin,
-    PreFilterResult,
-    Registration,
-)
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node

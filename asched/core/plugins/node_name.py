@@ -16,7 +16,8 @@ from asched.core.cluster.changes import NODE_ADD
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import IDLE, Codes, FilterPlugin, Registration
+from asched.core.framework.points import IDLE, Codes, FilterPlugin
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Reason
 
 OTHER_NODE: Final = Reason("node(s) didn't match the requested node name", resolvable=False)

@@ -19,16 +19,8 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import HostPort, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.points import (
-    IDLE,
-    Codes,
-    Concerns,
-    FilterPlugin,
-    Hint,
-    PreFilterPlugin,
-    PreFilterResult,
-    Registration,
-)
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod

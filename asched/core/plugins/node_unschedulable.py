@@ -19,7 +19,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import Codes, FilterPlugin, Hint, Registration
+from asched.core.framework.points import Codes, FilterPlugin
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node

@@ -18,7 +18,7 @@ from asched.core.framework.placements import (
     PlacementScorePlugin,
     RepeatedPlacements,
 )
-from asched.core.framework.points import Registration
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Status, failure
 
 NO_PODS_ASSIGNED: Final = failure(

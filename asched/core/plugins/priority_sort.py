@@ -9,7 +9,8 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/queuesort
 from collections.abc import Sequence
 
 from asched import names
-from asched.core.framework.points import QueueSortPlugin, Registration
+from asched.core.framework.points import QueueSortPlugin
+from asched.core.framework.registrations import Registration
 from asched.core.model.pod import Pod
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
-from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
+from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod

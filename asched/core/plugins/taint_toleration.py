@@ -20,18 +20,17 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.framework.normalization import ScaledByLargest
 from asched.core.framework.per_class import PerClass, PerPod
 from asched.core.framework.points import (
     I64,
     Codes,
     FilterPlugin,
-    Hint,
     Mask,
     PreFilterResult,
     PreScorePlugin,
-    Registration,
-    ScaledByLargest,
 )
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node

@@ -20,7 +20,7 @@ from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import object_of
 from asched.core.framework.placements import Placement, PlacementGeneratePlugin
-from asched.core.framework.points import Registration
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Status, failure
 from asched.core.model.lru import Lru
 from asched.core.model.workload import PodGroup

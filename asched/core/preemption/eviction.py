@@ -34,7 +34,8 @@ from asched.core.framework.effects import (
     Together,
     ref_of,
 )
-from asched.core.framework.points import Expecting, Late, Nomination, PostFilterResult
+from asched.core.framework.expecting import Expecting
+from asched.core.framework.points import Late, Nomination, PostFilterResult
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP

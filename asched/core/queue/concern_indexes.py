@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Final
 
 from asched.core.cluster.changes import Change
-from asched.core.framework.points import Concerns
+from asched.core.framework.registrations import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.equivalence import EquivalenceClass

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.changes import Change, Trigger
-from asched.core.framework.points import Concerns, Hint, Registration
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.profile import QueueObserver
 from asched.core.queue.queued import QueuedPod, Worth
 
 if TYPE_CHECKING:
-    from asched.core.framework.points import HintFunction
+    from asched.core.framework.registrations import HintFunction
     from asched.core.queue.concern_indexes import ConcernIndexes
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 

@@ -25,7 +25,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asched.core.framework.points import NONE_EXPECTED, Expecting, PreEnqueuePlugin, Registration
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
+from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod

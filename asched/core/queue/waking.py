@@ -45,7 +45,8 @@ from typing import Final
 
 from asched.core.cluster.budget import Sliced
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.framework.points import NONE_EXPECTED, Concerns, Expecting
+from asched.core.framework.expecting import NONE_EXPECTED, Expecting
+from asched.core.framework.registrations import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.concern_indexes import Offers

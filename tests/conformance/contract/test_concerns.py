@@ -12,7 +12,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.gang import Shortages
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, coscheduled_key
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -28,12 +28,7 @@ from asched.core.model.kinds import (
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.volume import PersistentVolumeClaim
-from asched.core.model.workload import (
-    CompositePodGroup,
-    CoschedulingGroup,
-    Namespace,
-    PodGroup,
-)
+from asched.core.model.workload import CompositePodGroup, CoschedulingGroup, Namespace, PodGroup
 from asched.core.plugins import IN_TREE
 from tests.builders import PodBuilder, a_node, a_pod
 

@@ -37,15 +37,14 @@ from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod
 from asched.core.framework.points import (
     I64,
     Codes,
-    Hint,
     Late,
     Mask,
     Nomination,
     Plugin,
     PostFilterResult,
     PreFilterResult,
-    Registration,
 )
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX

@@ -37,8 +37,8 @@ from asched.core.framework.points import (
     PostFilterResult,
     PreFilterPlugin,
     PreFilterResult,
-    Registration,
 )
+from asched.core.framework.registrations import Registration
 from asched.core.framework.results.draw import draw
 from asched.core.framework.status import SUCCESS, Reason, Status, unschedulable
 from asched.core.framework.trial import Candidate, Trial

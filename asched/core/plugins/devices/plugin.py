@@ -27,13 +27,12 @@ from asched.core.dra import allocator, answers, plan, result
 from asched.core.dra.extended_requests import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.normalization import ScaledByLargest
 from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
-    Concerns,
     FilterPlugin,
-    Hint,
     Late,
     PostFilterPlugin,
     PostFilterResult,
@@ -41,10 +40,9 @@ from asched.core.framework.points import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
-    Registration,
     ReservePlugin,
-    ScaledByLargest,
 )
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim

@@ -31,16 +31,14 @@ from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
-    Concerns,
     FilterPlugin,
-    Hint,
     Mask,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    Registration,
     ScorePlugin,
 )
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, SUCCESS, failure, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node

@@ -19,14 +19,8 @@ from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import NodeResourcesBalancedAllocationArgs
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import (
-    I64,
-    Mask,
-    PreFilterResult,
-    PreScorePlugin,
-    Registration,
-    ScorePlugin,
-)
+from asched.core.framework.points import I64, Mask, PreFilterResult, PreScorePlugin, ScorePlugin
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import SKIP
 from asched.core.plugins.devices.amounts import Delegation, DeviceTally
 from asched.core.plugins.resources.scores import (

@@ -34,9 +34,9 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    Registration,
     ScorePlugin,
 )
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
 from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
 from asched.core.plugins.devices.amounts import Delegation, DeviceTally

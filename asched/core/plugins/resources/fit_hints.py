@@ -18,7 +18,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import FIXED_RESOURCES
 from asched.core.cluster.pods import PodClass
 from asched.core.framework.per_class import PerClass, PerPod
-from asched.core.framework.points import Concerns, Hint, Registration
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
 from asched.core.model.node import Node

@@ -40,10 +40,10 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    Registration,
     ReservePlugin,
     ScorePlugin,
 )
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import SKIP, SUCCESS, Reason, Status, failure, unresolvable
 from asched.core.model.kinds import (
     CSI_DRIVER,

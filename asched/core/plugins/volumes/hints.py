@@ -5,7 +5,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebindin
 
 from typing import Final
 
-from asched.core.framework.points import Concerns, Hint
+from asched.core.framework.registrations import Concerns, Hint
 from asched.core.model.migration import MIGRATED_PLUGINS
 from asched.core.model.pod import Pod
 from asched.core.model.storage import claim_use, storage_of, uses_claim

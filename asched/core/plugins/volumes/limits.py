@@ -26,15 +26,8 @@ from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.per_class import Latest
-from asched.core.framework.points import (
-    IDLE,
-    Codes,
-    FilterPlugin,
-    Hint,
-    PreFilterPlugin,
-    PreFilterResult,
-    Registration,
-)
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, Status, failure, unresolvable
 from asched.core.model.kinds import (
     CSI_DRIVER,
@@ -49,12 +42,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.migration import CsiVolume
 from asched.core.model.pod import Pod
-from asched.core.model.storage import (
-    has_claims,
-    has_direct_claims,
-    is_owned,
-    storage_of,
-)
+from asched.core.model.storage import has_claims, has_direct_claims, is_owned, storage_of
 from asched.core.model.volume import CsiNode, VolumeAttachment
 from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS, after_claim_changed
 

@@ -22,16 +22,8 @@ from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.per_class import Latest
-from asched.core.framework.points import (
-    IDLE,
-    Codes,
-    Concerns,
-    FilterPlugin,
-    Hint,
-    PreFilterPlugin,
-    PreFilterResult,
-    Registration,
-)
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.model.node import Node

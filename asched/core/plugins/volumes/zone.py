@@ -27,19 +27,13 @@ from asched.core.framework.points import (
     IDLE,
     Codes,
     FilterPlugin,
-    Hint,
     Mask,
     PreFilterPlugin,
     PreFilterResult,
-    Registration,
 )
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, Status, unresolvable
-from asched.core.model.kinds import (
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    STORAGE_CLASS,
-)
+from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
 from asched.core.model.storage import WAIT_FOR_FIRST_CONSUMER, claim_class

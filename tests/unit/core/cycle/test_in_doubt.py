@@ -4,7 +4,8 @@ import numpy as np
 
 from asched.core.cluster.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.framework.effects import Bind, WaitFor
-from asched.core.framework.points import FilterPlugin, PreBindPlugin, Registration, ReservePlugin
+from asched.core.framework.points import FilterPlugin, PreBindPlugin, ReservePlugin
+from asched.core.framework.registrations import Registration
 from asched.core.framework.status import SUCCESS, Reason, failure
 from tests.builders import a_node, a_pod
 from tests.playbook import Play

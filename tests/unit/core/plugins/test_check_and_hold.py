@@ -10,7 +10,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.holds import CONSUMES
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest

@@ -6,7 +6,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.gang import Shortages
 from asched.core.config.args import CoschedulingArgs
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD

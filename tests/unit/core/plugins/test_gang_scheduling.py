@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code, Status
 from asched.core.framework.waiting import WaitingPod, WaitingPods
 from asched.core.model.kinds import NODE, POD, POD_GROUP

@@ -6,7 +6,7 @@ from operator import attrgetter
 import pytest
 
 from asched.core.config.args import NodeAffinityArgs
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_affinity import NodeAffinity
 from tests.builders import Json, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending, term

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_declared_features import NodeDeclaredFeatures, required_features
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod, all_rows, pending

@@ -8,7 +8,7 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_ports import NodePorts
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending

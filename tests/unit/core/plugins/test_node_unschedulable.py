@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 

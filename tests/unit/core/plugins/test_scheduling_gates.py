@@ -1,6 +1,6 @@
 """SchedulingGates: the gate, its message, and when it opens."""
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from tests.builders import a_pod

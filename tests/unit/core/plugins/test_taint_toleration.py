@@ -5,7 +5,7 @@ from operator import attrgetter
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.plugins.taint_toleration import TaintToleration
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nominated import Nominator
-from asched.core.framework.points import Registration
+from asched.core.framework.registrations import Registration
 from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue

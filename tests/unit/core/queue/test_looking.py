@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.framework.points import Registration
+from asched.core.framework.registrations import Registration
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.looking import DryRunner, DryRunVerdict
 from asched.core.queue.queued import QueuedPod

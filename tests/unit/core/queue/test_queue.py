@@ -1,6 +1,6 @@
 """The queue, history by history; `test_twin.py` walks it at random beside a plain reading."""
 
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.in_flight import CHANGES_MAX
 from tests.unit.core.queue.waiting import (

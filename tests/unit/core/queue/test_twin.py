@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from asched.core.cluster.changes import Change
-from asched.core.framework.points import Hint, HintFunction, Registration
+from asched.core.framework.registrations import Hint, HintFunction, Registration
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes

@@ -3,7 +3,8 @@
 import pytest
 
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.framework.points import Expecting, Hint, Registration
+from asched.core.framework.expecting import Expecting
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile

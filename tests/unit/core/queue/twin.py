@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import floor
 
 from asched.core.cluster.changes import UNSCHEDULABLE_POD, Change, Trigger, pod_actions
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.pod import Pod
 
 #: What the twin returns from a walk: place -> names, as `waiting.Scene.names` tells them.

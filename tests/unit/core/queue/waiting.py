@@ -6,7 +6,8 @@ from typing import Any
 
 from asched.core.cluster.changes import Action, Change, Trigger
 from asched.core.cluster.nominated import Nominator
-from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin, Registration
+from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.registrations import Hint, HintFunction, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node

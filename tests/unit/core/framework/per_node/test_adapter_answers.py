@@ -16,7 +16,8 @@ from asched.core.framework.per_node.adapter import (
     adapt,
     hint_for_change,
 )
-from asched.core.framework.points import Hint, Nomination
+from asched.core.framework.points import Nomination
+from asched.core.framework.registrations import Hint
 from asched.core.framework.runner import run_alone
 from asched.core.framework.status import (
     SKIP,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD

@@ -8,7 +8,7 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.pod import Pod

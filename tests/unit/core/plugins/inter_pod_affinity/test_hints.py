@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import DefaultSpreadConstraint, PodTopologySpreadArgs
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.decode import decode
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod

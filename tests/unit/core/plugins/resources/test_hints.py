@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.plugins.devices.amounts import Delegation

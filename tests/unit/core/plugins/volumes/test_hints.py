@@ -4,18 +4,11 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched.core.plugins.volumes import hints as after
-from tests.volume_builders import (
-    a_capacity,
-    a_claim,
-    a_class,
-    a_csi_node,
-    a_driver,
-    a_pod,
-)
+from tests.volume_builders import a_capacity, a_claim, a_class, a_csi_node, a_driver, a_pod
 
 IN_A = a_class("s", topologies=[{"zone": ["a"]}])
 POD = a_pod("p", "c", ephemeral=["e"], disks=[{"csi": {"driver": "csi"}}])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code, Status
 from asched.core.plugins.volumes.hints import after_named_claim_changed
 from asched.core.plugins.volumes.restrictions import (

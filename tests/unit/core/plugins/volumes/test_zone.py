@@ -5,15 +5,11 @@ from operator import attrgetter
 
 import pytest
 
-from asched.core.framework.points import Hint
+from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.volume import StorageClass
 from asched.core.plugins.volumes.hints import after_named_claim_changed
-from asched.core.plugins.volumes.zone import (
-    VolumeZone,
-    after_class_added,
-    after_volume_changed,
-)
+from asched.core.plugins.volumes.zone import VolumeZone, after_class_added, after_volume_changed
 from tests.volume_builders import (
     a_claim,
     a_class,
