@@ -29,7 +29,6 @@ from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.qualified import qualified_name_faults
 from asched.core.framework import points as _points
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import (
     Bind,
     Create,
@@ -71,7 +70,9 @@ from asched.core.framework.points import (
     QueueSortPlugin,
     ReservePlugin,
 )
+from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Concerns, Hint, Registration
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.status import (
     SKIP,
@@ -84,7 +85,6 @@ from asched.core.framework.status import (
     unresolvable,
     unschedulable,
 )
-from asched.core.framework.trial import Trial
 from asched.core.model import kinds
 
 

@@ -28,10 +28,10 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension, Steps, Work
 from asched.core.cycle.post_filter import Background
-from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PostFilterResult
+from asched.core.framework.rejection import fit_error
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE, POD

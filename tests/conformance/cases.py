@@ -16,7 +16,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.gates import GATES, HONOURED, default_gates
 from asched.core.config.versions import BASE, rules_of
-from asched.core.framework.attempt import NO_NODES, Rejection
+from asched.core.framework.rejection import NO_NODES, Rejection
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
 from asched.core.framework.status import Status

@@ -10,9 +10,9 @@ from typing import Any
 from asched import names
 from asched.core.cluster.changes import ACTION_TEXT, Change, Trigger
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PreEnqueuePlugin
 from asched.core.framework.registrations import Hint, Registration
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.framework.status import PointError
 from asched.core.model.decode import decode

@@ -10,7 +10,7 @@ import numpy as np
 
 from asched import names
 from asched.core.cluster.facts import Seen
-from asched.core.framework.attempt import NO_NODES, Rejection
+from asched.core.framework.rejection import NO_NODES, Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD

@@ -15,7 +15,7 @@ from asched.core.cluster.facts import Fact
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.kinds import (
     CSI_DRIVER,

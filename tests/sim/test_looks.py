@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from asched.core.cluster.facts import Bound, Fact, Gone, Seen
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Bind
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import POD, POD_GROUP

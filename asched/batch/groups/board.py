@@ -73,7 +73,7 @@ class GroupBoard:
         """bool[N]: rows that the filters accept for a pod of the class now. Raises PointError,
         OutOfTurn.
         """
-        return self._group.runner.fitting(self.example(c)).rows(self.within)
+        return self._group.runner.dry_run(self.example(c)).rows(self.within)
 
     def is_order_free(self, c: int) -> bool:
         """Whether the order of placements does not matter to the class."""

@@ -91,17 +91,17 @@ def _counts(
             return None
     context.cluster.budget.note(STATE_STEPS)
     try:
-        fitting = group.runner.fitting(pod)
-        is_refused = len(fitting.refused.rows) > 0
+        dry_run = group.runner.dry_run(pod)
+        is_refused = len(dry_run.refused.rows) > 0
     except (OutOfTurn, PointError):
         return None  # the trial reports it
-    state, most = fitting.state, len(group.attempts)
+    state, most = dry_run.state, len(group.attempts)
     needs = None if state.active_plugins.reserves else _needs(state, pod)
     if needs is None:
         return None
     cluster = context.cluster
     parts = cluster.singleton(Divisions).of(placements)
-    if parts is not None and not is_refused and fitting.rejection is None:
+    if parts is not None and not is_refused and dry_run.rejection is None:
         part_sums = cluster.singleton(_GuessSums).get(
             (state.number, most),
             parts,

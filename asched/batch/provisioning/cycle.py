@@ -55,9 +55,9 @@ from asched.core.cycle.extension import Extension, Work
 from asched.core.cycle.extension_points import Finding
 from asched.core.cycle.freed_places import notify_of_freed
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST

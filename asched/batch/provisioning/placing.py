@@ -27,9 +27,9 @@ from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension_points import Finding
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, is_within
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 

@@ -25,7 +25,6 @@ from asched.core.cycle.context import SKIPPED, SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import fail
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import Failure, error, unschedulable
-from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
@@ -38,6 +37,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
+from asched.core.framework.rejection import fit_error
 from asched.core.framework.status import (
     MISTAKES,
     SUCCESS,

@@ -21,7 +21,7 @@ import numpy as np
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cycle.history import DecisionStep, Line, StoredLine
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.ranking import Ranking, Scorers
 from asched.core.framework.runner import Decision
 from asched.core.model.footprint import footprint

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated import FOR_A_MOMENT
 from asched.core.framework.results.pods_read import ignores_pods, is_blind
@@ -207,10 +207,10 @@ def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
 
 
 def _rejection(runner: Runner, pod: PodInfo) -> Rejection | None:
-    fitting = runner.fitting(pod)
-    if fitting.rejection is None and fitting.count:
+    dry_run = runner.dry_run(pod)
+    if dry_run.rejection is None and dry_run.count:
         return None
-    return runner.rejection(pod, fitting.state, fitting.refused.by_trial)
+    return runner.rejection(pod, dry_run.state, dry_run.refused.by_trial)
 
 
 def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:

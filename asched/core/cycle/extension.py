@@ -29,9 +29,9 @@ from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension_points import Addition, Finding
 from asched.core.cycle.unit import Unit
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod

@@ -12,9 +12,9 @@ from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.attempt import Attempt
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod

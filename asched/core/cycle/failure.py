@@ -17,9 +17,9 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.unit import CLEARED, Failure, error, unschedulable
-from asched.core.framework.attempt import NO_NODES
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination
+from asched.core.framework.rejection import NO_NODES
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.pod import Pod, PodCondition, difference
 

@@ -18,9 +18,9 @@ from asched.core.cycle.context import SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import failure_of
 from asched.core.cycle.post_filter import make_room, rejected
 from asched.core.cycle.unit import Failure, Tried, Unit, UnitOutcome, error, unschedulable
-from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
+from asched.core.framework.rejection import Rejection, fit_error
 from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, raise_plugin_error
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod

@@ -21,9 +21,9 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import fail, failure_of, skip
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import CLEARED, KEPT, Failure
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late, PostFilterResult
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.nominated import FOR_A_MOMENT
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.model.pod import Pod

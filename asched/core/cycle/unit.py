@@ -14,9 +14,9 @@ from asched.core.cluster.facts import Answer
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import StoredLine
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination, PostFilterResult
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPod

@@ -23,8 +23,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.extender import wire
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
@@ -131,8 +131,8 @@ class Advisor:
         """(the class with its verdicts, rows rejected by nominated pods, which plugin rejects which
         row).
         """
-        fitting = runner.fitting(info)
-        state, refused = fitting.state, fitting.in_words()
+        dry_run = runner.dry_run(info)
+        state, refused = dry_run.state, dry_run.in_words()
         return state, refused, runner.rejection(info, state, refused)
 
     def _fits_without(

@@ -34,8 +34,8 @@ from asched.core.extender.binder import ExtenderBinder
 from asched.core.extender.wire import WireError
 from asched.core.framework.effects import AskExtender, Effect, Together
 from asched.core.framework.points import BindPlugin
+from asched.core.framework.preemption_trial import Candidate
 from asched.core.framework.status import PointError, Status, unresolvable, unschedulable
-from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod

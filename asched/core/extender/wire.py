@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from asched.core.config.scalars import kind_of
 from asched.core.framework.effects import Whole, Wholes
-from asched.core.framework.trial import Candidate
+from asched.core.framework.preemption_trial import Candidate
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import INT64_MAX, INT64_MIN

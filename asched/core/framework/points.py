@@ -31,12 +31,12 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
+from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Registration
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import SUCCESS, Reason, Status
-from asched.core.framework.trial import Trial
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
 

@@ -25,18 +25,21 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.cached_trial import CachedTrial
+from asched.core.framework.dry_run import FilterDryRun
 from asched.core.framework.effects import Effect
-from asched.core.framework.fitting import CachedTrial, Fitting, Rejections
 from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
+from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.profile import Profile
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.class_cache import ClassCache
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated import NONE_REFUSED, NominatedPods, RefusedRows
 from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
+from asched.core.framework.results.rejections import Rejections
 from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import (
     MISTAKES,
@@ -46,7 +49,6 @@ from asched.core.framework.status import (
     failure,
     raise_plugin_error,
 )
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.node import Node
 
@@ -226,7 +228,7 @@ class Runner:
         """
         assert self.extenders is not None
         meter, outcome = self.cache.work.meter, state.outcome
-        now = Fitting(pod, state, self.cluster, self.nominated_pods)
+        now = FilterDryRun(pod, state, self.cluster, self.nominated_pods)
         asked, refused = now.rows(within), now.refused.by_trial
         count = int(np.count_nonzero(asked))
         judged = self.cluster.nodes.count if outcome.rows is None else len(outcome.rows)
@@ -271,14 +273,14 @@ class Runner:
 
     def _answered(
         self, pod: PodInfo, asking: Generator[Effect, Answer, Any], *, spares: bool
-    ) -> Generator[Effect, Answer, tuple[Any, Fitting]]:
+    ) -> Generator[Effect, Answer, tuple[Any, FilterDryRun]]:
         """An extender's answer, and where the pod fits by then. The duration is not measured, as
         other attempts use the meter meanwhile.
         """
         meter = self.cache.work.meter
         so_far = meter.pause() if meter is not None else (0.0, 0.0)
         said = yield from asking
-        now = self.fitting(pod, spares=spares)
+        now = self.dry_run(pod, spares=spares)
         if meter is not None:
             meter.resume(so_far)
         return said, now
@@ -293,13 +295,13 @@ class Runner:
                 kept[row] = False
         return kept
 
-    def fitting(self, pod: PodInfo, *, spares: bool = False) -> Fitting:
+    def dry_run(self, pod: PodInfo, *, spares: bool = False) -> FilterDryRun:
         """Run the filter half of an attempt now. `spares`: as for `ClassState.update`. Raises
         PointError.
         """
         state = self.cache.state_of(pod)
         state.update(pod, spares=spares)
-        return Fitting(pod, state, self.cluster, self.nominated_pods)
+        return FilterDryRun(pod, state, self.cluster, self.nominated_pods)
 
     def still_takes(self, pod: PodInfo) -> bool:
         """Whether the node of an assumed pod would accept it now, its own usage not counted: its
@@ -311,9 +313,9 @@ class Runner:
             return False
         try:
             with self.cache.unmeasured():
-                fitting = self.fitting(pod, spares=True)
+                dry_run = self.dry_run(pod, spares=True)
                 with self.cluster.supposing().gone((pod,), row):
-                    return fitting.status_on(row, heeds_promises=False) is None
+                    return dry_run.status_on(row, heeds_promises=False) is None
         except MISTAKES:  # undecidable: not sent
             return False
 

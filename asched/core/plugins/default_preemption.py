@@ -29,7 +29,6 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import SupposedView
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
@@ -40,7 +39,9 @@ from asched.core.framework.points import (
     PostFilterResult,
     PreEnqueuePlugin,
 )
+from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.registrations import Hint, Registration
+from asched.core.framework.rejection import Rejection, fit_error
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_amounts import wanted_by
 from asched.core.framework.runner import ExtenderChain
@@ -55,7 +56,6 @@ from asched.core.framework.status import (
     unresolvable,
     unschedulable,
 )
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.kinds import (
     CSI_DRIVER,
     CSI_NODE,

@@ -29,15 +29,15 @@ import numpy.typing as npt
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, Aspect, NodeTable
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import Rejection, explained
-from asched.core.framework.fitting import cached
+from asched.core.framework.cached_trial import cached
 from asched.core.framework.order_free import POD_PLACE, takes_of
+from asched.core.framework.preemption_trial import Candidate, Trial
+from asched.core.framework.rejection import Rejection, explained
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_amounts import Layer, wanted_by
 from asched.core.framework.results.pods_read import is_blind, is_plain
 from asched.core.framework.status import Code, Status
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.lru import Lru
 from asched.core.preemption import victims
 from asched.core.preemption.budgets import Budgets

@@ -36,8 +36,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
+from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line, start_of
 

@@ -22,7 +22,7 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
-from asched.core.framework.fitting import Fitting
+from asched.core.framework.dry_run import FilterDryRun
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError, Status
 from asched.core.model.node import Node
@@ -68,7 +68,7 @@ class Deciding:
 
     def rows(self, pod: Pod | None = None) -> Mask:
         """bool[N]: rows where the pod, or the given pod, fits. Raises OutOfTurn."""
-        return self._fitting(pod or self.pod).rows()
+        return self._dry_run(pod or self.pod).rows()
 
     @property
     def is_gang(self) -> bool:
@@ -88,7 +88,7 @@ class Deciding:
 
     def status_on(self, row: int) -> Status | None:
         """Why the pod does not fit on a row; None if it does."""
-        return self._fitting(self.pod).status_on(row)
+        return self._dry_run(self.pod).status_on(row)
 
     def takes(self, pods: Iterable[Pod], most: int = 0) -> int:
         """How many of the pods find a node, one after the other, up to `most` if given. All of them
@@ -99,7 +99,7 @@ class Deciding:
             for pod in pods:
                 if count == most > 0:
                     break
-                rows = self._fitting(pod).rows()
+                rows = self._dry_run(pod).rows()
                 row = int(rows.argmax())
                 if not rows[row]:
                     continue
@@ -111,7 +111,7 @@ class Deciding:
         """bool[N]: live rows that a filter rejects for which `stays` (name, aspects it depends on)
         is true, or that PreFilter left out.
         """
-        state = self._fitting(self.pod).state
+        state = self._dry_run(self.pod).state
         nodes = self.cluster.nodes
         refused: Mask = ~nodes.columns.read("live")[: nodes.height]
         if state.outcome.rejection is not None:
@@ -125,11 +125,11 @@ class Deciding:
                 refused |= verdict.codes[: nodes.height] != 0
         return refused
 
-    def _fitting(self, pod: Pod) -> Fitting:
+    def _dry_run(self, pod: Pod) -> FilterDryRun:
         self._left -= 1
         if self._left < 0:
             raise OutOfTurn("too many decisions")
-        return self._runner.fitting(self.info(pod))
+        return self._runner.dry_run(self.info(pod))
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:

@@ -37,8 +37,8 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import failure_of
 from asched.core.cycle.post_filter import rejected
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.sampling import adaptive_count
 from asched.core.framework.runner import Decision, Runner, run_alone
@@ -130,10 +130,10 @@ class ShadowJudge:
         finding = finding._replace(ours=found.node)
         if found.row == row:
             return finding._replace(outcome=Agreement.SAME)
-        fitting = self._runner.fitting(info)
-        rows = fitting.rows()
+        dry_run = self._runner.dry_run(info)
+        rows = dry_run.rows()
         if not rows[row]:
-            return _refused_by(finding, fitting.status_on(row))
+            return _refused_by(finding, dry_run.status_on(row))
         state = found.state
         ranking = state.rank(info, None if np.array_equal(rows, state.feasible) else rows)
         theirs, best = int(ranking[row]), int(ranking.max())

@@ -18,9 +18,9 @@ from asched.core.cluster.gang import gang_of
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.profile import Profile
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM

@@ -29,7 +29,6 @@ from asched.core.cluster.facts import Answer, Raised, Returned, TimedOut
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework import points
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.per_node.late import driven, nonsense
 from asched.core.framework.per_node.reasons import Reasons, raise_error, status_of
@@ -44,9 +43,10 @@ from asched.core.framework.points import (
     PostFilterResult,
     PreFilterResult,
 )
+from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Hint, Registration
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import SUCCESS, Code, Status, failure
-from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node

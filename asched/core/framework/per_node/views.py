@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import Status
 from asched.core.model import node as records
 from asched.core.model.pod import Container, Pod

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import explained
+from asched.core.framework.rejection import explained
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import PointError
 

@@ -32,7 +32,7 @@ from asched.core.cluster.nodes import ALL_ASPECTS
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.attempt import explained
+from asched.core.framework.rejection import explained
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.class_state import ClassState

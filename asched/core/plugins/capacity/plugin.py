@@ -28,7 +28,6 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import CapacitySchedulingArgs
-from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import (
     IDLE,
@@ -38,10 +37,11 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
 )
+from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.registrations import Registration
+from asched.core.framework.rejection import Rejection, fit_error
 from asched.core.framework.results.draw import draw
 from asched.core.framework.status import SUCCESS, Reason, Status, unschedulable
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.kinds import ELASTIC_QUOTA, Kind
 from asched.core.model.lru import Lru
 from asched.core.plugins.capacity.quotas import (

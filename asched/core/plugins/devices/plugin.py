@@ -26,7 +26,6 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answers, plan, result
 from asched.core.dra.extended_requests import is_delegable
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.normalization import ScaledByLargest
 from asched.core.framework.points import (
     I64,
@@ -42,9 +41,10 @@ from asched.core.framework.points import (
     PreFilterResult,
     ReservePlugin,
 )
+from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Concerns, Hint, Registration
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
-from asched.core.framework.trial import Trial
 from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim
 from asched.core.model.kinds import (
     DEVICE_CLASS,

@@ -7,7 +7,7 @@ import pytest
 from asched.core.extender import wire
 from asched.core.extender.wire import WireError
 from asched.core.framework.effects import Whole
-from asched.core.framework.trial import Candidate
+from asched.core.framework.preemption_trial import Candidate
 from asched.core.model.kinds import POD as PODS
 from tests.builders import a_cluster, a_node, a_pod, pending
 

@@ -5,7 +5,7 @@ import pytest
 
 from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration, default_configuration
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import PointError

@@ -7,13 +7,11 @@ import pytest
 
 from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import PostFilterPlugin, PostFilterResult
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone
-from asched.core.framework.status import (
-    PointError,
-)
+from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.playbook import Play

@@ -6,10 +6,10 @@ from typing import Any
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import PostFilterResult
+from asched.core.framework.preemption_trial import Candidate, Trial
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, run_alone
-from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.framework.trial import Candidate
+from asched.core.framework.preemption_trial import Candidate
 from asched.core.preemption.victims import best_of, cheapest, cost_of
 from tests.unit.core.preemption.stage import Stage, a_low
 

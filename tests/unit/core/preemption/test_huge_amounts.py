@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision
 from asched.core.model.quantity import INT64_MAX
 from tests.builders import a_node, a_pod

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import in_line
 from asched.core.preemption.search import Limit

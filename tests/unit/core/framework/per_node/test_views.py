@@ -7,9 +7,9 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod, Rejected
 from asched.core.framework.points import FilterPlugin
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import Status, unschedulable
 from asched.core.model.kinds import NODE
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending

@@ -9,7 +9,7 @@ import pytest
 
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.config.defaults import default_configuration
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.nominated import first_rejection
 from asched.core.framework.results.pods_read import is_plain
 from asched.core.framework.status import Status

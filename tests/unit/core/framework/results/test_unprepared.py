@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.cluster.facts import Seen
 from asched.core.config.defaults import configuration
-from asched.core.framework.attempt import Rejection
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import Code, PointError
 from asched.core.framework.waiting import WaitingPods

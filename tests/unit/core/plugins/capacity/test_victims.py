@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from asched.core.cluster.audit import recount
+from asched.core.framework.preemption_trial import Candidate
 from asched.core.framework.status import Status
-from asched.core.framework.trial import Candidate
 from asched.core.framework.waiting import WaitingPods
 from asched.core.plugins.capacity.plugin import CapacityScheduling, Victims
 from tests.builders import PodBuilder

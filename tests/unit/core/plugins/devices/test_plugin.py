@@ -8,9 +8,9 @@ import pytest
 
 from asched.core.cluster.facts import Seen
 from asched.core.dra import allocator
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import PostFilterResult, PreFilterResult
+from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
