@@ -182,7 +182,7 @@ def evaluate(world: World, runner: Runner, info: PodInfo) -> Evaluation:
             scorers, points = state.ranking.points_of(int(row))
             for (scorer, _), weighted in zip(scorers, points[1::2], strict=True):
                 scores.setdefault(scorer, {})[name] = weighted
-        for scorer in state.ranking.noughts:
+        for scorer in state.ranking.zero_scorers:
             scores[scorer] = dict.fromkeys(names, 0)
     return Evaluation(runner, info, state, feasible, on_nominated, scores, total, rejection, chosen)
 

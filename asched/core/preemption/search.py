@@ -36,7 +36,7 @@ from asched.core.framework.rejection import Rejection, explained
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_amounts import Layer, wanted_by
-from asched.core.framework.results.pods_read import is_blind, is_plain
+from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import Code, Status
 from asched.core.model.lru import Lru
 from asched.core.preemption import victims
@@ -219,7 +219,7 @@ class VictimSearch:
     def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> "Prospects":
         """Cached prospects of preemptors like this one, brought up to date."""
         state = cached(trial).state
-        if is_fresh and is_plain(pod, state):
+        if is_fresh and state.outcome.is_plain(pod):
             return self._of_amounts(pod, trial)
         key = (state.number, pod.cls.key)
         prospects = self._cached.get(key) if is_fresh else None

@@ -30,7 +30,7 @@ class ActivePlugins(msgspec.Struct, frozen=True):
     #: idle filters without a PreFilter: they count as called, and accept every node
     passed: tuple[str, ...]
     #: idle scorers whose PreScore is absent or does not skip: they score every node 0
-    noughts: tuple[str, ...]
+    zero_scorers: tuple[str, ...]
 
     @property
     def judges(self) -> tuple[CachedPlugin, ...]:
@@ -67,7 +67,7 @@ def without(profile: Profile, idle: Collection[str]) -> ActivePlugins:
             for f in profile.filters
             if f.plugin.name in silent and f.pre_filter is None
         ),
-        noughts=tuple(
+        zero_scorers=tuple(
             s.plugin.name
             for s in profile.scorers
             if s.plugin.name in silent

@@ -59,7 +59,7 @@ class _CacheEntry:
     for every pod would cost more than the rest of the lookup.
     """
 
-    __slots__ = ("__weakref__", "held", "keys", "line", "me", "own", "state")
+    __slots__ = ("__weakref__", "held", "keys", "me", "own", "queue", "state")
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -68,13 +68,13 @@ class _CacheEntry:
         #: None until it is made
         self.state: ClassState | None = None
         #: the queue it is in
-        self.line: Line
+        self.queue: EntryQueue
         #: its own bytes per row, and the shared results it uses
         self.own = 0
         self.held: list[Entry] = []
 
 
-Line = OrderedDict[_CacheEntry, None]
+EntryQueue = OrderedDict[_CacheEntry, None]
 
 
 class _TakingPart(NamedTuple):
@@ -97,8 +97,8 @@ class ClassCache:
         self._number = next(_numbers)
         self._by_keys: dict[Keys, _CacheEntry] = {}
         #: of both, the least recently used comes first
-        self._once: Line = OrderedDict()
-        self._again: Line = OrderedDict()
+        self._once: EntryQueue = OrderedDict()
+        self._reused: EntryQueue = OrderedDict()
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._taking_part_by_idle: dict[tuple[str, ...], _TakingPart] = {}
@@ -108,7 +108,7 @@ class ClassCache:
     @property
     def size(self) -> int:
         """The number of cached classes."""
-        return len(self._once) + len(self._again)
+        return len(self._once) + len(self._reused)
 
     def state_of(self, pod: PodInfo) -> ClassState:
         """The state of the pod's class, made if it is new.
@@ -123,7 +123,7 @@ class ClassCache:
         if known is not None and known[0] == epoch and known[1] == terms:
             found: _CacheEntry | None = known[2]()
             if found is not None and found.state is not None:
-                self._use_again(found)
+                self._reuse(found)
                 return found.state
         if pod.cls.refusal:  # longer than other keys: a state of its own also without plugins
             share_keys: tuple[Hashable, ...] = (pod.cls.refusal,) * (len(self._plugins) + 1)
@@ -135,22 +135,22 @@ class ClassCache:
         kept = self._by_keys.get(share_keys) or _CacheEntry(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
         if kept.state is not None:
-            self._use_again(kept)
+            self._reuse(kept)
             return kept.state
         state = kept.state = self._make(kept)
         self._by_keys[share_keys] = kept
-        kept.line = self._once if known is None else self._again
-        kept.line[kept] = None
+        kept.queue = self._once if known is None else self._reused
+        kept.queue[kept] = None
         self._drop_unused()
         return state
 
-    def _use_again(self, kept: _CacheEntry) -> None:
-        again = self._again
-        if kept.line is not again:
-            del kept.line[kept]
-            kept.line = again
-            again[kept] = None
-        again.move_to_end(kept)
+    def _reuse(self, kept: _CacheEntry) -> None:
+        reused = self._reused
+        if kept.queue is not reused:
+            del kept.queue[kept]
+            kept.queue = reused
+            reused[kept] = None
+        reused.move_to_end(kept)
 
     @contextmanager
     def unmeasured(self) -> Iterator[None]:
@@ -176,10 +176,10 @@ class ClassCache:
             self._drop(self._once)
             once -= 1
         while self.bytes > BYTES_MAX and self.size > CLASSES_MIN:
-            self._drop(self._again or self._once)
+            self._drop(self._reused or self._once)
 
-    def _drop(self, line: Line) -> None:
-        kept, _ = line.popitem(last=False)
+    def _drop(self, queue: EntryQueue) -> None:
+        kept, _ = queue.popitem(last=False)
         del self._by_keys[kept.keys]
         self._own_bytes -= kept.own
         self._shared.leave(kept.held)
@@ -189,9 +189,9 @@ class ClassCache:
         """Drop everything, class by class, when the cache is no longer used: plugins and objects
         that refer to them form cycles that would keep the cached results alive.
         """
-        for line in (self._once, self._again):
-            while line:
-                self._drop(line)
+        for queue in (self._once, self._reused):
+            while queue:
+                self._drop(queue)
                 self._shared.drop_unused(0, self.cluster.nodes.height)
                 yield
 
@@ -215,13 +215,13 @@ class ClassCache:
             points.append(WeightedPoints(nodes, scores, scorer, feasible))
         kept.own = part.own
         self._own_bytes += kept.own
-        noughts, floor = part.active_plugins.noughts, 0 if self.profile.scorers else 1
+        zero_scorers, floor = part.active_plugins.zero_scorers, 0 if self.profile.scorers else 1
         return ClassState(
             self.cluster,
             part.active_plugins,
             verdicts,
             [PreparedFilter(plugin, self.cluster, self.work) for plugin in part.pre_filters],
-            Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor),
+            Ranking(self.cluster, feasible, points, zero_scorers=zero_scorers, floor=floor),
             feasible,
             asks_all=self.profile.always_check_all_filters,
         )

@@ -37,7 +37,7 @@ from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated_amounts import Layer, NominatedAmounts
-from asched.core.framework.results.pods_read import is_blind, is_plain
+from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 
 I32 = npt.NDArray[np.int32]
@@ -112,7 +112,7 @@ class NominatedPods:
             return NONE_REFUSED
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
-        if not is_plain(pod, state):
+        if not state.outcome.is_plain(pod):
             status_at = self._try_cached(pod, state, layer, np.flatnonzero(marked).tolist())
             return RefusedRows(
                 np.fromiter(status_at, dtype=np.intp, count=len(status_at)), status_at
@@ -160,7 +160,7 @@ class NominatedPods:
         rows = layer.rows()
         if state.outcome.rows is not None:
             rows = rows[np.isin(rows, list(state.outcome.rows))]
-        if not in_place or not is_plain(pod, state):
+        if not in_place or not state.outcome.is_plain(pod):
             return self._try_cached(pod, state, layer, rows.tolist())
         own = self.nominated_amounts.row_of(pod)
         if own is not None:

@@ -15,6 +15,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin
 from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.pods_read import ignores_pods
 from asched.core.framework.results.prepared import Prepared, PreparedFilter
 from asched.core.framework.status import (
     MISTAKES,
@@ -24,6 +25,7 @@ from asched.core.framework.status import (
     raise_plugin_error,
     unresolvable,
 )
+from asched.core.model.derived import derived
 
 
 class PreFilterOutcome:
@@ -43,8 +45,22 @@ class PreFilterOutcome:
         self.asked: tuple[str, ...] = ()
         #: active filters
         self.active: list[CachedVerdict] = []
-        #: active filters that may read pods beyond amounts; None before `is_plain` is called
-        self.seeing: list[FilterPlugin] | None = None
+
+    @derived
+    def pod_readers(self) -> list[FilterPlugin]:
+        """Active filters that may read more of pods than their amounts."""
+        plugins = [verdict.plugin for verdict in self.active]
+        return [p for p in plugins if not (p.reads_only_amounts or ignores_pods(p))]
+
+    def is_plain(self, pod: PodInfo) -> bool:
+        """Whether the active filters read at most the amounts of pods, for this pod."""
+        try:
+            for plugin in self.pod_readers:
+                if not plugin.is_blind_for(pod):
+                    return False
+        except MISTAKES as raised:
+            raise_plugin_error(plugin.name, "filter", raised)
+        return True
 
 
 def pre_filter(

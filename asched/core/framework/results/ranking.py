@@ -42,17 +42,17 @@ class Ranking(ByRow[None]):
         feasible: Feasible,
         points: list[WeightedPoints],
         *,
-        noughts: tuple[str, ...] = (),
+        zero_scorers: tuple[str, ...] = (),
         floor: int = 0,
     ) -> None:
-        """`noughts` are scorers that score these pods 0 on every node. `floor` is added for every
-        row: 1 if no scorer is enabled, as upstream.
+        """`zero_scorers` score these pods 0 on every node. `floor` is added for every row: 1 if no
+        scorer is enabled, as upstream.
         """
         super().__init__(cluster.nodes, _aspects_of(points), feasible.turned)
         self.points = points
         #: points of a row that may depend on other rows
         self._relative = [part for part in points if part.may_be_relative]
-        self.noughts = noughts
+        self.zero_scorers = zero_scorers
         self._feasible = feasible
         self._floor = floor
         self._moves = Moves(cluster)
@@ -186,7 +186,7 @@ class Ranking(ByRow[None]):
             active = self.taking_part()
             prepared = tuple(points.name for points in active if points.is_prepared)
             scorers = tuple(points.name for points in active)
-            self._asked = prepared, (*scorers, *self.noughts)
+            self._asked = prepared, (*scorers, *self.zero_scorers)
         return self._asked
 
     # --- inside ----------------------------------------------------------------------------------

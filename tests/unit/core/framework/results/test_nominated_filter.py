@@ -5,7 +5,6 @@ import pytest
 
 from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.nominated import first_rejection
-from asched.core.framework.results.pods_read import is_plain
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 from tests.builders import a_node
@@ -55,7 +54,7 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
             if state.outcome.rejection is None:
                 wanted = by_trial(stage, pod)
                 empty = np.zeros(stage.cluster.nodes.height, dtype=np.int32)
-                if not is_plain(info, state):
+                if not state.outcome.is_plain(info):
                     assert nominated_pods.explain(info, state, empty, empty.copy()) == wanted
                 feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
                 assert nominated_pods.judge(info, state) == feasible
