@@ -1,25 +1,17 @@
 """Whether a filter reads the pods on a node."""
 
-from functools import lru_cache
-
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.points import CachedPlugin, FilterPlugin
-from asched.core.framework.results.prepared import PLUGINS_MAX
 from asched.core.framework.status import MISTAKES, raise_plugin_error
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
     """Whether a filter's result is independent of the pods on nodes."""
-    return _ignores_pods(type(plugin))
-
-
-@lru_cache(PLUGINS_MAX)
-def _ignores_pods(plugin: type[FilterPlugin]) -> bool:
     return (
         plugin.depends_on is not None
         and not plugin.depends_on & Aspect.PODS
-        and plugin.stamp is CachedPlugin.stamp
+        and type(plugin).stamp is CachedPlugin.stamp
     )
 
 

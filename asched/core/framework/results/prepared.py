@@ -2,7 +2,6 @@
 object or a count that the plugin reads.
 """
 
-from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -42,11 +41,6 @@ class Masked(NamedTuple):
 
 
 NO_MASK: Final = Masked(np.zeros(0, dtype=np.bool_))
-
-
-#: Classes of plugins in the caches below: a file that is loaded again has a new class, which would
-#: stay in memory together with the caches of its abstract bases.
-PLUGINS_MAX: Final = 64
 
 
 class Prepared:
@@ -162,7 +156,6 @@ class PreparedScores(Prepared):
         return result
 
 
-@lru_cache(PLUGINS_MAX)
 def bits_of(plugin: type[CachedPlugin]) -> int:
     """The bits of `Moves` after which PreFilter or PreScore must be checked."""
     bits = OF_NODES | OBJECTS
