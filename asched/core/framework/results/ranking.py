@@ -58,7 +58,7 @@ class Ranking(ByRow[None]):
         self._moves = Moves(cluster)
         self._mask_seen = -1
         self._versions: list[PointsVersion] = []
-        #: bits of `Moves` -> the points that depend on them
+        #: bits of `Moves` -> the points that depend on them; figures in `class_state.py`
         self._concerned: dict[int, list[WeightedPoints]] = {}
         #: int64[N] of the last ranking
         self.totals: I64 = NO_VALUES
@@ -238,6 +238,7 @@ class Ranking(ByRow[None]):
             totals[at] = np.where(mask[at], some, NOT_FEASIBLE)
             self.peaks.renew(rows)
             return True
+        # One pod of decide-plain makes 217 calls; if a few rows are gathered, too, 220.
         for row in rows:
             total = NOT_FEASIBLE
             if mask.item(row):

@@ -1,4 +1,7 @@
-"""Results of single plugins, shared by all classes for which a plugin has the same inputs."""
+"""Results of single plugins, shared by all classes for which a plugin has the same inputs.
+
+A pod of the row different makes 517 calls; if classes share nothing, 656.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
