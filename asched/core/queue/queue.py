@@ -38,12 +38,12 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes, is_backing_off
+from asched.core.queue.dry_run_filter import DryRunFilter, DryRunner
 from asched.core.queue.due import LOOKS_MAX
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.in_flight import InFlightPods
-from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates, QueueObserver, QueueProfile
 from asched.core.queue.queued import QueuedPod, Worth
@@ -66,7 +66,7 @@ class SchedulingQueue:
     """`profiles` by scheduler name.
 
     `class_key_of` gives equal keys to pods that no hint can distinguish; None shares nothing.
-    `look` runs dry runs, which save unnecessary attempts (`looking.py`).
+    `look` runs dry runs, which save unnecessary attempts (`dry_run_filter.py`).
     """
 
     def __init__(

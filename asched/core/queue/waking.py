@@ -50,11 +50,11 @@ from asched.core.framework.registrations import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.concern_indexes import Offers
+from asched.core.queue.dry_run_filter import DryRunFilter
 from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.equivalence import DueReason, EquivalenceClass, class_of
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
-from asched.core.queue.looking import DryRunFilter
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import Gates
 from asched.core.queue.queued import QueuedPod, Worth

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from asched.core.framework.registrations import Registration
+from asched.core.queue.dry_run_filter import DryRunner, DryRunVerdict
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.looking import DryRunner, DryRunVerdict
 from asched.core.queue.queued import QueuedPod
 from tests.unit.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
