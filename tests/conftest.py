@@ -53,7 +53,6 @@ def real_kubeconfig():
 
 #: What a reason for skipping says -> what was missing, for the line at the end of a run.
 MISSING = {
-    "ASCHED_SHARED": "recordings of kube-scheduler (ASCHED_SHARED names their folder)",
     "KUBEBUILDER_ASSETS": "a real control plane (KUBEBUILDER_ASSETS names its folder)",
 }
 

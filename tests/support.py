@@ -1,11 +1,11 @@
 """What many tests need besides objects: recordings, patience, installed plugins, and garbage.
 
-The recorded corpora lie in `ASCHED_SHARED`, by default `../shared` beside the checkout. The project
-never needs them to run. A test that reads them skips visibly where they are absent.
+`tests/recordings/README.md` says what was recorded, and how.
 """
 
 import gc
-import os
+import gzip
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -14,23 +14,28 @@ from contextlib import contextmanager
 from functools import _lru_cache_wrapper, cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy.ma  # noqa: F401 - it leaves circles when NumPy imports it, at the first np.unique
 import pytest
 
 from asched.host.user_plugins.catalogue import GROUP, Catalogue, of_class
+from asched_lab.measure.real import assets
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("ASCHED_SHARED", ROOT.parent / "shared"))
+RECORDINGS = ROOT / "tests" / "recordings"
 
 
-def shared_path(relative: str) -> Path:
-    """The path of a recorded file, or a visible skip of the calling test."""
-    path = SHARED / relative
-    if not path.exists():
-        pytest.skip(f"{relative} is not here; set ASCHED_SHARED to the folder of the recordings")
-    return path
+def recorded_text(relative: str) -> str:
+    """The text of a recorded file; `.gz` files are unpacked."""
+    path = RECORDINGS / relative
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+
+
+def recorded_lines(relative: str) -> list[Any]:
+    """The JSON values of a recorded file, one a line."""
+    return [json.loads(line) for line in recorded_text(relative).splitlines() if line.strip()]
 
 
 #: How long tests wait for what must come. A test that waits so long hangs, on any machine and
@@ -38,26 +43,30 @@ def shared_path(relative: str) -> Path:
 HANG_S: Final = 300.0
 
 
-#: Runs the shared harness in a process of its own until its input ends.
-HARNESS = """
+#: Runs a control plane in a process of its own until its input ends.
+CONTROL_PLANE = """
+import asyncio
 import sys
-sys.path.insert(0, sys.argv[1])
-from realcluster import RealCluster
-with RealCluster() as cluster:
-    print(cluster.kubeconfig, flush=True)
-    sys.stdin.read()
-    for process in cluster.procs:
-        process.kill()
+
+from asched_lab.measure.real import RealServer, assets
+
+
+async def main():
+    async with RealServer(assets()) as server:
+        print(server.kubeconfig, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+asyncio.run(main())
 """
 
 
 @contextmanager
 def real_api_server() -> Iterator[str]:
     """The path of a kubeconfig for a server of its own; skips where there are no binaries."""
-    if "KUBEBUILDER_ASSETS" not in os.environ:
+    if assets() is None:
         pytest.skip("KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver")
-    folder = str(shared_path("bench/realcluster.py").parent)
-    command = [sys.executable, "-c", HARNESS, folder]
+    command = [sys.executable, "-c", CONTROL_PLANE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -5,7 +5,7 @@ conditions, events and writes. The scripted extenders answer over HTTP as the re
 Compared are the requests (nodes in any order), the conditions, the events, the writes, and the
 placements where they were no chance.
 
-    python -m tests.conformance ../shared/outside/extender/scenarios.jsonl
+    python -m tests.conformance tests/recordings/outside/extender/scenarios.jsonl.gz
 """
 
 import asyncio

@@ -1,23 +1,23 @@
-"""The whole recorded corpus agrees, where it is at hand."""
+"""Every decision in `tests/recordings/conformance` is decided the same way here."""
+
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.__main__ import files, replay_file
-from tests.support import shared_path
+from tests.support import RECORDINGS
+
+CORPUS = RECORDINGS / "conformance"
+FILES = list(files([CORPUS, CORPUS / "1.37-derived"]))
 
 
-@pytest.mark.shared
-def test_the_corpus_agrees_whole() -> None:
-    folder = shared_path("conformance")
-    results = [result for path in files([folder]) for result in replay_file(path)]
-    assert len(results) > 2500
+def test_the_corpus_is_whole() -> None:
+    assert len(FILES) == 22
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
+def test_every_recorded_case_agrees(path: Path) -> None:
+    results = list(replay_file(path))
+    assert results
     assert not [r.name for r in results if r.missing]
-    assert not {r.name: r.differences for r in results if r.differences}
-
-
-@pytest.mark.shared
-def test_cases_of_the_allocator_of_1_37_agree() -> None:
-    folder = shared_path("conformance/1.37-derived")
-    results = [result for path in files([folder]) for result in replay_file(path)]
-    assert len(results) == 36
     assert not {r.name: r.differences for r in results if r.differences}

@@ -1,16 +1,15 @@
-import json
 from typing import Any
 
 import pytest
 
 from tests.conformance.outside_extender import deliberate, replay
-from tests.support import shared_path
+from tests.support import recorded_lines
 
-RECORD = "outside/extender/scenarios.jsonl"
+RECORD = "outside/extender/scenarios.jsonl.gz"
 
 
 def records() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in shared_path(RECORD).read_text("utf-8").splitlines()]
+    return recorded_lines(RECORD)
 
 
 def test_every_recorded_scenario_agrees() -> None:

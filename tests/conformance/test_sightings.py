@@ -1,10 +1,6 @@
 """hints.jsonl.gz: the changes that our event handlers make of each recorded pair of versions."""
 
-import gzip
-import json
 from typing import Any, NamedTuple
-
-import pytest
 
 from asched.core.cluster.changes import Change, Trigger
 from asched.core.framework.profile import with_implicit
@@ -13,7 +9,7 @@ from asched.core.model.kinds import KINDS, POD
 from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
 from asched.core.queue.hints import Interest
 from tests.conformance.own_registrations import own_registrations
-from tests.support import shared_path
+from tests.support import RECORDINGS, recorded_lines
 
 KIND_OF = {kind.name: kind for kind in KINDS}
 
@@ -54,20 +50,18 @@ def _told(change: Change, delivery: str) -> Told:
     return Told(change.trigger, change.trigger.label, delivery, passes)
 
 
-@pytest.mark.shared
 def test_every_recorded_change_is_derived_and_no_other_is_heard() -> None:
-    own = own_registrations(shared_path("conformance/registrations.json"))
+    own = own_registrations(RECORDINGS / "conformance/registrations.json")
     interest = Interest({plugin: with_implicit(r) for plugin, r in own.items()})
     wrong = []
-    with gzip.open(shared_path("conformance/hints.jsonl.gz"), "rt") as lines:
-        for case in map(json.loads, lines):
-            told, event = derived(case), case["event"]
-            if event is None:  # for pods and nodes none is made, for others none that is heard
-                always_made = case["kind"] in ("Pod", "Node")
-                agrees = not [one for one in told if always_made or interest.asked(one.trigger)]
-            else:
-                recorded = event["label"], event["delivery"], tuple(event["passes"])
-                agrees = recorded in [one[1:] for one in told]
-            if not agrees:
-                wrong.append(f"{case['name']}: recorded {event}, ours {told}")
+    for case in recorded_lines("conformance/hints.jsonl.gz"):
+        told, event = derived(case), case["event"]
+        if event is None:  # for pods and nodes none is made, for others none that is heard
+            always_made = case["kind"] in ("Pod", "Node")
+            agrees = not [one for one in told if always_made or interest.asked(one.trigger)]
+        else:
+            recorded = event["label"], event["delivery"], tuple(event["passes"])
+            agrees = recorded in [one[1:] for one in told]
+        if not agrees:
+            wrong.append(f"{case['name']}: recorded {event}, ours {told}")
     assert wrong == []

@@ -60,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
         "--traces",
         type=Path,
         metavar="DIR",
-        help="folder with openb/ (default: traces in ASCHED_SHARED, or ../shared/traces)",
+        help="folder with openb/ (default: tests/recordings/traces)",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve to FILE, as SVG")
     parser.add_argument(

@@ -13,7 +13,6 @@ those it has placed.
 
 import csv
 import gzip
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -70,8 +69,8 @@ class Trace(NamedTuple):
 
 
 def default_folder() -> Path:
-    """`traces` in the folder ASCHED_SHARED, or in ../shared."""
-    return Path(os.environ.get("ASCHED_SHARED", "../shared")) / "traces"
+    """Where a clone of this repository has the traces, seen from its root."""
+    return Path("tests/recordings/traces")
 
 
 def known(folder: Path) -> list[str]:
@@ -79,7 +78,7 @@ def known(folder: Path) -> list[str]:
     found = sorted((folder / FAMILY).glob(f"{_PODS}*{_ENDING}"))
     if not found:
         text = (
-            f"no traces in {folder / FAMILY}; name the folder with --traces or ASCHED_SHARED"
+            f"no traces in {folder / FAMILY}; name their folder with --traces"
             " (docs/results/gpu-traces.md says where they come from)"
         )
         raise TraceError(text)

@@ -10,18 +10,15 @@ import pytest
 
 from tests.lab.apiserver.differences import ALLOWED, unexplained
 from tests.lab.apiserver.replay import Replay, server_of
-from tests.support import SHARED, shared_path
+from tests.support import recorded_lines, recorded_text
 
-INDEX = SHARED / "apiserver" / "index.json"
-RECORDED = json.loads(INDEX.read_text())["scenarios"] if INDEX.exists() else {}
-SCENARIOS = sorted(name for name in RECORDED if not name.startswith("kubectl_")) or ["crud_pods"]
+RECORDED = json.loads(recorded_text("apiserver/index.json"))["scenarios"]
+SCENARIOS = sorted(name for name in RECORDED if not name.startswith("kubectl_"))
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_answers_as_recorded(scenario: str) -> None:
-    text = shared_path(f"apiserver/transcripts/{scenario}.jsonl").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
+    lines = recorded_lines(f"apiserver/transcripts/{scenario}.jsonl")
     group = RECORDED[scenario]["group"]
 
     async with server_of(group, scenario) as server:

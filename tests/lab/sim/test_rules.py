@@ -1,6 +1,5 @@
 """The checker's own reading of the rules, against what kube-scheduler was recorded to decide."""
 
-import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from asched_lab.sim.checker import EndState
 from tests.conformance.cases import DECLARED
-from tests.support import shared_path
+from tests.support import recorded_lines
 
 #: Families whose rules the checker knows whole.
 FAMILIES = ("hostports", "interpod", "mixed", "nodeaffinity", "resources", "spread", "taints")
@@ -39,12 +38,9 @@ def is_covered(case: dict[str, Any]) -> bool:
 
 
 def cases(family: str) -> Iterator[dict[str, Any]]:
-    path = shared_path(f"conformance/{family}.jsonl.gz")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from filter(is_covered, map(json.loads, lines))
+    return filter(is_covered, recorded_lines(f"conformance/{family}.jsonl.gz"))
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_checker_finds_the_nodes_that_kube_scheduler_found(family: str) -> None:
     compared = 0

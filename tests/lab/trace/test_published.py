@@ -8,7 +8,7 @@ import pytest
 
 from asched_lab.trace.openb import Trace, load
 from asched_lab.trace.run import play
-from tests.support import shared_path
+from tests.support import RECORDINGS
 
 CLOSE = 0.05
 PAGE = [
@@ -21,11 +21,11 @@ PAGE = [
 
 @cache
 def the_trace(name: str) -> Trace:
-    return load(f"openb:{name}", shared_path("traces"))
+    return load(f"openb:{name}", RECORDINGS / "traces")
 
 
 def published(trace: str, policy: str) -> dict[str, Any]:
-    found = json.loads(shared_path("traces/openb/expected.json").read_bytes())
+    found = json.loads((RECORDINGS / "traces/openb/expected.json").read_bytes())
     said: dict[str, Any] = found["traces"][trace][policy]
     return said
 

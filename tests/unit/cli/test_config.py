@@ -12,7 +12,7 @@ from asched.core.config.merge import resolve
 from asched.core.config.text import effective
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import load_config
-from tests.support import shared_path
+from tests.support import recorded_text
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -52,7 +52,7 @@ def test_view_of_a_minimal_file_is_every_default(
     assert run("view", str(file)) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown == effective(default_configuration())
-    recorded = yaml.safe_load(shared_path("outside/flags/written_config.yaml").read_text("utf-8"))
+    recorded = yaml.safe_load(recorded_text("outside/flags/written_config.yaml"))
     recorded["clientConnection"]["kubeconfig"] = ""
     assert shown == recorded
 

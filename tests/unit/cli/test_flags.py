@@ -10,7 +10,7 @@ from asched.cli.flag_checks import check
 from asched.cli.flag_table import ALL, BY_NAME
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested, parse
 from asched.cli.go_values import READERS
-from tests.support import shared_path
+from tests.support import recorded_lines, recorded_text
 
 #: Defaults of ours that differ, on purpose, from kube-scheduler's.
 OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler"}
@@ -21,8 +21,7 @@ OTHER_OUTCOMES = {
 
 
 def recorded_runs() -> list[dict[str, Any]]:
-    lines = shared_path("outside/flags/runs.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return recorded_lines("outside/flags/runs.jsonl")
 
 
 def outcome(args: list[str]) -> str:
@@ -39,8 +38,7 @@ def outcome(args: list[str]) -> str:
 
 
 def test_every_recorded_flag_is_known_with_its_type_and_default() -> None:
-    path = shared_path("outside/flags/flags.json")
-    for row in json.loads(path.read_text(encoding="utf-8")):
+    for row in json.loads(recorded_text("outside/flags/flags.json")):
         flag = BY_NAME[row["flag"]]
         kind = {"durationNs": "duration", "gates": "colonSeparatedMultimapStringString"}.get(
             flag.kind, flag.kind

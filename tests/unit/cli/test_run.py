@@ -15,7 +15,7 @@ from asched.host.configuration.source import fetch_policy
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
 from asched_lab.apiserver.server import ApiServer
-from tests.support import shared_path
+from tests.support import recorded_text
 
 POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsHostPorts"}]}'
 
@@ -54,7 +54,7 @@ def test_serving_and_access_follow_the_flags():
 
 def test_flags_are_shown_as_kube_scheduler_shows_them():
     """Names and defaults of the recorded page, apart from what a run was given."""
-    text = shared_path("outside/log/startup_text.log").read_text()
+    text = recorded_text("outside/log/startup_text.log")
     recorded = dict(re.findall(r'FLAG: --([\w-]+)="(.*?)"\n', text))
     ours = flag_texts({})
     given = {name for name, value in recorded.items() if "$" in value} | {
@@ -108,7 +108,7 @@ def started(*words: str) -> list[str]:
 
 def recorded(message):
     """The recorded line of a start that begins so."""
-    lines = shared_path("outside/log/startup_json.log").read_text().splitlines()
+    lines = recorded_text("outside/log/startup_json.log").splitlines()
     (line,) = [line for line in lines if f'"msg":"{message}' in line]
     return json.loads(line.replace("$millis", "0"))
 

@@ -8,7 +8,7 @@ from asched.core.framework.effects import EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.kube import events
 from asched.kube.events import EventRecorder, cut_note
-from tests.support import shared_path
+from tests.support import recorded_lines
 
 SECOND_NS = 1_000_000_000
 
@@ -82,13 +82,10 @@ def test_what_differs_in_the_key_is_another_event(recorder, other):
     assert first.series.name != second.series.name
 
 
-@pytest.mark.shared
 def test_events_look_like_kube_schedulers():
     count = 0
     for scenario in ("schedule_one", "unschedulable", "preemption", "two_profiles", "updates"):
-        with shared_path(f"outside/api/{scenario}.jsonl").open() as lines:
-            entries = [json.loads(line) for line in lines]
-        for entry in entries:
+        for entry in recorded_lines(f"outside/api/{scenario}.jsonl"):
             if entry.get("method") != "POST" or "events.k8s.io" not in entry["path"]:
                 continue
             count += 1

@@ -1,14 +1,13 @@
 """One Lease: read, created, replaced with its version."""
 
 import asyncio
-import json
 
 import pytest
 
 from asched.core.leader.election import LeaseRecord, Term
 from asched.host.election import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
-from tests.support import shared_path
+from tests.support import recorded_lines
 from tests.unit.kube.scripted import reply, status
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -79,10 +78,8 @@ async def test_a_200_that_is_no_lease_is_a_failed_answer(leases, server, lease):
             await asked
 
 
-@pytest.mark.shared
 async def test_the_event_about_a_new_leader_is_kube_schedulers(leases, server):
-    with shared_path("outside/api/startup.jsonl").open() as lines:
-        entries = [json.loads(line) for line in lines]
+    entries = recorded_lines("outside/api/startup.jsonl")
     (recorded,) = [
         entry["body"]
         for entry in entries

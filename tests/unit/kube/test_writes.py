@@ -18,7 +18,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
 from asched.kube.transport import Reply
 from asched.kube.writes import STRATEGIC_MERGE, answer_for, request_for
-from tests.support import shared_path
+from tests.support import recorded_lines
 from tests.unit.kube.scripted import status
 
 POD = PodRef(namespace="t", name="a", uid="u1")
@@ -27,10 +27,9 @@ POD = PodRef(namespace="t", name="a", uid="u1")
 def recorded(*scenarios):
     """Requests of kube-scheduler, each once."""
     for scenario in scenarios:
-        with shared_path(f"outside/api/{scenario}.jsonl").open() as lines:
-            for entry in map(json.loads, lines):
-                if entry.get("kind") == "request" and entry.get("body"):
-                    yield entry
+        for entry in recorded_lines(f"outside/api/{scenario}.jsonl"):
+            if entry.get("kind") == "request" and entry.get("body"):
+                yield entry
 
 
 SCENARIOS = (
@@ -46,7 +45,6 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.shared
 def test_bindings_are_those_of_kube_scheduler():
     count = 0
     for entry in recorded(*SCENARIOS):
@@ -64,7 +62,6 @@ def test_bindings_are_those_of_kube_scheduler():
     assert count > 5
 
 
-@pytest.mark.shared
 def test_status_patches_are_those_of_kube_scheduler():
     count = 0
     for entry in recorded(*SCENARIOS):

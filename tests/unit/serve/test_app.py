@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from asched.serve.options import ALWAYS_ALLOWED
-from tests.support import shared_path
+from tests.support import recorded_lines
 from tests.unit.serve.world import TOKENS, a_port
 
 ELECTS = "leader election on, delegated authentication and authorization"
@@ -26,8 +26,7 @@ CBOR = "application/cbor"
 
 
 def recorded(*cases):
-    text = shared_path("outside/serving/pages.jsonl").read_text()
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = recorded_lines("outside/serving/pages.jsonl.gz")
     return [row for row in rows if row["case"] in cases]
 
 

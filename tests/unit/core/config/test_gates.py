@@ -17,7 +17,7 @@ from asched.core.config.gates import (
     parse_bool,
     resolve,
 )
-from tests.support import shared_path
+from tests.support import recorded_text
 
 MIXED = (
     "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
@@ -25,8 +25,7 @@ MIXED = (
 
 
 def test_every_recorded_gate_is_known_with_its_stage_and_default() -> None:
-    path = shared_path("outside/flags/feature_gates.json")
-    recorded = json.loads(path.read_text(encoding="utf-8"))
+    recorded = json.loads(recorded_text("outside/flags/feature_gates.json"))
     for row in recorded:
         assert GATES[row["gate"]] == (row["stage"], row["default"])
     assert {name for name, (stage, _) in GATES.items() if stage != "GA"} == {

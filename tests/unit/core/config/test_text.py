@@ -7,7 +7,7 @@ from asched.core.config.defaults import configuration
 from asched.core.config.text import effective, without_keys
 from asched.core.plugins import IN_TREE_POINTS
 from asched.kube.yaml_text import to_yaml
-from tests.support import shared_path
+from tests.support import recorded_text
 
 
 def shown(**fields: Any) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def shown(**fields: Any) -> dict[str, Any]:
 
 
 def test_the_defaults_are_written_byte_for_byte_as_kube_scheduler_writes_them() -> None:
-    recorded = shared_path("outside/flags/written_config.yaml").read_text(encoding="utf-8")
+    recorded = recorded_text("outside/flags/written_config.yaml")
     kubeconfig = yaml.safe_load(recorded)["clientConnection"]["kubeconfig"]
     assert to_yaml(shown(clientConnection={"kubeconfig": kubeconfig})) == recorded
 

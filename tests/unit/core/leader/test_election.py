@@ -1,7 +1,6 @@
 """The election as plays against a lease in memory, and the recorded rhythms of kube-scheduler."""
 
 import heapq
-import json
 import random
 import re
 from functools import partial
@@ -21,7 +20,7 @@ from asched.core.leader.election import (
     WriteLease,
 )
 from asched.core.model.timestamp import microseconds
-from tests.support import shared_path
+from tests.support import recorded_lines
 from tests.unit.core.leader.candidates import RULES, World, candidate
 
 
@@ -395,8 +394,7 @@ def test_a_take_over_comes_within_the_lease_and_three_seconds(seed):
 
 
 def recorded(name):
-    lines = shared_path(f"outside/api/{name}.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return recorded_lines(f"outside/api/{name}.jsonl")
 
 
 def lease_requests(rows, since=0.0, until=1e9):

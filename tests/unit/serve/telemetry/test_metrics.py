@@ -10,7 +10,7 @@ import pytest
 from asched.core.config.gates import default_gates
 from asched.core.model.kinds import NODE
 from asched.serve.telemetry.metrics import Metrics
-from tests.support import shared_path
+from tests.support import recorded_text
 
 #: Families of kube-scheduler that are to be as recorded.
 WANTED = ("scheduler_", "rest_client_", "authentication_token_cache_")
@@ -99,7 +99,7 @@ def families(page):
 
 
 def wanted():
-    digest = json.loads(shared_path("outside/metrics/load.json").read_text())
+    digest = json.loads(recorded_text("outside/metrics/load.json"))
     return {
         row["name"]: row
         for row in digest
@@ -137,7 +137,7 @@ def test_stability_is_told_as_recorded():
 
 
 def test_what_is_there_before_anything_happened_is_there_at_rest():
-    rest = json.loads(shared_path("outside/metrics/rest.json").read_text())
+    rest = json.loads(recorded_text("outside/metrics/rest.json"))
     names = {
         row["name"]
         for row in rest

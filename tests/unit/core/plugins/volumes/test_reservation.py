@@ -1,6 +1,5 @@
 """Writes, and the wait for others to do their part."""
 
-import json
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from asched.core.plugins.volumes.reservation import (
     reserve,
     select_node,
 )
-from tests.support import shared_path
+from tests.support import recorded_lines
 from tests.volume_builders import (
     ZONE,
     a_claim,
@@ -207,11 +206,10 @@ def test_only_what_changes_is_written(claim_ref: Any, spec: bool, annotation: bo
     assert (write.body is None) is (not spec and not annotation)
 
 
-@pytest.mark.shared
 def test_the_written_parts_are_those_of_the_recorded_requests() -> None:
     """Volumes and claims as kube-scheduler put them, against what ours would change."""
-    lines = shared_path("outside/api/wait_for_first_consumer.jsonl").read_text().splitlines()
-    puts = [e for line in lines if (e := json.loads(line)).get("method") == "PUT"]
+    entries = recorded_lines("outside/api/wait_for_first_consumer.jsonl")
+    puts = [entry for entry in entries if entry.get("method") == "PUT"]
     assert puts
     for put in puts:
         body = put["body"]
