@@ -1,17 +1,17 @@
-"""Asynchronous tests run on the loop that `asched run` runs on: uvloop where it is installed. What
-was skipped, and why, is told in one line at the end.
-"""
+"""Asynchronous tests run on the loop that `asched run` runs on: uvloop where it is installed."""
 
 import asyncio
 import gc
 import os
+import random
 import sys
-from collections import Counter
+from itertools import groupby
 
 import pytest
 
 from asched.host.user_plugins import catalogue
 from asched.serve import connections
+from tests import skips
 from tests.support import real_api_server
 
 # Hundreds of tests start a process, and each worker imports all test files: without cached bytecode
@@ -51,23 +51,34 @@ def real_kubeconfig():
         yield path
 
 
-#: What a reason for skipping says -> what was missing, for the line at the end of a run.
-MISSING = {
-    "KUBEBUILDER_ASSETS": "a real control plane (KUBEBUILDER_ASSETS names its folder)",
-}
+# The tests of a file do not depend on each other: they run in an order of their own each time. The
+# workers of one run inherit the seed.
+SEED = os.environ.setdefault("ASCHED_TEST_ORDER", str(random.randrange(10_000)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Shuffle the tests of each file; files keep their order."""
+    order = random.Random(SEED)
+    for _, of_file in groupby(enumerate(list(items)), key=lambda entry: entry[1].path):
+        places, tests = zip(*of_file, strict=True)
+        for place, test in zip(places, order.sample(tests, len(tests)), strict=True):
+            items[place] = test
 
 
 def pytest_terminal_summary(terminalreporter):
-    """One line that says what a green run did not look at."""
-    counts = Counter(
-        next((missing for word, missing in MISSING.items() if word in reason), reason)
-        for reason in map(_reason, terminalreporter.stats.get("skipped", ()))
-    )
-    if counts:
-        listed = "; ".join(f"{count} for want of {what}" for what, count in sorted(counts.items()))
-        terminalreporter.write_line(f"skipped: {listed}")
+    """Print what a run did not check, and how to repeat its order where a test failed."""
+    for line in skips.summary(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(line)
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"order of the tests in each file: ASCHED_TEST_ORDER={SEED}")
 
 
-def _reason(report):
-    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return text.removeprefix("Skipped: ")
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """With ASCHED_SKIPS=limited, fail where more tests skip than `tests/skips.py` lists."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("ASCHED_SKIPS") == "limited" and reporter is not None:
+        found = skips.beyond(reporter.stats.get("skipped", ()))
+        if found and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

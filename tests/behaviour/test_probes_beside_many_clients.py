@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,16 +27,13 @@ PAUSE_S = 1.5
 #: For a test with two phases.
 LONG_S = 2 * HANG_S
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
-    """The port of a scheduler with an empty cluster."""
-    tmp_path = tmp_path_factory.mktemp("process")
+@pytest_asyncio.fixture
+async def port(tmp_path: Path) -> AsyncIterator[int]:
+    """The port of a scheduler with an empty cluster: it remembers the addresses of one test only."""
     server = ApiServer()
     await server.start()
     kubeconfig = tmp_path / "kubeconfig"

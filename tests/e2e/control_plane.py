@@ -1,19 +1,29 @@
-"""A real control plane for tests: etcd and kube-apiserver of KUBEBUILDER_ASSETS, and a client.
+"""API servers for tests, with a client: etcd and kube-apiserver of KUBEBUILDER_ASSETS, or the
+embedded server in the test's process.
+
+    @pytest.mark.parametrize("kind", SERVERS)
+    async def test_something(kind, tmp_path):
+        async with a_plane(kind) as plane:
+            await plane.create("/api/v1/nodes", [...])
 
 Bounds  CREATES_AT_ONCE requests in flight; PATIENCE_S for whatever a test waits for.
 """
 
 import asyncio
 import os
-import shutil
 import signal
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pytest
 
 from asched.kube.certificates import client_context
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.bench.processes import Process
 from asched_lab.measure.real import TOKEN, RealServer, assets
 from tests.lab.apiserver.client import Client
 
@@ -28,36 +38,16 @@ NODES_COUNT: Final = int(os.environ.get("ASCHED_E2E_NODES", "100"))
 PODS_COUNT: Final = int(os.environ.get("ASCHED_E2E_PODS", "500"))
 
 
-class ControlPlane(RealServer):
-    """`client` speaks as an administrator."""
+#: Values of `kind`.
+SERVERS: Final = ("embedded", pytest.param("real", marks=pytest.mark.real))
+
+
+class Plane:
+    """An API server; `client` has an administrator's rights."""
 
     client: Client
-
-    @classmethod
-    def here(cls) -> "ControlPlane":
-        """One made of the binaries that KUBEBUILDER_ASSETS names, or a visible skip."""
-        folder = assets()
-        if folder is None:
-            pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-        return cls(folder)
-
-    def open_client(self) -> Client:
-        context = client_context(authorities=(self.folder / "serving.crt").read_bytes())
-        self.client = Client(self.url, TOKEN, context)
-        return self.client
-
-    async def interrupted(self, meanwhile: Callable[[Path], object]) -> None:
-        """Kill both, do something to the store's folder, and start both."""
-        etcd, api_server = self._processes[:2]
-        for process in (api_server, etcd):
-            os.kill(process.pid, signal.SIGKILL)
-            await process.stop()
-        meanwhile(self.folder / "etcd")
-        await etcd.start()
-        await api_server.start()
-        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
-
-    # --- objects ---------------------------------------------------------------------------------
+    folder: Path
+    kubeconfig: str
 
     async def create(self, path: str, objects: Iterable[Json]) -> None:
         """POST objects, many at a time; `{namespace}` in the path is each one's own."""
@@ -103,20 +93,78 @@ class ControlPlane(RealServer):
             await self.client.ask("DELETE", f"/api/v1/namespaces/{namespace}/pods", now)
         await self.client.ask("DELETE", "/api/v1/nodes", now)
 
-    async def kubectl(self, *arguments: str) -> str:
-        """What kubectl prints."""
+
+class ControlPlane(RealServer, Plane):
+    """A real one. `gates` and `versions` are values of --feature-gates and --runtime-config."""
+
+    def __init__(self, binaries: Path, gates: str = "", versions: str = "") -> None:
+        super().__init__(binaries)
+        self.gates = gates
+        self._more = [
+            *([f"--feature-gates={gates}"] if gates else ()),
+            *(f"--runtime-config={version}=true" for version in versions.split() if version),
+        ]
+
+    @classmethod
+    def here(cls, gates: str = "", versions: str = "") -> Self:
+        """One made of the binaries that KUBEBUILDER_ASSETS names, or a visible skip."""
         folder = assets()
-        found = shutil.which("kubectl", path=f"{folder}:{os.environ['PATH']}")
-        if found is None:
-            pytest.skip("kubectl is not here")
-        child = await asyncio.create_subprocess_exec(
-            *(found, f"--kubeconfig={self.kubeconfig}", *arguments),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        printed, _ = await child.communicate()
-        assert child.returncode == 0, printed
-        return printed.decode()
+        if folder is None:
+            pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+        return cls(folder, gates, versions)
+
+    def open_client(self) -> Client:
+        context = client_context(authorities=(self.folder / "serving.crt").read_bytes())
+        self.client = Client(self.url, TOKEN, context)
+        return self.client
+
+    async def interrupted(self, meanwhile: Callable[[Path], object]) -> None:
+        """Kill both, do something to the store's folder, and start both."""
+        etcd, api_server = self._processes[:2]
+        for process in (api_server, etcd):
+            os.kill(process.pid, signal.SIGKILL)
+            await process.stop()
+        meanwhile(self.folder / "etcd")
+        await etcd.start()
+        await api_server.start()
+        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
+
+    async def _spawn(self, name: str, *arguments: str) -> Process:
+        more = self._more if name == "kube-apiserver" else ()
+        return await super()._spawn(name, *arguments, *more)
+
+
+class EmbeddedPlane(Plane):
+    """The embedded server, without kubelets."""
+
+    def __init__(self, folder: Path, server: ApiServer) -> None:
+        self.folder = folder
+        self.kubeconfig = str(folder / "kubeconfig")
+        Path(self.kubeconfig).write_text(server.kubeconfig(), encoding="utf-8")
+        self.client = Client(server.url)
+
+
+@asynccontextmanager
+async def a_plane(
+    kind: str, *, gates: str = "", versions: str = "", controllers: bool = False
+) -> AsyncIterator[Plane]:
+    """A server of a kind of SERVERS that serves these group versions besides, with its client.
+    `controllers`: the embedded server's create pods for Deployments and Jobs.
+    """
+    if kind == "real":
+        async with ControlPlane.here(gates, versions) as real, real.open_client():
+            yield real
+        return
+    options = Options(alpha=frozenset(versions.split()))
+    server = ApiServer(options=options, controllers=controllers)
+    await server.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            plane = EmbeddedPlane(Path(folder), server)
+            async with plane.client:
+                yield plane
+    finally:
+        await server.stop()
 
 
 def all_settled(pods: list[Json]) -> bool:

@@ -1,18 +1,14 @@
-"""A control plane with PodGroups, and kube-scheduler on it."""
+"""What tests of PodGroups share: gates, kube-scheduler with them, and what a group was told."""
 
-import asyncio
 import json
-import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import ControlPlane, Plane
+from tests.e2e.reference_scheduler import kube_scheduler
 
 Json = dict[str, Any]
 GATES: Final = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
@@ -30,24 +26,10 @@ def condition_of(group: Json | None) -> Json:
     return {}
 
 
-class PlaneWithGroups(ControlPlane):
-    """A real API server with the alpha kinds."""
-
-    gates = GATES
-
-    async def _spawn(self, name: str, *arguments: str) -> Any:
-        if name == "kube-apiserver":
-            more = (f"--feature-gates={self.gates}", f"--runtime-config={GROUP_VERSION}=true")
-            arguments = (*arguments, *more)
-        return await super()._spawn(name, *arguments)
-
-
 @asynccontextmanager
-async def kube_scheduler(folder: Path, plane: PlaneWithGroups) -> AsyncIterator[None]:
-    """Upstream's own, for pods that name `theirs`."""
-    binary = (assets() or Path()) / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
+async def theirs(folder: Path, plane: Plane) -> AsyncIterator[None]:
+    """kube-scheduler, for pods that name `theirs`."""
+    assert isinstance(plane, ControlPlane)
     config = folder / "theirs.yaml"
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -57,18 +39,5 @@ async def kube_scheduler(folder: Path, plane: PlaneWithGroups) -> AsyncIterator[
         "profiles": [{"schedulerName": "theirs"}],
     }
     config.write_text(json.dumps(document), encoding="utf-8")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("KUBE")}
-    child = await asyncio.create_subprocess_exec(
-        str(binary),
-        f"--config={config}",
-        f"--feature-gates={plane.gates}",
-        "--secure-port=0",
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=clean,
-    )
-    try:
+    async with kube_scheduler(plane, f"--config={config}", f"--feature-gates={plane.gates}"):
         yield
-    finally:
-        child.terminate()
-        await child.wait()

@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from typing import Any, Final
 
-from tests.e2e.control_plane import PODS, ControlPlane
+from tests.e2e.control_plane import PODS, Plane
 from tests.e2e.inside import SCHEDULER, a_pod
 from tests.lab.apiserver.client import MERGE
 
@@ -27,7 +27,7 @@ POD: Final = "/api/v1/namespaces/default/pods/"
 class Neighbourhood:
     """`counts`: pods made by `ours` and `theirs`, bound, refused and replaced."""
 
-    def __init__(self, plane: ControlPlane, nodes: int, cpu: int, theirs: str, seed: int) -> None:
+    def __init__(self, plane: Plane, nodes: int, cpu: int, theirs: str, seed: int) -> None:
         self.plane = plane
         self.counts: Counter[str] = Counter()
         self._capacity = nodes * cpu * 1000

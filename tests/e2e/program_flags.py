@@ -1,12 +1,10 @@
 """Flags of `asched run` for a test's control plane."""
 
-from tests.e2e.control_plane import (
-    ControlPlane,
-)
+from tests.e2e.control_plane import Plane
 from tests.e2e.inside import SCHEDULER
 
 
-def flags(plane: ControlPlane) -> tuple[str, ...]:
+def flags(plane: Plane) -> tuple[str, ...]:
     return (
         f"--kubeconfig={plane.kubeconfig}",
         "--leader-elect=false",

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from asched_lab.bench.processes import Process
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import ControlPlane, Plane
 
 
 @asynccontextmanager
-async def kube_scheduler(plane: ControlPlane, *flags: str) -> AsyncIterator[Process]:
+async def kube_scheduler(plane: Plane, *flags: str) -> AsyncIterator[Process]:
     """The real one; no lease, no pages."""
+    assert isinstance(plane, ControlPlane)
     binary = plane.binaries / "kube-scheduler"
     if not binary.exists():
         pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")

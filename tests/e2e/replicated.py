@@ -14,8 +14,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import pytest
-
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.measure.replicas import LeaseOptions, Replicas
@@ -29,7 +27,6 @@ PODS: Final = "/api/v1/namespaces/default/pods"
 NODES: Final = "/api/v1/nodes"
 CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-SERVERS: Final = ("embedded", pytest.param("real", marks=pytest.mark.real))
 CLIENTS: Final = 16
 POLL_S: Final = 0.1
 

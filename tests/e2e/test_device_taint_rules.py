@@ -1,14 +1,11 @@
-"""DeviceTaintRules on a real API server."""
+"""DeviceTaintRules from outside."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.control_plane import SERVERS, Plane, a_plane, refusal
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
 
@@ -16,25 +13,6 @@ Json = dict[str, Any]
 GATES: Final = "DRADeviceTaintRules=true"
 SERVED: Final = "resource.k8s.io/v1beta2"
 DRIVER: Final = "gpu.example.com"
-
-
-class PlaneWithRules(ControlPlane):
-    """A real API server that serves the rules."""
-
-    async def _spawn(self, name: str, *arguments: str) -> Any:
-        if name == "kube-apiserver":
-            more = (f"--feature-gates={GATES}", f"--runtime-config={SERVED}=true")
-            arguments = (*arguments, *more)
-        return await super()._spawn(name, *arguments)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[PlaneWithRules]:
-    folder = assets()
-    if folder is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    async with PlaneWithRules(folder) as made, made.open_client():
-        yield made
 
 
 def a_slice(node: str) -> Json:
@@ -83,12 +61,18 @@ def a_pod(name: str, claim: str) -> Json:
     }
 
 
-@pytest.mark.real
-@pytest.mark.asyncio(loop_scope="module")
-async def test_only_claims_that_tolerate_its_taint_get_a_device(
-    plane: PlaneWithRules, tmp_path: Path
-) -> None:
-    """n1 is tainted as a pool, device a of n2 by its name: one device is left for everybody."""
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_only_claims_that_tolerate_its_taint_get_a_device(kind: str, tmp_path: Path) -> None:
+    """n1 is tainted as a pool, device a of n2 by its name: one device is free for all claims."""
+    async with a_plane(kind, gates=GATES, versions=SERVED) as plane:
+        found = await devices(plane, tmp_path)
+    assert found["plain"] == [("n2", "b")]
+    assert found["late"] == []
+    assert found["tolerant"] in ([("n1", "a")], [("n2", "a")])
+
+
+async def devices(plane: Plane, folder: Path) -> dict[str, list[tuple[str, str]]]:
+    """Pool and device of each claim, in the end."""
     of_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "spec": {}}
     classes = [{**of_class, "metadata": {"name": "gpu"}}]
     await plane.create("/apis/resource.k8s.io/v1/deviceclasses", classes)
@@ -103,8 +87,7 @@ async def test_only_claims_that_tolerate_its_taint_get_a_device(
         f"--feature-gates={GATES}",
     )
     claims = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
-    found: Json = {}
-    async with a_process(tmp_path, *flags) as process:
+    async with a_process(folder, *flags) as process:
         for name, tolerates in (("plain", False), ("late", False), ("tolerant", True)):
             await plane.create(claims, [a_claim(name, tolerates=tolerates)])
             await plane.create_pods([a_pod(name, name)])
@@ -112,9 +95,13 @@ async def test_only_claims_that_tolerate_its_taint_get_a_device(
                 lambda pods: all(pod["spec"].get("nodeName") or refusal(pod) for pod in pods)
             )
         assert "Traceback" not in process.words, process.words[-3000:]
-    for claim in await plane.every("/apis/resource.k8s.io/v1/resourceclaims"):
-        results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results")
-        found[claim["metadata"]["name"]] = [(one["pool"], one["device"]) for one in results or ()]
-    assert found["plain"] == [("n2", "b")]
-    assert found["late"] == []
-    assert found["tolerant"] in ([("n1", "a")], [("n2", "a")])
+    return {
+        claim["metadata"]["name"]: [(one["pool"], one["device"]) for one in _results(claim)]
+        for claim in await plane.every("/apis/resource.k8s.io/v1/resourceclaims")
+    }
+
+
+def _results(claim: Json) -> list[Json]:
+    allocation = claim.get("status", {}).get("allocation") or {}
+    results: list[Json] = allocation.get("devices", {}).get("results") or []
+    return results

@@ -1,4 +1,5 @@
-"""A critical pod on a real API server whose nodes a tenant keeps full: asched and kube-scheduler.
+"""A critical pod in a cluster whose nodes a tenant keeps full: asched, and kube-scheduler where
+there is a real API server.
 
 For each evicted pod of priority 0 the tenant creates another one with `spec.nodeName` before the
 evicted one is gone. The critical pod is placed no later than by kube-scheduler.
@@ -13,14 +14,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.e2e.control_plane import PODS, ControlPlane
+from tests.e2e.control_plane import PODS, SERVERS, Plane, a_plane
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.neighbourhood import NOW, POD
 from tests.e2e.outside import a_process
 from tests.e2e.program_flags import flags
 from tests.e2e.reference_scheduler import kube_scheduler
-
-pytestmark = pytest.mark.real
 
 NODES: Final = [f"n{number}" for number in range(6)]
 #: How long an evicted pod takes to end (s).
@@ -29,10 +28,10 @@ POLL_S: Final = 0.05
 #: kube-scheduler's backoff grows to 10 s; the machine may be busy.
 MARGIN_S: Final = 12.0
 #: How many evicted pods the tenant replaces.
-TIMES: Final = (0, 2, 6)
+TIMES: Final = {"embedded": (2,), "real": (0, 2, 6)}
 
 
-async def seconds_until_bound(plane: ControlPlane, name: str, scheduler: str, times: int) -> float:
+async def seconds_until_bound(plane: Plane, name: str, scheduler: str, times: int) -> float:
     """How long the critical pod waits."""
     fill = (a_pod(f"{name}-low-{node}", "1", nodeName=node) for node in NODES)
     await plane.create_pods(fill)
@@ -60,16 +59,21 @@ async def seconds_until_bound(plane: ControlPlane, name: str, scheduler: str, ti
         await asyncio.sleep(POLL_S)
 
 
-async def test_a_critical_pod_waits_no_longer_than_with_kube_scheduler(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_critical_pod_waits_no_longer_than_with_kube_scheduler(
+    kind: str, tmp_path: Path
+) -> None:
+    schedulers = ("default-scheduler", SCHEDULER) if kind == "real" else (SCHEDULER,)
     found: dict[tuple[str, int], float] = {}
-    async with ControlPlane.here() as plane, plane.open_client(), AsyncExitStack() as stack:
+    async with a_plane(kind) as plane, AsyncExitStack() as stack:
         await plane.create("/api/v1/nodes", nodes())
         process = await stack.enter_async_context(a_process(tmp_path, *flags(plane)))
         await process.says("synced")
-        theirs = (f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false")
-        await stack.enter_async_context(kube_scheduler(plane, *theirs))
-        for times in TIMES:
-            for scheduler in ("default-scheduler", SCHEDULER):
+        if kind == "real":
+            theirs = (f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false")
+            await stack.enter_async_context(kube_scheduler(plane, *theirs))
+        for times in TIMES[kind]:
+            for scheduler in schedulers:
                 name = f"{scheduler}-{times}"
                 found[scheduler, times] = await seconds_until_bound(plane, name, scheduler, times)
                 await plane.client.ask("DELETE", "/api/v1/namespaces/default/pods", NOW)
@@ -77,7 +81,7 @@ async def test_a_critical_pod_waits_no_longer_than_with_kube_scheduler(tmp_path:
         assert "Traceback" not in process.words, process.words[-3000:]
     for (scheduler, times), seconds in found.items():
         sys.stdout.write(f"{scheduler}, {times} replaced: bound after {seconds:.1f} s\n")
-    for times in TIMES:
+    for times in TIMES[kind] if kind == "real" else ():
         assert found[SCHEDULER, times] <= found["default-scheduler", times] + MARGIN_S
 
 

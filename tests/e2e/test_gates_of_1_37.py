@@ -1,4 +1,5 @@
-"""asched and kube-scheduler with the gates that 1.37 turns on, in turn on equal clusters.
+"""asched and kube-scheduler with the gates that 1.37 turns on, in turn on equal clusters; on the
+embedded server asched by its gates and by its version.
 
 Every pod has one best node, or none: filters leave one, or the room for volumes decides. Compared
 are nodes, chosen nodes of volumes, allocated devices, and the texts of refusals.
@@ -16,8 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import PATIENCE_S, POLL_S, ControlPlane, refusal
+from tests.e2e.control_plane import PATIENCE_S, POLL_S, SERVERS, Plane, a_plane, refusal
 from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
 
@@ -42,16 +42,6 @@ CONFIG: Final = {
         }
     ],
 }
-
-
-class PlaneOf137(ControlPlane):
-    """A real API server with these gates."""
-
-    async def _spawn(self, name: str, *arguments: str) -> Any:
-        if name == "kube-apiserver":
-            more = (f"--feature-gates={GATES}", f"--runtime-config={RULES}=true")
-            arguments = (*arguments, *more)
-        return await super()._spawn(name, *arguments)
 
 
 def named(name: str, spec: Json | None = None, **more: Any) -> Json:
@@ -197,7 +187,7 @@ def _pods(made: dict[str, list[Json]], group: int) -> None:
 Outcome = dict[str, tuple[str, str]]
 
 
-async def outcome_of(plane: PlaneOf137) -> Outcome:
+async def outcome_of(plane: Plane) -> Outcome:
     """By pod: its node, or the node that was chosen for its volume; and why it has none. By claim:
     its device.
     """
@@ -229,39 +219,39 @@ def node_of(pod: Json, chosen: Json) -> str:
 
 
 @asynccontextmanager
-async def a_plane() -> AsyncIterator[PlaneOf137]:
-    folder = assets()
-    if folder is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    async with PlaneOf137(folder) as plane, plane.open_client():
+async def a_full_plane(kind: str) -> AsyncIterator[Plane]:
+    async with a_plane(kind, gates=GATES, versions=RULES) as plane:
         for path, made in objects().items():
             await plane.create(path, made)
         yield plane
 
 
-@pytest.mark.real
-async def test_both_schedulers_place_and_refuse_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_both_schedulers_place_and_refuse_alike(kind: str, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
 
-    def flags(plane: PlaneOf137) -> str:
+    def flags(plane: Plane) -> str:
         connection = {"clientConnection": {"kubeconfig": plane.kubeconfig}}
         config.write_text(yaml.safe_dump({**CONFIG, **connection}))
         return f"--config={config}"
 
     gates = f"--feature-gates={GATES}"
-    async with a_plane() as plane, kube_scheduler(plane, flags(plane), gates):
-        theirs = await outcome_of(plane)
-    assert len(theirs) == (20 + 8) * len(GROUPS)
+    outcomes: dict[str, Outcome] = {}
+    if kind == "real":
+        async with a_full_plane(kind) as plane, kube_scheduler(plane, flags(plane), gates):
+            outcomes["kube-scheduler"] = await outcome_of(plane)
     for rules in (gates, "--emulated-version=1.37"):
         async with (
-            a_plane() as plane,
+            a_full_plane(kind) as plane,
             a_process(tmp_path, flags(plane), rules, "--secure-port=0") as process,
         ):
-            ours = await outcome_of(plane)
+            outcomes[rules] = await outcome_of(plane)
             assert "Traceback" not in process.words, process.words[-3000:]
-        different = {k: (theirs[k], ours[k]) for k in theirs if theirs[k] != ours[k]}
-        assert different == {}, rules
-    placed = {name.partition("-")[2]: node[-1:] for name, (node, _) in theirs.items()}
+    first = next(iter(outcomes.values()))
+    assert len(first) == (20 + 8) * len(GROUPS)
+    for rules, found in outcomes.items():
+        assert {k: (first[k], found[k]) for k in first if first[k] != found[k]} == {}, rules
+    placed = {name.partition("-")[2]: node[-1:] for name, (node, _) in first.items()}
     assert (placed["gpu-7"], placed["bound-0"], placed["new-0"]) == ("b", "b", "b")
     refused = ("gpu-3", "bound-3", "new-2", "plain-3", "large")
     assert [placed[name] for name in refused] == [""] * len(refused)

@@ -1,16 +1,13 @@
-"""HamiVGPU on a real API server: annotations, the node's lock, and whose turn it is."""
+"""HamiVGPU from outside: annotations, the node's lock, and whose turn it is."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 import yaml
 
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import SERVERS, Plane, a_plane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, a_process
 from tests.lab.apiserver.client import MERGE
@@ -18,15 +15,6 @@ from tests.lab.apiserver.client import MERGE
 Json = dict[str, Any]
 LOCK: Final = "hami.io/mutex.lock"
 TOLD: Final = "hami.io/vgpu-devices-allocated"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
-    folder = assets()
-    if folder is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    async with ControlPlane(folder) as made, made.open_client():
-        yield made
 
 
 def a_gpu_node() -> Json:
@@ -47,11 +35,15 @@ def a_sharer(name: str) -> Json:
     }
 
 
-@pytest.mark.real
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("kind", SERVERS)
 async def test_pods_are_told_of_their_devices_one_after_the_other(
-    plane: ControlPlane, tmp_path: Path
+    kind: str, tmp_path: Path
 ) -> None:
+    async with a_plane(kind) as plane:
+        await share_a_device(plane, tmp_path)
+
+
+async def share_a_device(plane: Plane, tmp_path: Path) -> None:
     await plane.create("/api/v1/nodes", [a_gpu_node()])
     config = yaml.safe_load((ROOT / "config/hami.yaml").read_text(encoding="utf-8"))
     config["clientConnection"] = {"kubeconfig": plane.kubeconfig}

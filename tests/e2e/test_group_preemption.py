@@ -1,20 +1,16 @@
-"""Room for pod groups on a real API server: asched and kube-scheduler live through the same
-stories, and who goes, who comes and what everybody is told is the same.
+"""Room for pod groups: on a real API server asched and kube-scheduler play the same stories, and
+which pods go and come and every message are the same; on the embedded server asched plays them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import refusal
-from tests.e2e.group_plane import GROUP_VERSION, PlaneWithGroups, condition_of, kube_scheduler
+from tests.e2e.control_plane import SERVERS, Plane, a_plane, refusal
+from tests.e2e.group_plane import GROUP_VERSION, condition_of, theirs
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
 
@@ -32,8 +28,10 @@ BUDGET: Final = {
     "metadata": {"name": "foo", "namespace": "default"},
     "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "foo"}}},
 }
-#: How long histories in which the group waits are left alone: a few rounds of backoff.
-LEFT_ALONE_S: Final = 5.0
+#: How long stories in which the group waits run on (s): beside kube-scheduler a few backoffs.
+WAITING_S: Final = {"embedded": 0.5, "real": 5.0}
+#: How long watches may take to show what was created (s).
+SHOWN_S: Final = {"embedded": 0.2, "real": 1.0}
 
 
 @dataclass(frozen=True)
@@ -110,26 +108,11 @@ STORIES: Final = [
 ]
 
 
-class Plane(PlaneWithGroups):
-    gates = GATES
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[Plane]:
-    folder = assets()
-    if folder is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    async with Plane(folder) as made, made.open_client():
-        classes = [{"metadata": {"name": name}, "value": value} for name, value in CLASSES.items()]
-        classes[-1]["preemptionPolicy"] = "Never"
-        await made.create("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
-        yield made
-
-
 class Telling:
-    """One story, lived through by the scheduler of a name."""
+    """One story, played by the scheduler of a name."""
 
-    def __init__(self, plane: Plane, scheduler: str, story: Story) -> None:
+    def __init__(self, kind: str, plane: Plane, scheduler: str, story: Story) -> None:
+        self._kind = kind
         self._plane = plane
         self._scheduler = scheduler
         self._story = story
@@ -146,7 +129,7 @@ class Telling:
             await plane.create_pods([self._pod(text)])
         if story.has_budget:
             await plane.create(BUDGETS, [BUDGET])
-        await asyncio.sleep(1.0)  # watches have shown what is there
+        await asyncio.sleep(SHOWN_S[self._kind])
         wanted = [self._pod(text) for text in story.wants.split(", ")]
         await plane.create_pods(wanted)
         names = {pod["metadata"]["name"] for pod in wanted}
@@ -156,7 +139,7 @@ class Telling:
             )
         else:
             await plane.until(lambda pods: all(refusal(p) for p in pods if _name(p) in names))
-            await asyncio.sleep(LEFT_ALONE_S)
+            await asyncio.sleep(WAITING_S[self._kind])
         told = await self._told(names)
         await self._clear()
         return told
@@ -243,26 +226,28 @@ def _disruptions(pod: Json) -> list[str]:
     return [str(c.get("message")) for c in conditions if c["type"] == "DisruptionTarget"]
 
 
-@pytest.mark.real
-@pytest.mark.asyncio(loop_scope="module")
-async def test_both_schedulers_make_the_same_room(plane: Plane, tmp_path: Path) -> None:
-    flags = (
-        f"--kubeconfig={plane.kubeconfig}",
-        "--leader-elect=false",
-        "--secure-port=0",
-        "--scheduler-name=ours",
-        f"--feature-gates={GATES}",
-    )
-    theirs, ours = {}, {}
-    async with kube_scheduler(tmp_path, plane):
-        for story in STORIES:
-            theirs[story.name] = await Telling(plane, "theirs", story).tell()
-    async with a_process(tmp_path, *flags) as process:
-        for story in STORIES:
-            ours[story.name] = await Telling(plane, "ours", story).tell()
-        assert "Traceback" not in process.words, process.words[-3000:]
-
-    for name in map(attrgetter("name"), STORIES):
-        assert ours[name] == theirs[name], name
-    assert theirs["a group that goes whole"]["left"] == []
-    assert theirs["whom a budget protects stays"]["left"] == ["foo-1", "foo-2"]
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_both_schedulers_make_the_same_room(kind: str, tmp_path: Path) -> None:
+    async with a_plane(kind, gates=GATES, versions=GROUP_VERSION) as plane:
+        classes = [{"metadata": {"name": name}, "value": value} for name, value in CLASSES.items()]
+        classes[-1]["preemptionPolicy"] = "Never"
+        await plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
+        flags = (
+            f"--kubeconfig={plane.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--scheduler-name=ours",
+            f"--feature-gates={GATES}",
+        )
+        ours = {}
+        async with a_process(tmp_path, *flags) as process:
+            for story in STORIES:
+                ours[story.name] = await Telling(kind, plane, "ours", story).tell()
+            assert "Traceback" not in process.words, process.words[-3000:]
+        if kind == "real":
+            async with theirs(tmp_path, plane):
+                for story in STORIES:
+                    told = await Telling(kind, plane, "theirs", story).tell()
+                    assert ours[story.name] == told, story
+    assert ours["a group that goes whole"]["left"] == []
+    assert ours["whom a budget protects stays"]["left"] == ["foo-1", "foo-2"]

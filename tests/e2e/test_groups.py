@@ -13,15 +13,15 @@ import pytest_asyncio
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.measure.real import assets
-from tests.e2e.control_plane import refusal
+from tests.e2e.control_plane import ControlPlane, Plane, refusal
 from tests.e2e.group_plane import (
     GATES,
     GROUP_VERSION,
     Json,
-    PlaneWithGroups,
     condition_of,
-    kube_scheduler,
+)
+from tests.e2e.group_plane import (
+    theirs as kube_scheduler,
 )
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
@@ -119,11 +119,8 @@ def _is_of(pod: Json, group: str) -> bool:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[PlaneWithGroups]:
-    folder = assets()
-    if folder is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    async with PlaneWithGroups(folder) as made, made.open_client():
+async def plane() -> AsyncIterator[Plane]:
+    async with ControlPlane.here(GATES, GROUP_VERSION) as made, made.open_client():
         yield made
 
 
@@ -141,7 +138,7 @@ STORIES: Final[dict[str, tuple[Any, Any]]] = {
 }
 
 
-async def told(plane: PlaneWithGroups, scheduler: str, history: str) -> Json:
+async def told(plane: Plane, scheduler: str, history: str) -> Json:
     """Live through a history; what became of pods and groups, whichever pod it was."""
     nodes, groups = STORIES[history]
     made = []
@@ -177,9 +174,7 @@ async def told(plane: PlaneWithGroups, scheduler: str, history: str) -> Json:
 
 @pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
-async def test_both_schedulers_tell_the_same_stories(
-    plane: PlaneWithGroups, tmp_path: Path
-) -> None:
+async def test_both_schedulers_tell_the_same_stories(plane: Plane, tmp_path: Path) -> None:
     flags = (
         f"--kubeconfig={plane.kubeconfig}",
         "--leader-elect=false",

@@ -1,4 +1,4 @@
-"""A wheel of asched, installed without the lab, schedules on a real kube-apiserver."""
+"""A wheel of asched, installed without the lab, schedules."""
 
 import signal
 from pathlib import Path
@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.distributions import built, installed
-from tests.e2e.control_plane import ControlPlane, all_placed
+from tests.e2e.control_plane import SERVERS, a_plane, all_placed
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 
-pytestmark = pytest.mark.real
 
-
-async def test_asched_alone_binds_pods(tmp_path: Path) -> None:
-    async with ControlPlane.here() as plane, plane.open_client():
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_asched_alone_binds_pods(kind: str, tmp_path: Path) -> None:
+    async with a_plane(kind) as plane:
         program = installed(built("asched", tmp_path, "wheel"), tmp_path / "environment")
         await plane.create("/api/v1/nodes", (a_node(f"node-{n}", cpu="4") for n in range(5)))
         await plane.create_pods(a_pod(f"pod-{n}", "100m") for n in range(50))

@@ -10,11 +10,11 @@ from collections import Counter
 import pytest
 
 from asched_lab.measure.replicas import Replicas
+from tests.e2e.control_plane import SERVERS
 from tests.e2e.inside import a_pod
 from tests.e2e.replicated import (
     NODES,
     PODS,
-    SERVERS,
     SHORT,
     a_node,
     objects,

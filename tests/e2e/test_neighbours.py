@@ -1,4 +1,4 @@
-"""asched as a process on a real API server at 95 % full, and somebody else who binds there, too.
+"""asched as a process on a cluster that is 95 % full, and another scheduler that binds there, too.
 
 ASCHED_E2E_BINDINGS enlarges it; with ASCHED_E2E_HEADROOM=0 no room is left to neighbours.
 """
@@ -12,15 +12,13 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import SERVERS, a_plane
 from tests.e2e.inside import SCHEDULER, a_node
 from tests.e2e.neighbourhood import Neighbourhood
 from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
 
-pytestmark = pytest.mark.real
-
-BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "300"))
+BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "150"))
 HEADROOM: Final = os.environ.get("ASCHED_E2E_HEADROOM", "1") != "0"
 #: Read by Python as the process starts.
 NO_HEADROOM: Final = """
@@ -32,9 +30,20 @@ NODES, CPU = 10, 16
 PAIR_S: Final = 0.05
 
 
-@pytest.mark.parametrize("neighbour", ["default-scheduler", "random"])
-async def test_no_pod_of_ours_is_left_refused_beside(neighbour: str, tmp_path: Path) -> None:
-    async with ControlPlane.here() as plane, plane.open_client(), AsyncExitStack() as stack:
+@pytest.mark.real
+async def test_no_pod_of_ours_is_left_refused_beside_kube_scheduler(tmp_path: Path) -> None:
+    await no_pod_of_ours_is_left_refused("real", "default-scheduler", tmp_path)
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_no_pod_of_ours_is_left_refused_beside_a_random_binder(
+    kind: str, tmp_path: Path
+) -> None:
+    await no_pod_of_ours_is_left_refused(kind, "random", tmp_path)
+
+
+async def no_pod_of_ours_is_left_refused(kind: str, neighbour: str, tmp_path: Path) -> None:
+    async with a_plane(kind) as plane, AsyncExitStack() as stack:
         await plane.create("/api/v1/nodes", (a_node(f"n{n}", str(CPU)) for n in range(NODES)))
         flags = (
             f"--kubeconfig={plane.kubeconfig}",

@@ -1,5 +1,5 @@
-"""A plan gives the same places or is refused: against a real control plane with the controllers
-that adopt, and a running `asched run`.
+"""A plan gives the same places or is refused, while `asched run` schedules: with the controllers of
+the embedded server, and of a real control plane.
 """
 
 import asyncio
@@ -15,27 +15,34 @@ import pytest
 import pytest_asyncio
 
 from asched_lab.bench.processes import Process
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import SERVERS, ControlPlane, Plane, a_plane
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.lab.whatif.clusters import a_deployment
+from tests.support import HANG_S
 from tests.unit.cli.programs import asched
 
 Json = dict[str, Any]
-pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 CONTROLLERS = (
     "deployment-controller,replicaset-controller,garbage-collector-controller,job-controller,"
     "statefulset-controller,daemonset-controller,persistentvolume-binder-controller"
 )
+#: The embedded server has no such quota, and no controllers of these kinds.
+REAL: Final = SERVERS[1:]
 #: So long a controller that is not content with its pods has to say so.
 SETTLED_S: Final = 2.0
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 PODS = "/api/v1/namespaces/default/pods"
 
 
 @asynccontextmanager
-async def controllers(plane: ControlPlane) -> AsyncIterator[None]:
+async def controllers(plane: Plane) -> AsyncIterator[None]:
+    """kube-controller-manager on a real server; the embedded one has its own."""
+    if not isinstance(plane, ControlPlane):
+        yield
+        return
     binary = shutil.which("kube-controller-manager", path=os.environ["KUBEBUILDER_ASSETS"])
     if binary is None:
         pytest.skip("kube-controller-manager is not in KUBEBUILDER_ASSETS")
@@ -54,14 +61,16 @@ async def controllers(plane: ControlPlane) -> AsyncIterator[None]:
         await process.stop()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
-    folder = tmp_path_factory.mktemp("asched")
-    async with ControlPlane.here() as made, made.open_client(), controllers(made):
+@pytest_asyncio.fixture
+async def plane(kind: str, tmp_path: Path) -> AsyncIterator[Plane]:
+    """Six empty nodes of 4 CPUs in three zones; controllers and asched run."""
+    async with a_plane(kind, controllers=True) as made, controllers(made):
         nodes = [a_node(f"n{number}", "4") for number in range(6)]
         for number, node in enumerate(nodes):
             node["metadata"]["labels"]["topology.kubernetes.io/zone"] = f"z{number % 3}"
         await made.create("/api/v1/nodes", nodes)
+        folder = tmp_path / "asched"
+        folder.mkdir()
         flags = (f"--kubeconfig={made.kubeconfig}", "--leader-elect=false", "--secure-port=0")
         async with a_process(folder, *flags):
             yield made
@@ -78,12 +87,12 @@ def spread(name: str, replicas: int, cpu: str = "500m") -> Json:
     return a_deployment(name, replicas, cpu, **asks)
 
 
-async def items(plane: ControlPlane, path: str, app: str) -> list[Json]:
+async def items(plane: Plane, path: str, app: str) -> list[Json]:
     found = await plane.every(path)
     return [o for o in found if (o["metadata"].get("labels") or {}).get("app") == app]
 
 
-async def plan_of(folder: Path, plane: ControlPlane, *manifests: Json) -> Path:
+async def plan_of(folder: Path, plane: Plane, *manifests: Json) -> Path:
     workload, out = folder / "workload.json", folder / "the.plan"
     workload.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
     words = ("plan", "-f", str(workload), "--out", str(out), f"--kubeconfig={plane.kubeconfig}")
@@ -94,14 +103,60 @@ async def plan_of(folder: Path, plane: ControlPlane, *manifests: Json) -> Path:
     return out
 
 
+@pytest.mark.parametrize("kind", REAL)
+async def test_a_deployment_has_the_places_of_its_plan_and_lives_on_by_itself(
+    plane: Plane, tmp_path: Path
+) -> None:
+    plan = await plan_of(tmp_path, plane, spread("web", 9))
+    wanted = {p["pod"]["metadata"]["name"]: p["node"] for p in json.loads(plan.read_text())["pods"]}
+    assert plan.stat().st_mode & 0o777 == 0o600
+
+    ended, told, err = await asched(
+        "plan", "--check", str(plan), f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert (ended, told.partition(":")[0]) == (0, "holds"), err
+    ended, told, err = await asched(
+        "plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert ended == 0, err
+    assert told.startswith("applied: 9 pods on ")
+
+    pods = await items(plane, PODS, "web")
+    assert {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods} == wanted
+    (replica_set,) = await items(plane, SETS, "web")
+    (deployment,) = await plane.every(DEPLOYMENTS)
+    (owner,) = replica_set["metadata"]["ownerReferences"]
+    assert owner["uid"] == deployment["metadata"]["uid"]
+    for pod in pods:
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert owner["uid"] == replica_set["metadata"]["uid"]
+
+    # The pod that replaces a deleted one may go to any node.
+    gone = pods[0]["metadata"]["name"]
+    await plane.client.ask("DELETE", f"{PODS}/{gone}", {"gracePeriodSeconds": 0})
+    async with asyncio.timeout(HANG_S):
+        while True:
+            now = {p["metadata"]["name"]: p for p in await items(plane, PODS, "web")}
+            fresh = [p for name, p in now.items() if name not in wanted]
+            if len(now) == 9 and fresh and fresh[0]["spec"].get("nodeName"):
+                break
+            await asyncio.sleep(0.1)
+    assert "affinity" not in fresh[0]["spec"]
+
+    ended, _, err = await asched("plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}")
+    assert ended == 1
+    assert "is refused" in err
+
+
+@pytest.mark.parametrize("kind", SERVERS)
 async def test_a_plan_whose_room_was_taken_is_refused_and_leaves_nothing(
-    plane: ControlPlane, tmp_path: Path
+    plane: Plane, tmp_path: Path
 ) -> None:
     plan = await plan_of(tmp_path, plane, spread("late", 3, "2"))
     taken = {p["node"] for p in json.loads(plan.read_text())["pods"]}
     thieves = []
     for number, node in enumerate(sorted(taken)):
-        free = a_pod(f"thief-{number}", "2")
+        free = a_pod(f"thief-{number}", "3")
         free["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
         thieves.append(free)
     await plane.create(PODS, thieves)
@@ -117,33 +172,24 @@ async def test_a_plan_whose_room_was_taken_is_refused_and_leaves_nothing(
     assert "is refused" in err
     assert "Insufficient cpu" in err
     assert await items(plane, PODS, "late") == await items(plane, SETS, "late") == []
-    for thief in thieves:
-        name = thief["metadata"]["name"]
-        await plane.client.ask("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
 
+@pytest.mark.parametrize("kind", REAL)
 async def test_room_taken_while_it_is_applied_takes_everything_back(
-    plane: ControlPlane, tmp_path: Path
+    plane: Plane, tmp_path: Path
 ) -> None:
     """A quota that says no to the owner: the pods were created by then, and are gone again."""
     plan = await plan_of(tmp_path, plane, spread("quota", 6))
-    count = len(await plane.every(PODS))
     quotas, hard = "/api/v1/namespaces/default/resourcequotas", {"count/replicasets.apps": "0"}
     quota = {"metadata": {"name": "few"}, "spec": {"hard": hard}}
     await plane.create(quotas, [quota])
     counted = {**quota, "status": {"hard": hard, "used": hard}}
     status, _ = await plane.client.ask("PUT", f"{quotas}/few/status", counted)
     assert status == 200
-    try:
-        ended, _, err = await asched(
-            "plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}"
-        )
-    finally:
-        await plane.client.ask("DELETE", "/api/v1/namespaces/default/resourcequotas/few")
+    ended, _, err = await asched("plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}")
     assert ended == 1, err
     assert "forbidden" in err
-    assert await items(plane, PODS, "quota") == []
-    assert len(await plane.every(PODS)) == count
+    assert await plane.every(PODS) == []
 
 
 CONTROLLED: Final = [
@@ -205,9 +251,10 @@ def controlled(manifest: Json) -> Json:
     return {**manifest, "metadata": {"namespace": "default", "name": name}, "spec": made}
 
 
+@pytest.mark.parametrize("kind", REAL)
 @pytest.mark.parametrize("manifest", CONTROLLED, ids=lambda one: one["metadata"]["name"])
 async def test_what_a_controller_would_make_has_the_places_of_its_plan(
-    plane: ControlPlane, tmp_path: Path, manifest: Json
+    plane: Plane, tmp_path: Path, manifest: Json
 ) -> None:
     """1. Planned and applied. 2. The controller takes the pods for its own and makes no others."""
     name = manifest["metadata"]["name"]
@@ -253,7 +300,7 @@ async def test_what_a_controller_would_make_has_the_places_of_its_plan(
             assert status["updatedNumberScheduled"] == len(wanted)
 
 
-async def local_volumes(plane: ControlPlane) -> None:
+async def local_volumes(plane: Plane) -> None:
     """One of a class that waits for a pod, on each of three nodes."""
     storage_class = {
         "metadata": {"name": "local"},

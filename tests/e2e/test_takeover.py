@@ -11,12 +11,12 @@ import pytest
 
 from asched_lab.measure.late_proxy import BINDING, STATUS
 from asched_lab.measure.replicas import Replicas
+from tests.e2e.control_plane import SERVERS
 from tests.e2e.inside import a_pod
 from tests.e2e.replicated import (
     CLASSES,
     NODES,
     PODS,
-    SERVERS,
     SHORT,
     a_node,
     objects,

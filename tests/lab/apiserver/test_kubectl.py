@@ -3,13 +3,13 @@
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from asched_lab.apiserver.server import ApiServer
+from tests.deploy.manifests import kubectl as kubectl_path
 from tests.lab.apiserver.client import a_node, a_pod
 from tests.support import HANG_S
 
@@ -25,14 +25,6 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: c, image: pause}]}
 """
-
-
-def kubectl_path() -> str:
-    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
-    found = shutil.which("kubectl") or shutil.which("kubectl", path=assets)
-    if found is None:
-        pytest.skip("kubectl is not here; put it on PATH or into KUBEBUILDER_ASSETS")
-    return found
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from asched.cli import completion
 from asched.cli.commands import COMMANDS, LAB_COMMANDS, main
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
+from tests.deploy.manifests import kubectl
 from tests.support import ROOT
 
 PARSER = full_parser()
@@ -62,13 +63,14 @@ def test_kubectl_finds_both_programs_once_installed() -> None:
 
 
 def test_kubectl_finds_the_plugin(tmp_path: Path) -> None:
-    kubectl = shutil.which("kubectl")
     plugin = Path(sys.executable).parent / "kubectl-asched"
-    if kubectl is None or not plugin.exists():
-        pytest.skip("kubectl is not on the PATH, or asched is not installed with its scripts")
     environment = {"PATH": f"{plugin.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     made = subprocess.run(
-        [kubectl, "asched", "--help"], env=environment, capture_output=True, text=True, check=False
+        [kubectl(), "asched", "--help"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0
     assert made.stdout.startswith("usage: kubectl asched ")
