@@ -33,7 +33,7 @@ TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
 
 @pytest_asyncio.fixture
 async def port(tmp_path: Path) -> AsyncIterator[int]:
-    """The port of a scheduler with an empty cluster: it remembers the addresses of one test only."""
+    """The port of a scheduler of one test: it remembers addresses."""
     server = ApiServer()
     await server.start()
     kubeconfig = tmp_path / "kubeconfig"

@@ -6,23 +6,21 @@
 #
 # OUT gets e2e.test's log and junit_01.xml, and violations.jsonl if a kubelet would have refused a pod.
 # Needed: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and e2e.test of one
-# version, and openssl, on PATH; the harness in $ASCHED_SHARED/e2e (a control plane and a stand-in for
-# kubelets); .venv. Exit status: e2e.test's, 2 for usage.
+# version, and openssl, on PATH; .venv. Exit status: e2e.test's, 2 for usage. See upstream/README.md.
 set -eu
 
 [ $# -ge 3 ] || { echo "usage: $0 asched|kube OUT FOCUS [flags of e2e.test]" >&2; exit 2; }
 scheduler=$1 out=$2 focus=$3
 shift 3
 top=$(cd "$(dirname "$0")/../.." && pwd)
-harness=${ASCHED_SHARED:-$top/../shared}/e2e
-[ -f "$harness/cluster.py" ] || { echo "$0: no harness in $harness; set ASCHED_SHARED" >&2; exit 2; }
-E2E_TEST=$(command -v e2e.test) || { echo "$0: e2e.test is not on PATH" >&2; exit 2; }
+command -v e2e.test > /dev/null || { echo "$0: e2e.test is not on PATH" >&2; exit 2; }
 ASCHED=${ASCHED:-$top/.venv/bin/asched}
-export ASCHED E2E_TEST
+PYTHONPATH=$top:$top/lab
+export ASCHED PYTHONPATH
 
 mkdir -p "$out"
 folder=$(mktemp -d)
-"$top/.venv/bin/python" "$harness/cluster.py" "$folder/cluster" "$scheduler" > "$out/cluster.log" &
+"$top/.venv/bin/python" -m tests.e2e.upstream.cluster "$folder/cluster" "$scheduler" > "$out/cluster.log" &
 cluster=$!
 trap 'kill "$cluster" || :; wait "$cluster" || :; rm -rf "$folder"' EXIT
 
@@ -35,7 +33,10 @@ until [ "$(kubectl --kubeconfig "$folder/cluster/kubeconfig" get nodes 2> /dev/n
 done
 
 status=0
-"$harness/run.sh" "$folder/cluster/kubeconfig" "$out" "$focus" "$@" || status=$?
+e2e.test --provider=skeleton --kubeconfig="$folder/cluster/kubeconfig" --num-nodes=4 \
+  --allowed-not-ready-nodes=-1 --minStartupPods=-1 --dump-logs-on-failure=false \
+  --report-dir="$out" --ginkgo.no-color --ginkgo.timeout=1h --ginkgo.v --ginkgo.focus="$focus" \
+  "$@" > "$out/log" 2>&1 || status=$?
 cp "$folder/cluster/scheduler.log" "$out"
 [ ! -f "$folder/cluster/violations.jsonl" ] || cp "$folder/cluster/violations.jsonl" "$out"
 grep -E '^(Ran|SUCCESS|FAIL!)' "$out/log" || true
