@@ -1,4 +1,6 @@
-"""The public interface for plugin authors. It is stable, and all that a plugin needs to import.
+"""The public interface for plugin authors, all that a plugin needs to import.
+
+`docs/stability.md` says which of its names are promised.
 
 A plain class with methods named like Kubernetes' extension points needs nothing from here; see
 `docs/plugins.md`. For everything beyond that, this module has:

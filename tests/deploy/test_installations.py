@@ -4,8 +4,6 @@ requests the admission policies accept there.
 
 import asyncio
 import json
-import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,13 +13,13 @@ import yaml
 
 from asched.hardware.sharing.conventions import GpuShareConvention, Hami, Volcano
 from asched.hardware.sharing.fractions import KOORDINATOR, NUMBERED
+from tests.deploy.clusters import Cluster, account_of, started
 from tests.deploy.manifests import (
     DEPLOY,
     JsonObject,
     chart,
     container,
     documents,
-    kubectl,
     one,
     rendered,
 )
@@ -31,7 +29,6 @@ from tests.support import HANG_S, real_api_server
 
 SECOND = DEPLOY / "examples/second-installation"
 POLICIES = "admissionPolicy.enabled=true"
-FOREIGN = ("ServiceMonitor", "PrometheusRule")
 
 
 def installations(tool: str) -> list[tuple[str, str, list[JsonObject]]]:
@@ -70,46 +67,6 @@ def test_two_installations_share_no_object_and_refer_to_their_own(tool: str) -> 
         config = yaml.safe_load(one(objects, "ConfigMap")["data"]["config.yaml"])
         assert role["rules"][1]["resourceNames"] == [config["leaderElection"]["resourceName"]]
         assert [profile["schedulerName"] for profile in config["profiles"]] == [name]
-
-
-class Cluster:
-    """kubectl on a real API server."""
-
-    def __init__(self, kubeconfig: str) -> None:
-        self.kubeconfig = kubeconfig
-
-    def run(
-        self, *words: str, send: list[JsonObject] | None = None, raw: object = None
-    ) -> subprocess.CompletedProcess[str]:
-        """`send` are objects for standard input, `raw` is its text."""
-        sent = raw if send is None else {"apiVersion": "v1", "kind": "List", "items": send}
-        text = None if sent is None else json.dumps(sent)
-        command = [kubectl(), f"--kubeconfig={self.kubeconfig}", *words]
-        return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-
-    def do(self, *words: str, send: list[JsonObject] | None = None) -> str:
-        made = self.run(*words, send=send)
-        assert made.returncode == 0, made.stderr
-        return made.stdout
-
-    def apply(self, objects: list[JsonObject], *words: str) -> None:
-        namespaces = {o["metadata"].get("namespace", "default") for o in objects}
-        spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                  for name in sorted(namespaces - {"default", "kube-system"})]  # fmt: skip
-        if spaces:
-            self.do("apply", "-f", "-", send=spaces)
-        known = [o for o in objects if o["kind"] not in ("Namespace", *FOREIGN)]
-        self.do("apply", "--validate=strict", "-f", "-", *words, send=known)
-
-    def account(self, namespace: str, name: str, folder: Path) -> str:
-        """A kubeconfig with a token of a ServiceAccount and nothing else."""
-        document = json.loads(Path(self.kubeconfig).read_text(encoding="utf-8"))
-        token = self.do("-n", namespace, "create", "token", name).strip()
-        document["users"] = [{"name": "u", "user": {"token": token}}]
-        document["contexts"][0]["context"]["user"] = "u"
-        path = folder / f"{namespace}.kubeconfig"
-        path.write_text(json.dumps(document), encoding="utf-8")
-        return str(path)
 
 
 @pytest.fixture(scope="module")
@@ -169,25 +126,6 @@ async def test_both_schedule_with_the_rights_that_are_rendered(
             assert "forbidden" not in process.words.lower(), process.words
     events = cluster.do("get", "events", "-o=jsonpath={.items[*].reportingComponent}")
     assert {"asched", "asched-batch"} <= set(events.split())
-
-
-def account_of(objects: list[JsonObject]) -> str:
-    return str(one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"])
-
-
-def started(objects: list[JsonObject], folder: Path) -> list[str]:
-    """The flags of the Deployment, its mounts being folders here, on a free port."""
-    (config,) = (o for o in objects if o["kind"] == "ConfigMap")
-    (folder / "config.yaml").write_text(config["data"]["config.yaml"], encoding="utf-8")
-    command, *words = container(one(objects, "Deployment"))["args"]
-    assert command == "run"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [
-        w.replace("/etc/asched", str(folder)).replace("/run/asched", str(folder)) for w in words
-    ]
-    return [*words, f"--secure-port={port}", "--bind-address=127.0.0.1"]
 
 
 # --- admission ------------------------------------------------------------------------------------

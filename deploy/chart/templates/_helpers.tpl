@@ -32,11 +32,18 @@ app.kubernetes.io/part-of: asched
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "asched.account" -}}
+{{- .Values.serviceAccount.name | default (include "asched.fullname" .) }}
 {{- end }}
 
 {{- define "asched.subject" -}}
 - kind: ServiceAccount
-  name: {{ include "asched.fullname" . }}
+  name: {{ include "asched.account" . }}
   namespace: {{ .Release.Namespace | quote }}
 {{- end }}
 
@@ -111,6 +118,11 @@ profiles:
   - schedulerName: {{ . | quote }}
   {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* A digest of the content is in the name: a change rolls the pods, and a rollback brings its own configuration. */}}
+{{- define "asched.configMap" -}}
+{{ include "asched.named" (list . "config") }}-{{ include "asched.config" . | sha256sum | trunc 10 }}
 {{- end }}
 
 {{- define "asched.job" -}}

@@ -1,4 +1,4 @@
-"""The generated pages of docs/, by file name; each function takes the root of the clone."""
+"""The generated pages, by path from docs/; each function takes the root of the clone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from asched.core.config.gates import HONOURED, table_of
 from asched.core.config.versions import BASE, MINORS, RULES
+from asched_lab.pages.chart import chart_page
 from asched_lab.pages.configuration import configuration_page
 from asched_lab.pages.metrics import code, metrics_page, page, table
 
@@ -341,4 +342,5 @@ PAGES: Final[Mapping[str, Callable[[Path], str]]] = {
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
     "results/versions.md": versions_page,
+    "../deploy/chart/README.md": chart_page,
 }

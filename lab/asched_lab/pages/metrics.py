@@ -188,7 +188,7 @@ def alert_rules(root: Path) -> list[dict[str, Any]]:
 def _alerts(root: Path) -> Iterator[tuple[str, str, str, str]]:
     for rule in alert_rules(root):
         notes = rule["annotations"]
-        anchor = notes["runbook_url"].partition("#")[2]
+        anchor = notes["runbook"].partition("#")[2]
         meaning = " ".join(str(notes[key]).strip() for key in ("summary", "description"))
         name = f"[`{rule['alert']}`](troubleshoot.md#{anchor})"
         yield name, _plain(meaning), rule["labels"]["severity"], rule.get("for", "")
