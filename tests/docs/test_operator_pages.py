@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -54,6 +55,25 @@ def test_every_component_and_overlay_is_in_a_table() -> None:
     assert set(rows) == {folder.relative_to(ROOT).as_posix() for folder in folders}
 
 
+def test_there_is_one_way_to_make_an_overlay(tmp_path: Path) -> None:
+    """README and page have the same commands; components of the pages are added as they say."""
+    lines = re.compile(r"^    (mkdir my-cluster$|echo .+ >>? my-cluster/.+)", re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = lines.findall(readme)
+    assert len(commands) == 3
+    assert commands == lines.findall(TEXTS["install"])
+    (tmp_path / "deploy").symlink_to(DEPLOY)
+    subprocess.run(["sh", "-ec", "\n".join(commands)], cwd=tmp_path, check=True)
+    pages = TEXTS["install"] + (ROOT / "docs/batch.md").read_text(encoding="utf-8")
+    components = re.findall(r"`components: \[(.+?)\]`", pages)
+    assert len(components) >= 3
+    with (tmp_path / "my-cluster/kustomization.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"components: [{', '.join(components)}]\n")
+    objects = rendered(tmp_path / "my-cluster")
+    assert container(one(objects, "Deployment"))["image"] == "REGISTRY/asched:0.1.0"
+    assert one(objects, "ClusterRole", "asched-coscheduling")
+
+
 def test_quoted_messages_are_in_the_program() -> None:
     """The longest piece of each message that holds no value."""
     source = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "asched").rglob("*.py"))
@@ -71,19 +91,6 @@ def test_quoted_messages_are_in_the_program() -> None:
         assert longest in joined, longest
     for message in re.findall(r"search the log for `([^`]+)`", TEXTS["troubleshoot"]):
         assert message in joined, message
-
-
-def test_the_overlay_of_the_page_renders(tmp_path: Path) -> None:
-    text = re.search(
-        r"<<'END'\n(.+?)\n\s+END\n", section("install", "Install with kustomize"), re.DOTALL
-    )
-    assert text is not None
-    shutil.copytree(DEPLOY, tmp_path / "deploy", ignore=shutil.ignore_patterns("*.lock"))
-    own = tmp_path / "my-cluster"
-    own.mkdir()
-    (own / "kustomization.yaml").write_text(yaml.safe_dump(yaml.safe_load(text[1])))
-    image = container(one(rendered(own), "Deployment"))["image"]
-    assert image == "REGISTRY/asched:0.1.0"
 
 
 def test_another_configuration_is_chosen_as_the_page_says(tmp_path: Path) -> None:
