@@ -21,7 +21,7 @@ help:
 	@echo "make docs    build the documentation into build/site; a broken link fails"
 	@echo "make pages   write the generated pages of docs/ from the code"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
-	@echo "make release wheels, chart, kubectl plugin, SBOM, image and checksums into dist/ (URL= where they will be)"
+	@echo "make release wheels, sources, chart, kubectl plugin, SBOM, provenance and checksums into dist/ (URL=, BASE=, RUN_BASE=)"
 	@echo "make lock    pin the dependencies anew, by hash"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
 
@@ -101,15 +101,15 @@ LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url 
 IMAGE := --constraint requirements-dev.lock --python-version
 lock:
 	$(LOCK) --python-version $(OLDEST) --group dev --output-file requirements-dev.lock pyproject.toml
-	$(LOCK) $(IMAGE) $(OLDEST) --output-file deploy/requirements.lock pyproject.toml
+	$(LOCK) $(IMAGE) $(OLDEST) --extra numa --extra completion --output-file deploy/requirements.lock pyproject.toml
 	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 	  $(LOCK) $(IMAGE) $(OLDEST) --no-deps --output-file deploy/extra-load.lock -
 	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) 3.13 --output-file deploy/build.lock -
 
-# Offline. The image is built where buildah or docker has its base (BASE=).
+# Offline, but for the image, which is built if BASE names its base; RUN_BASE is another base of the image itself.
 release: $(READY)
 	@rm -rf dist
-	@$(BIN)/python deploy/release.py dist $(if $(URL),--url $(URL))
+	@BASE=$(BASE) RUN_BASE=$(RUN_BASE) $(BIN)/python deploy/release.py dist $(if $(URL),--url $(URL))
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis

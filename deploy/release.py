@@ -1,13 +1,21 @@
-"""Build a release into dist/, offline, from the ready environment: `make release`.
+"""Build a release into dist/ from the ready environment: `make release`.
 
     asched-VERSION-*.whl, asched_lab-VERSION-*.whl    both distributions
-    asched-VERSION.tgz                                the Helm chart
+    asched-VERSION.tar.gz, asched_lab-VERSION.tar.gz  their sources
+    asched-chart-VERSION.tgz                          the Helm chart
     kubectl-asched-VERSION.tar.gz, krew.yaml          the kubectl plugin; --url is where it will be
     asched-VERSION.cdx.json                           the dependencies that are pinned, as CycloneDX
-    asched-VERSION.image.tar                          the image, where its base is in local storage
+    asched-VERSION.image.tar                          the image, if BASE names its base
+    asched-VERSION.provenance.json                    what it was built from, as SLSA's provenance
     SHA256SUMS
 
-The version is that of pyproject.toml. The same tree gives the same bytes, but for the image.
+The version is that of pyproject.toml. Nothing is downloaded, and the same tree gives the same
+bytes, but for the image. A build that fails leaves no folder.
+
+    BASE=IMAGE        build the image, too, from a base in local storage; pip downloads the
+                      dependencies that are pinned
+    RUN_BASE=IMAGE    the base of the image itself, if BASE has what a build needs and an image must
+                      not have, for example the authority of a proxy
 """
 
 import argparse
@@ -16,18 +24,24 @@ import hashlib
 import io
 import json
 import os
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
-BASE = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
+#: What both distributions are built from; the folder of each.
+SOURCES = ("asched", "config", "docs", "lab", "CHANGELOG.md", "LICENSE", "README.md")
+PROJECTS = (".", "lab")
+#: The target of a link of Markdown that is a path.
+PATH = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)\s]+")
 
 
 def main() -> int:
@@ -36,32 +50,70 @@ def main() -> int:
     parser.add_argument("--url", default="RELEASE_URL", help="where the files will be published")
     args = parser.parse_args()
     out = args.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()):
+    if out.exists() and any(out.iterdir()):
         parser.error(f"{out} is not empty")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    version = project["version"]
-    for folder in (ROOT, ROOT / "lab"):
-        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out), cwd=folder)
-    write_chart(out / f"asched-{version}.tgz")
-    plugin = out / f"kubectl-asched-{version}.tar.gz"
-    write_plugin(plugin, next(out.glob("asched-*.whl")))
-    manifest = (DEPLOY / "krew.yaml").read_text(encoding="utf-8")
-    manifest = manifest.replace("RELEASE_URL", args.url).replace("SHA256", digest(plugin))
-    (out / "krew.yaml").write_text(manifest[manifest.index("apiVersion") :], encoding="utf-8")
-    bom = json.dumps(bill_of_materials(project), indent=1)
-    (out / f"asched-{version}.cdx.json").write_text(bom + "\n", encoding="utf-8")
-    write_image(out / f"asched-{version}.image.tar", version)
-    made = sorted(path for path in out.iterdir() if path.is_file())
-    sums = "".join(f"{digest(path)}  {path.name}\n" for path in made)
-    (out / "SHA256SUMS").write_text(sums, encoding="utf-8")
-    for path in made:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".release-") as made:
+        folder = Path(made) / out.name
+        folder.mkdir()
+        build(folder, args.url)
+        folder.rename(out)
+    for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size:>12,}  {path.relative_to(out.parent)}")
     return 0
 
 
+def build(out: Path, url: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    version, source = project["version"], project["urls"]["Source"]
+    bases = {name: os.environ[name] for name in ("BASE", "RUN_BASE") if os.environ.get(name)}
+    engine = engine_with(bases["BASE"]) if "BASE" in bases else ""
+    write_distributions(out, f"{source}/blob/v{version}")
+    write_chart(out / f"asched-chart-{version}.tgz")
+    plugin = out / f"kubectl-asched-{version}.tar.gz"
+    write_plugin(plugin, next(out.glob("asched-*.whl")))
+    manifest = (DEPLOY / "krew.yaml").read_text(encoding="utf-8")
+    manifest = manifest.replace("RELEASE_URL", url).replace("SHA256", digest(plugin))
+    (out / "krew.yaml").write_text(manifest[manifest.index("apiVersion") :], encoding="utf-8")
+    write_bill_of_materials(out / f"asched-{version}.cdx.json")
+    if engine:
+        write_image(out / f"asched-{version}.image.tar", version, engine, bases)
+    else:
+        print("image: not built; BASE names its base")
+    statement = provenance(out, version, source, bases)
+    text = json.dumps(statement, indent=1) + "\n"
+    (out / f"asched-{version}.provenance.json").write_text(text, encoding="utf-8")
+    sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(out.iterdir()))
+    (out / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_distributions(out: Path, address: str) -> None:
+    """From copies whose READMEs have addresses for links: a package index has no other files."""
+    with tempfile.TemporaryDirectory() as made:
+        copy = Path(made)
+        for name in (*SOURCES, "pyproject.toml", ".gitignore"):
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+            else:
+                shutil.copy2(ROOT / name, copy / name)
+        for project in PROJECTS:
+            readme = copy / project / "README.md"
+            text = readme.read_text(encoding="utf-8")
+            readme.write_text(with_addresses(text, project, address), encoding="utf-8")
+            command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist")
+            run(*command, "-d", str(out), cwd=copy / project)
+
+
+def with_addresses(text: str, folder: str, address: str) -> str:
+    def absolute(found: re.Match[str]) -> str:
+        return f"{address}/{posixpath.normpath(posixpath.join(folder, found[0]))}"
+
+    return PATH.sub(absolute, text)
 
 
 def write_chart(target: Path) -> None:
@@ -95,60 +147,62 @@ def write_archive(target: Path, files: Iterable[tuple[str, Path]]) -> None:
             archive.addfile(entry, io.BytesIO(content))
 
 
-def bill_of_materials(project: dict[str, object]) -> dict[str, object]:
-    """CycloneDX 1.6 of asched and what is pinned for it; a pin for some Pythons has its marker."""
-    text = (DEPLOY / "requirements.lock").read_text(encoding="utf-8")
-    components = []
-    for name, version, marker in re.findall(
-        r"^([\w.-]+)==([\w.]+)(?: ; (.+))? \\$", text, re.MULTILINE
-    ):
-        url = f"pkg:pypi/{name}@{version}"
-        component = {"type": "library", "bom-ref": url, "name": name, "version": version}
-        component["purl"] = url
-        if marker:
-            component["properties"] = [{"name": "python:marker", "value": marker}]
-        components.append(component)
-    own = f"pkg:pypi/asched@{project['version']}"
-    subject = {
-        "type": "application",
-        "bom-ref": own,
-        "name": "asched",
-        "version": project["version"],
-        "description": project["description"],
-        "licenses": [{"license": {"id": project["license"]}}],
-        "purl": own,
-    }
-    direct = {re.split(r"[<>=;\s]", text)[0].lower() for text in project["dependencies"]}
-    edges = [component["bom-ref"] for component in components if component["name"] in direct]
-    return {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {"component": subject},
-        "components": components,
-        "dependencies": [{"ref": own, "dependsOn": edges}],
-    }
+def write_bill_of_materials(target: Path) -> None:
+    """CycloneDX of asched and what is pinned for it, with hashes."""
+    command = (sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible")
+    words = (f"--pyproject={ROOT / 'pyproject.toml'}", "--mc-type=application")
+    run(*command, *words, f"--output-file={target}", str(DEPLOY / "requirements.lock"))
 
 
-def write_image(target: Path, version: str) -> None:
-    """An archive of the image; a line says why there is none. BASE names another base."""
-    (base,) = BASE.findall((ROOT / "Dockerfile").read_text(encoding="utf-8"))
-    base = os.environ.get("BASE", base)
-    words = [f"--build-arg=BASE={base}", f"--build-arg=VERSION={version}"]
-    if revision := output("git", "-C", str(ROOT), "rev-parse", "HEAD"):
-        words.append(f"--build-arg=REVISION={revision}")
-    if not (shutil.which("buildah") or shutil.which("docker")):
-        print("image: skipped, neither buildah nor docker is installed")
-    elif output("buildah", "images", "--quiet", base):
+def engine_with(base: str) -> str:
+    """The program that has an image in local storage; the process ends if there is none."""
+    for engine in ("buildah", "docker"):
+        if output(engine, "images", "--quiet", base):
+            return engine
+    sys.exit(f"release: neither buildah nor docker has the base image {base}")
+
+
+def write_image(target: Path, version: str, engine: str, bases: dict[str, str]) -> None:
+    """An archive of the image."""
+    given = {**bases, "VERSION": version, "REVISION": output("git", "rev-parse", "HEAD")}
+    words = [f"--build-arg={name}={value}" for name, value in given.items() if value]
+    if engine == "buildah":
         tag = f"localhost/asched:{version}"
         # Docker's format keeps the health check.
         run("buildah", "bud", "--format=docker", f"--tag={tag}", *words, str(ROOT))
         run("buildah", "push", tag, f"docker-archive:{target}:asched:{version}")
-    elif output("docker", "images", "--quiet", base):
+    else:
         run("docker", "build", f"--tag=asched:{version}", *words, str(ROOT))
         run("docker", "save", f"--output={target}", f"asched:{version}")
-    else:
-        print(f"image: skipped, neither buildah nor docker has the base image {base}")
+
+
+def provenance(out: Path, version: str, source: str, bases: dict[str, str]) -> dict[str, object]:
+    """SLSA provenance 1 of the files in `out`, unsigned."""
+    commit = output("git", "rev-parse", "HEAD")
+    tree = {"uri": f"git+{source}", **({"digest": {"gitCommit": commit}} if commit else {})}
+    locks = [
+        {"uri": f"deploy/{name}", "digest": {"sha256": digest(DEPLOY / name)}}
+        for name in ("build.lock", "extra-load.lock", "requirements.lock")
+    ]
+    parameters = {"version": version, **bases}
+    if output("git", "status", "--porcelain"):
+        parameters["modified"] = "the tree differs from the commit"
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [
+            {"name": path.name, "digest": {"sha256": digest(path)}}
+            for path in sorted(out.iterdir())
+        ],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": f"{source}/blob/v{version}/deploy/release.py",
+                "externalParameters": parameters,
+                "resolvedDependencies": [tree, *locks],
+            },
+            "runDetails": {"builder": {"id": f"{source}/blob/v{version}/Makefile"}},
+        },
+    }
 
 
 def run(*command: str, cwd: Path = ROOT) -> None:
@@ -162,7 +216,7 @@ def output(*command: str) -> str:
     """What a command prints; empty where it fails or is absent."""
     if shutil.which(command[0]) is None:
         return ""
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     return ran.stdout.strip() if ran.returncode == 0 else ""
 
 

@@ -65,7 +65,7 @@ def test_a_source_distribution_has_what_builds_the_wheel_and_no_tests(tmp_path: 
         others = {file.split("/")[0] for file in files - package}
         assert others <= {
             *("pyproject.toml", "README.md", "PKG-INFO", ".gitignore"),
-            *("LICENSE", "CHANGELOG.md", "config"),
+            *("LICENSE", "CHANGELOG.md", "config", "docs"),
         }
 
 

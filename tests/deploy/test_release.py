@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,19 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return released(tmp_path_factory.mktemp("release"))
 
 
-def released(folder: Path) -> Path:
-    """A release without the programs that build images on the PATH."""
-    pytest.importorskip("hatchling", reason="hatchling is not installed")
-    command = [sys.executable, DEPLOY / "release.py", folder / "dist", "--url", URL]
-    environment = {**os.environ, "PATH": str(folder)}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def released(folder: Path, **variables: str) -> Path:
+    """A release by the programs in this folder alone: no image, and no program that downloads."""
+    ran = release_ran(folder, **variables)
     assert ran.returncode == 0, ran.stderr
-    assert "image: skipped, neither buildah nor docker is installed\n" in ran.stdout
     return folder / "dist"
+
+
+def release_ran(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    for module in ("hatchling", "cyclonedx_py"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    command = [sys.executable, DEPLOY / "release.py", folder / "dist", "--url", URL]
+    environment = {**os.environ, "PATH": str(folder), **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_every_version_is_that_of_pyproject() -> None:
@@ -59,8 +64,11 @@ def test_a_release_has_its_files_and_their_checksums(release: Path) -> None:
     assert sums.keys() == {
         f"asched-{VERSION}-py3-none-any.whl",
         f"asched_lab-{VERSION}-py3-none-any.whl",
-        f"asched-{VERSION}.tgz",
+        f"asched-{VERSION}.tar.gz",
+        f"asched_lab-{VERSION}.tar.gz",
+        f"asched-chart-{VERSION}.tgz",
         f"asched-{VERSION}.cdx.json",
+        f"asched-{VERSION}.provenance.json",
         f"kubectl-asched-{VERSION}.tar.gz",
         "krew.yaml",
     }
@@ -73,7 +81,7 @@ def test_the_same_tree_gives_the_same_bytes(release: Path, tmp_path: Path) -> No
 
 
 def test_the_chart_package_is_the_chart(release: Path) -> None:
-    chart = release / f"asched-{VERSION}.tgz"
+    chart = release / f"asched-chart-{VERSION}.tgz"
     with tarfile.open(chart) as archive:
         assert all(entry.isfile() for entry in archive)
     flags = ("--set=monitoring.enabled=true,admissionPolicy.enabled=true", "--namespace=x")
@@ -86,11 +94,57 @@ def test_the_bill_of_materials_lists_every_pin(release: Path) -> None:
     bom = json.loads((release / f"asched-{VERSION}.cdx.json").read_text(encoding="utf-8"))
     listed = {(one["name"], one["version"]) for one in bom["components"]}
     assert listed == pins_of(DEPLOY / "requirements.lock")
-    (edges,) = bom["dependencies"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {edge.partition("@")[0] for edge in edges["dependsOn"]} == {
-        f"pkg:pypi/{re.split(r'[<>=; ]', text)[0]}" for text in project["dependencies"]
+    assert bom["metadata"]["component"]["version"] == VERSION
+    hashes = [one["externalReferences"][0]["hashes"] for one in bom["components"]]
+    assert all(hashes)
+
+
+def test_the_provenance_names_the_files_and_what_they_were_built_from(release: Path) -> None:
+    path = release / f"asched-{VERSION}.provenance.json"
+    statement = json.loads(path.read_text(encoding="utf-8"))
+    files = {path.name for path in release.iterdir()} - {path.name, "SHA256SUMS"}
+    assert {one["name"]: one["digest"]["sha256"] for one in statement["subject"]} == {
+        name: digest(release / name) for name in files
     }
+    definition = statement["predicate"]["buildDefinition"]
+    assert definition["externalParameters"]["version"] == VERSION
+    tree, *locks = definition["resolvedDependencies"]
+    assert tree["uri"].startswith("git+https://")
+    assert {one["uri"]: one["digest"]["sha256"] for one in locks} == {
+        path.relative_to(ROOT).as_posix(): digest(path) for path in DEPLOY.glob("*.lock")
+    }
+
+
+def test_a_package_index_shows_no_link_that_leads_nowhere(release: Path) -> None:
+    for name in ("asched", "asched_lab"):
+        with zipfile.ZipFile(release / f"{name}-{VERSION}-py3-none-any.whl") as wheel:
+            text = wheel.read(f"{name}-{VERSION}.dist-info/METADATA").decode()
+        links = re.findall(r"\]\(([^)\s]+)\)", text)
+        assert len(links) > 3
+        assert [link for link in links if not re.match("https://|#", link)] == []
+        for link in links:
+            path = link.partition("#")[0].partition(f"/blob/v{VERSION}/")[2]
+            assert (ROOT / path).exists(), link
+
+
+def test_an_image_is_built_from_the_bases_that_are_named(tmp_path: Path) -> None:
+    engine = tmp_path / "buildah"
+    engine.write_text(f"#!/bin/sh\necho $0 $* >> {tmp_path}/calls\necho id\n", encoding="utf-8")
+    engine.chmod(0o755)
+    out = released(tmp_path, BASE="base:1", RUN_BASE="run:1")
+    calls = (tmp_path / "calls").read_text(encoding="utf-8")
+    assert "--build-arg=BASE=base:1 --build-arg=RUN_BASE=run:1" in calls
+    assert f"push localhost/asched:{VERSION} docker-archive:" in calls
+    text = (out / f"asched-{VERSION}.provenance.json").read_text(encoding="utf-8")
+    parameters = json.loads(text)["predicate"]["buildDefinition"]["externalParameters"]
+    assert (parameters["BASE"], parameters["RUN_BASE"]) == ("base:1", "run:1")
+
+
+def test_a_release_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    ran = release_ran(tmp_path, BASE="absent:1")
+    assert ran.returncode == 1
+    assert "neither buildah nor docker has the base image absent:1" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_krew_installs_a_program_that_starts_asched(release: Path, tmp_path: Path) -> None:

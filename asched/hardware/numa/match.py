@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
-from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from asched.core.model.kinds import NODE, POD
 from asched.hardware.numa.zones import (
@@ -63,6 +62,11 @@ from asched.plugin import (
     Status,
     Trigger,
 )
+
+try:
+    from xxhash import xxh64_hexdigest, xxh64_intdigest
+except ImportError:
+    raise ModuleNotFoundError("it needs xxhash: install asched[numa]") from None
 
 # Which report of a node's NUMA zones is valid, and what is subtracted for pods it does not
 # include.

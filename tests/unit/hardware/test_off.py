@@ -91,3 +91,12 @@ def test_every_entry_point_is_a_plugin_of_that_name() -> None:
     assert along
     for one in along:
         assert one.load().name == one.name
+
+
+def test_a_plugin_names_the_extra_that_it_needs() -> None:
+    """xxhash is no dependency of asched."""
+    code = "import sys; sys.modules['xxhash'] = None; import asched.hardware.numa.match"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "it needs xxhash: install asched[numa]" in ran.stderr
