@@ -1,10 +1,12 @@
 """`.ci/python` finds an interpreter that answers, wherever pythons are kept."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -47,3 +49,15 @@ def test_behind_a_shim_that_does_not_answer_the_newest_of_pyenvs_versions_is_tak
 def test_another_version_under_the_name_is_not_taken(tmp_path: Path) -> None:
     an_interpreter(tmp_path / "bin" / "python3.99")
     assert found("3.99", tmp_path) == ""
+
+
+def test_continuous_integration_has_each_python_that_is_promised() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
+    steps = workflow["jobs"]["run"]["steps"]
+    (versions,) = (
+        step["with"]["python-version"] for step in steps if "python" in step.get("uses", "")
+    )
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    promised = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', declared)
+    assert sorted(versions.split()) == promised
+    assert steps[-1] == {"run": ".ci/run"}
