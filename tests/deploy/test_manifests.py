@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -25,7 +26,7 @@ from tests.deploy.manifests import (
     program,
     rendered,
 )
-from tests.support import ROOT
+from tests.support import ROOT, real_api_server
 
 SELECTOR = {"app.kubernetes.io/name": "asched", "app.kubernetes.io/instance": "asched"}
 EXAMPLE = DEPLOY / "examples" / "my-scheduler"
@@ -252,10 +253,16 @@ def test_yaml_is_tidy() -> None:
     assert made.returncode == 0, made.stdout
 
 
+@pytest.fixture
+def empty_server() -> Iterator[str]:
+    with real_api_server() as path:
+        yield path
+
+
 @pytest.mark.real
-def test_a_real_api_server_accepts_all_of_it(real_kubeconfig: str) -> None:
+def test_a_real_api_server_accepts_all_of_it(empty_server: str) -> None:
     """Strict, in a namespace that enforces the restricted profile; bare pods are asked as well."""
-    command = [kubectl(), f"--kubeconfig={real_kubeconfig}"]
+    command = [kubectl(), f"--kubeconfig={empty_server}"]
 
     def send(verb: str, manifest: object, *words: str) -> None:
         text = yaml.safe_dump(manifest)
