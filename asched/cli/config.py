@@ -20,6 +20,7 @@ import yaml
 from asched.cli.arguments import add_plugin_flags, counted, fail
 from asched.cli.cluster_version import emulated_version
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
+from asched.cli.run_config import with_own_lease
 from asched.core.config.foreign import describe_scheduler, template_place
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
@@ -252,13 +253,14 @@ def _show(
         where = f" ({part.where})" if part.where else ""
         print(f"{name}{where}: {_summary(loaded)}")
         return
+    viewed = effective(with_own_lease(loaded))
     if command == "view" and form == "json":  # one document per line
-        print(json.dumps(effective(loaded.configuration)))
+        print(json.dumps(viewed))
         return
     if not is_first:
         print("---")
     if command == "view":
-        print(to_yaml(effective(loaded.configuration)), end="")
+        print(to_yaml(viewed), end="")
     else:
         _migrate(name, loaded)
 

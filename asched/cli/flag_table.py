@@ -179,7 +179,12 @@ ALL: Final = (
             "string",
             "application/vnd.kubernetes.protobuf",
         ),
-        Flag("kube-api-qps", "requests per second to the API server", "float32", "50"),
+        Flag(
+            "kube-api-qps",
+            "requests per second to the API server; negative is unlimited",
+            "float32",
+            "-1",
+        ),
         Flag("kubeconfig", "kubeconfig of the cluster"),
         Flag(
             "pod-max-in-unschedulable-pods-duration",

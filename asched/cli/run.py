@@ -85,9 +85,8 @@ def plan_of(options: RunOptions) -> Plan:
     def read() -> tuple[DesiredSetup, Sequence[str]]:
         plugins = discover(options.plugin, options.plugin_dir)
         loaded = run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
-        qps, burst = run_config.rate(options, loaded)
         warnings = (*loaded.warnings, *run_config.status_warnings(options, loaded))
-        return DesiredSetup(loaded.configuration, plugins, qps, burst), warnings
+        return DesiredSetup(loaded.configuration, plugins), warnings
 
     wanted, warnings = read()
     own = run_config.lease_warnings(wanted.configuration)
@@ -95,13 +94,14 @@ def plan_of(options: RunOptions) -> Plan:
         _warn(warning)
     if options.write_config_to:
         _write(options.write_config_to, to_yaml(text.effective(wanted.configuration)))
+    client = wanted.configuration.client_connection
     return Plan(
         configuration=wanted.configuration,
         connection=ConnectionOptions(
-            kubeconfig=wanted.configuration.client_connection.kubeconfig,
+            kubeconfig=client.kubeconfig,
             master=options.master,
-            qps=wanted.qps,
-            burst=wanted.burst,
+            qps=client.qps,
+            burst=client.burst,
             stream_accept=WITHOUT_MANAGED_FIELDS
             if options.gates["streams-leave-out-managed-fields"]
             else JSON,

@@ -180,26 +180,20 @@ def status_warnings(options: RunOptions, loaded: LoadedConfig) -> tuple[str, ...
     return ("statusController: true has no effect without --status-controllers; add the flag",)
 
 
-def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
-    """Requests per second and burst, if configured; (0, 0) means no limit.
-
-    kube-scheduler's default of 50 requests per second is not applied.
-    """
-    client = loaded.configuration.client_connection
-    written = item(loaded.source.document, "clientConnection")
-    flags = {"kube_api_qps", "kube_api_burst"}
-    is_asked = "qps" in (written or {}) or (not options.config and flags & options.given.keys())
-    return (client.qps, client.burst) if is_asked else (0.0, 0)
+def with_own_lease(loaded: LoadedConfig) -> SchedulerConfiguration:
+    """The configuration with the lease `asched`, if its file names none and serves other names."""
+    configuration = loaded.configuration
+    served = {profile.scheduler_name for profile in configuration.profiles}
+    is_named = item(item(loaded.source.document, "leaderElection"), "resourceName")
+    if is_named or names.DEFAULT_SCHEDULER_NAME in served:
+        return configuration
+    election = replace(configuration.leader_election, resource_name=names.OUR_SCHEDULER_NAME)
+    return replace(configuration, leader_election=election)
 
 
 def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfiguration:
-    configuration, given = loaded.configuration, options.given
+    configuration, given = with_own_lease(loaded), options.given
     election = {field: given[flag] for flag, field in ELECTION_FIELDS.items() if flag in given}
-    written = item(item(loaded.source.document, "leaderElection"), "resourceName")
-    if "resource_name" not in election and not written:
-        served = {profile.scheduler_name for profile in configuration.profiles}
-        if names.DEFAULT_SCHEDULER_NAME not in served:
-            election["resource_name"] = names.OUR_SCHEDULER_NAME
     changes: dict[str, Any] = {
         "leader_election": replace(configuration.leader_election, **election)
     }

@@ -167,8 +167,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def wanted(self) -> DesiredSetup:
         """The settings that a reload may change."""
-        qps, burst = self.connection.qps, self.connection.burst
-        return DesiredSetup(self.configuration, self.plugins, qps, burst)
+        return DesiredSetup(self.configuration, self.plugins)
 
 
 def run_process(plan: Plan) -> int:

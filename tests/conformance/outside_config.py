@@ -19,6 +19,11 @@ from asched.core.config.text import effective
 from asched.core.config.v1 import POINTS
 from asched.host.configuration.file import ConfigError, LoadedConfig, load_config
 
+#: Defaults of our own (docs/parity.md): kube-scheduler's value and ours, where a file says nothing.
+OWN_DEFAULTS: Mapping[str, tuple[int, int]] = {
+    "qps": (50, -1),
+    "minCandidateNodesPercentage": (10, 100),
+}
 #: Differences that cannot be avoided, by case name, each with its reason. None is known.
 UNAVOIDABLE: Mapping[str, str] = {}
 
@@ -101,5 +106,6 @@ def _differences(wanted: Any, got: Any, where: str) -> list[str]:
             for i, (one, other) in enumerate(zip(wanted, got, strict=True))
             for text in _differences(one, other, f"{where}[{i}]")
         ]
-    same = wanted == got and isinstance(wanted, bool) is isinstance(got, bool)
+    is_own = OWN_DEFAULTS.get(where.rpartition(".")[2]) == (wanted, got)
+    same = is_own or (wanted == got and isinstance(wanted, bool) is isinstance(got, bool))
     return [] if same else [f"{where} is {got!r}, must be {wanted!r}"]

@@ -218,13 +218,14 @@ class CoschedulingArgs(PluginArgs, frozen=True):
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
     """How many candidate nodes a dry run covers, and `other_schedulers`, our own.
 
-    min_candidate_nodes_percentage: Share of the nodes tried for preemption
+    min_candidate_nodes_percentage: Share of the nodes tried for preemption (kube-scheduler: 10,
+        which also applies if only the number is given)
     min_candidate_nodes_absolute: Number of nodes tried for preemption; the larger of both counts
     other_schedulers: Schedulers that bind pods on the same nodes: where one took the room of
         evicted pods for a pod that is not less important, no pod is evicted for a minute
     """
 
-    min_candidate_nodes_percentage: Annotated[Int32, _PERCENT] = 10
+    min_candidate_nodes_percentage: Annotated[Int32, _PERCENT] = 100
     min_candidate_nodes_absolute: Annotated[Int32, ValueRange(0, math.inf)] = 100
     other_schedulers: tuple[str, ...] = ()
 

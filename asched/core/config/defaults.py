@@ -87,6 +87,10 @@ def _args(plugin: str, given: Any, gates: Mapping[str, bool]) -> PluginArgs | An
         for name, field in fields_of(ARGS_TYPES[plugin]).items()
         if field.gates and given.get(name) is None and not field.gates.are_on(gates)
     }
+    if plugin == names.DEFAULT_PREEMPTION and given.get("minCandidateNodesAbsolute") is not None:
+        # A number alone limits the search, too: the share is kube-scheduler's default.
+        known_share = given.get("minCandidateNodesPercentage")
+        given = {**given, "minCandidateNodesPercentage": 10 if known_share is None else known_share}
     if (
         plugin == names.VOLUME_BINDING
         and not given.get("shape")

@@ -157,14 +157,14 @@ class ClientConnection(ConfigRecord, frozen=True):
     kubeconfig: Path of a kubeconfig; empty in a pod
     accept_content_types: No effect: asched speaks JSON
     content_type: No effect: asched speaks JSON
-    qps: Requests a second; negative is unlimited
+    qps: Requests a second; negative is unlimited (kube-scheduler: 50)
     burst: Requests above the rate for a moment
     """
 
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: _TextOrDefault = "application/vnd.kubernetes.protobuf"
-    qps: Annotated[Float32, FieldMark.ZERO_IS_ABSENT] = 50
+    qps: Annotated[Float32, FieldMark.ZERO_IS_ABSENT] = -1
     burst: Annotated[Int32, FieldMark.ZERO_IS_ABSENT, _BURST] = 100
 
 

@@ -146,13 +146,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self._serves_constrained = gates["groups-with-constraints-preempt"]
         self._evicts_groups = gates["pods-evict-whole-groups"] and gates["WorkloadAwarePreemption"]
         self._offers_empty = gates["extenders-find-the-victims"]
-        usual = DefaultPreemptionArgs()
-        args = args or usual
+        args = args or DefaultPreemptionArgs()
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
-        is_restricted = limit != (
-            usual.min_candidate_nodes_percentage,
-            usual.min_candidate_nodes_absolute,
-        )
+        is_restricted = limit.percentage < 100
         self._budgets = cluster.singleton(self.budgets)
         self._budgets.follow(gates)
         self._search = VictimSearch(cluster, limit, self._budgets, is_restricted=is_restricted)

@@ -69,19 +69,16 @@ REFUSALS: Final[tuple[type[Exception], ...]] = (
 
 
 class DesiredSetup(msgspec.Struct, frozen=True):
-    """The settings of files and flags. `qps` <= 0 means no limit, the default here."""
+    """The settings of files and flags."""
 
     configuration: SchedulerConfiguration
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
-    qps: float = 0.0
-    burst: int = 0
 
     def is_like(self, other: "DesiredSetup") -> bool:
         """Whether both are equal in effect."""
         return (
             text.effective(self.configuration) == text.effective(other.configuration)
             and self.plugins.edition == other.plugins.edition
-            and (self.qps, self.burst) == (other.qps, other.burst)
         )
 
 
@@ -185,7 +182,8 @@ class Reloader:
         if scheduler.leadership is not None:
             await scheduler.leadership.announce(runners)
         await scheduler.reconfigure(order)
-        scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
+        client = configuration.client_connection
+        scheduler.dispatcher.rates.limit(client.qps, client.burst)
         self._inspection.current = configuration
         self._current = wanted
         drop_old_modules(wanted.plugins)

@@ -1,5 +1,6 @@
 import argparse
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,15 @@ import pytest
 import yaml
 
 from asched.cli import config
+from asched.cli.flags import parse
+from asched.cli.run_config import load
 from asched.core.config.defaults import default_configuration
 from asched.core.config.merge import resolve
 from asched.core.config.text import effective
+from asched.core.config.v1 import KIND
 from asched.core.plugins import IN_TREE_POINTS
-from asched.host.configuration.file import load_config
-from tests.support import recorded_text
+from asched.host.configuration.file import ConfigError, load_config
+from tests.support import ROOT, plugins_along, recorded_text
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -53,8 +57,56 @@ def test_view_of_a_minimal_file_is_every_default(
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown == effective(default_configuration())
     recorded = yaml.safe_load(recorded_text("outside/flags/written_config.yaml"))
-    recorded["clientConnection"]["kubeconfig"] = ""
+    recorded["clientConnection"] |= {"kubeconfig": "", "qps": -1}
+    recorded["profiles"][0]["pluginConfig"][0]["args"]["minCandidateNodesPercentage"] = 100
     assert shown == recorded
+
+
+def behaviour_of(file: Path) -> dict[str, Any]:
+    """What `asched run --config=FILE` decides by."""
+    return effective(load(parse([f"--config={file}"]), plugins_along().known).configuration)
+
+
+SHIPPED = sorted(
+    [
+        *(path for path in (ROOT / "config").iterdir()),
+        *(
+            path
+            for path in (ROOT / "deploy/overlays").rglob("*.yaml")
+            if KIND in path.read_text("utf-8")
+        ),
+    ]
+)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_viewed_file_behaves_as_the_file(
+    path: Path, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` gets the same configuration from what `view` prints."""
+    monkeypatch.setattr(config, "discover", lambda *_: plugins_along())
+    for part in config.parts(path.read_text("utf-8")):
+        file.write_text(part.text)
+        expected = behaviour_of(file)
+        assert run("view", str(file)) == 0
+        file.write_text(capsys.readouterr().out)
+        assert behaviour_of(file) == expected
+
+
+def test_recorded_files_are_viewed_as_they_behave(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (ROOT / "tests/golden/config-files.jsonl").read_text("utf-8").splitlines()
+    recorded = [case["input"] for case in map(json.loads, lines) if case["ok"]]
+    for text in recorded:
+        file.write_text(text)
+        try:
+            expected = behaviour_of(file)
+        except ConfigError:  # needs a feature gate
+            continue
+        assert run("view", str(file)) == 0
+        file.write_text(capsys.readouterr().out)
+        assert behaviour_of(file) == expected
 
 
 def test_view_knows_feature_gates(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

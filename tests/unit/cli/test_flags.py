@@ -13,7 +13,7 @@ from asched.cli.go_values import READERS
 from tests.support import recorded_lines, recorded_text
 
 #: Defaults of ours that differ, on purpose, from kube-scheduler's.
-OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler"}
+OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler", "kube-api-qps": "50"}
 #: Recorded command lines whose outcome is another here, each with its reason.
 OTHER_OUTCOMES = {
     "emulated version too old": "refused, with asched's own bounds",
@@ -102,7 +102,10 @@ def test_what_upstream_starts_with_is_accepted() -> None:
             ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_X"],
             '--tls-cipher-suites: "TLS_X" is not a cipher suite',
         ),
-        (["--kube-api-burst=0"], "--kube-api-burst must be greater than 0 if --kube-api-qps is"),
+        (
+            ["--kube-api-qps=1", "--kube-api-burst=0"],
+            "--kube-api-burst must be greater than 0 if --kube-api-qps is",
+        ),
         (["--disabled-metrics=a,b c"], '--disabled-metrics: "b c" is not the name of a metric'),
         (["--allow-metric-labels=a=b"], '--allow-metric-labels: "a" must have the form'),
         (["--master=http://a b"], '--master must be a URL or host:port, not "http://a b"'),

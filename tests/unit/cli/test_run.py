@@ -60,6 +60,7 @@ def test_flags_are_shown_as_kube_scheduler_shows_them():
     given = {name for name, value in recorded.items() if "$" in value} | {
         *("bind-address", "secure-port", "v", "leader-elect", "cert-dir"),
         *("help", "version", "scheduler-name"),
+        "kube-api-qps",  # no limit by default
         "leader-elect-resource-name",  # a lease of our own, unless we serve default-scheduler
     }
 

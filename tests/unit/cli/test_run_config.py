@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.flags import UsageError, parse
-from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
+from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap
 from asched.serve.telemetry.instruments import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -25,7 +25,7 @@ def test_election_flags_override_a_file_and_others_do_not(file: Path) -> None:
     args = [f"--config={file}", "--leader-elect=false", "--kube-api-qps=1", "--kubeconfig=/x"]
     built = load(parse(args)).configuration
     assert not built.leader_election.leader_elect
-    assert built.client_connection.qps == 50
+    assert built.client_connection.qps == -1
     assert built.client_connection.kubeconfig == ""
 
 
@@ -106,21 +106,22 @@ def test_the_lease_of_kube_scheduler_in_a_copied_configuration_is_warned_of(
 @pytest.mark.parametrize(
     ("client", "flags", "limit"),
     [
-        ("", [], (0.0, 0)),
-        ("qps: 7", [], (7.0, 100)),
-        ("qps: 7, burst: 9", ["--kube-api-qps=1"], (7.0, 9)),
-        ("contentType: x", ["--kube-api-qps=1"], (0.0, 0)),
-        (None, ["--kube-api-qps=3"], (3.0, 100)),
-        (None, ["--kube-api-burst=4"], (50.0, 4)),
+        ("", [], (-1, 100)),
+        ("qps: 0", [], (-1, 100)),
+        ("qps: 7", [], (7, 100)),
+        ("qps: 50, burst: 9", ["--kube-api-qps=1"], (50, 9)),
+        ("contentType: x", ["--kube-api-qps=1"], (-1, 100)),
+        (None, ["--kube-api-qps=3"], (3, 100)),
+        (None, ["--kube-api-burst=4"], (-1, 4)),
     ],
 )
-def test_only_a_rate_that_somebody_wrote_counts(
+def test_only_a_written_rate_limits_requests(
     file: Path, client: str | None, flags: list[str], limit: tuple[float, int]
 ) -> None:
     args = flags if client is None else [f"--config={file}", *flags]
     file.write_text(f"{HEAD}clientConnection: {{{client}}}\n", encoding="utf-8")
-    options = parse(args)
-    assert rate(options, load(options)) == limit
+    client = load(parse(args)).configuration.client_connection
+    assert (client.qps, client.burst) == limit
 
 
 def exposition_of(*argv: str) -> Exposition:

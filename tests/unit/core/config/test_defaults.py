@@ -46,7 +46,7 @@ def test_zero_means_not_given_for_rates_and_durations() -> None:
             "extenders": [{"httpTimeout": 0}, None],
         }
     )
-    assert built.client_connection.qps == 50
+    assert built.client_connection.qps == -1
     assert built.client_connection.burst == 100
     assert built.leader_election.lease_duration_ns == 15 * NS_PER_SECOND
     assert built.leader_election.resource_name == "kube-scheduler"

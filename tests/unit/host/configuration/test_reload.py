@@ -102,8 +102,7 @@ async def a_world(tmp_path, text):
     def read():
         catalogue = discover((), str(plugins))
         loaded = load_config(file, known=catalogue.known)
-        client = loaded.configuration.client_connection
-        return DesiredSetup(loaded.configuration, catalogue, client.qps, client.burst)
+        return DesiredSetup(loaded.configuration, catalogue)
 
     current = read()
     configuration = current.configuration
