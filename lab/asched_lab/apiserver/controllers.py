@@ -5,8 +5,9 @@
     Job                                 pods in parallel until enough of them succeeded
     garbage collection                  pods, ReplicaSets, Jobs and groups of a deleted owner
 
-Creating a kind of `UNATTENDED` gives a warning that no controller handles it. Dependents belong to
-their owner by owner reference alone; no object is adopted by its labels.
+Creating a kind of `UNATTENDED` gives a warning that no controller handles it. A new owner adopts
+what its selector matches and no controller owns; later, dependents belong to it by owner reference
+alone.
 
 Deployment: the newest template's ReplicaSet grows while the old ones shrink, within maxSurge above
 and maxUnavailable below spec.replicas; `Recreate` waits until the old pods are gone. A ReplicaSet
@@ -43,11 +44,14 @@ from asched_lab.apiserver.resources import (
     Resource,
     find,
 )
+from asched_lab.apiserver.selectors import matches_label_selector
 
 JsonObject = dict[str, Any]
 
 MANAGER: Final = "kube-controller-manager"
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
+#: What a new owner adopts.
+ADOPTABLE: Final = frozenset({PODS, REPLICA_SETS})
 
 
 class Dependents:
@@ -56,6 +60,8 @@ class Dependents:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._owned: defaultdict[str, set[Item]] = defaultdict(set)
+        #: Pods and ReplicaSets without a controller, oldest first.
+        self._orphans: dict[Item, None] = {}
 
     def note(self, res: Resource, change: Change) -> None:
         """Record one change of a dependent."""
@@ -67,6 +73,29 @@ class Dependents:
                 del self._owned[before["uid"]]
         if after is not None:
             self._owned[after["uid"]].add((res, change.new.key))
+        if res in ADOPTABLE:
+            self._orphans.pop((res, change.new.key), None)
+            if after is None and change.type != DELETED:
+                self._orphans[res, change.new.key] = None
+
+    def adopt(self, owner: Resource, record: Record) -> None:
+        """Set a new owner's reference on what its selector matches and no controller owns."""
+        metadata, selector = record.obj["metadata"], record.obj["spec"].get("selector")
+        wanted = REPLICA_SETS if owner.kind == "Deployment" else PODS
+        if owner.kind == "ReplicationController":
+            selector = {"matchLabels": selector or {}}
+        for res, key in [(r, k) for r, k in self._orphans if r is wanted and k[0] == record.key[0]]:
+            obj = self.ctx.store.table(res.storage).records[key].obj
+            labels = obj["metadata"].get("labels") or {}
+            if not obj["metadata"].get("deletionTimestamp") and matches_label_selector(
+                selector, labels
+            ):
+                references = [
+                    *(obj["metadata"].get("ownerReferences") or ()),
+                    _reference(owner, metadata),
+                ]
+                adopted = {**obj["metadata"], "ownerReferences": references}
+                self.ctx.put(res, {**obj, "metadata": adopted})
 
     def of(self, uid: str, res: Resource) -> list[Record]:
         """The dependents of a kind, oldest first."""
@@ -84,16 +113,7 @@ class Dependents:
     def create(self, owner: Resource, record: Record, res: Resource, obj: JsonObject) -> None:
         """Create a dependent in the owner's namespace. Raises ApiError."""
         metadata = record.obj["metadata"]
-        obj["metadata"]["ownerReferences"] = [
-            {
-                "apiVersion": owner.api_version,
-                "kind": owner.kind,
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
+        obj["metadata"]["ownerReferences"] = [_reference(owner, metadata)]
         made, _ = bodies.to_stored(res, orjson.loads(orjson.dumps(obj)))
         crud.create(self.ctx, res, metadata["namespace"], made, manager=MANAGER)
 
@@ -121,6 +141,17 @@ class Dependents:
         """Store a status if it differs."""
         if status != record.obj["status"]:
             self.ctx.put(res, {**record.obj, "status": status})
+
+
+def _reference(owner: Resource, metadata: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def controller_of(obj: JsonObject) -> JsonObject | None:
@@ -568,6 +599,8 @@ class Controllers:
         self._dependents = Dependents(ctx)
         self._batches = Batches(ctx, self._sync)
         self._departed: dict[Item, list[JsonObject]] = {}
+        #: Owners that have not been synced yet.
+        self._new: set[Item] = set()
 
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
@@ -591,6 +624,8 @@ class Controllers:
             return
         if change.type == DELETED and change.old is not None:
             self._departed.setdefault((res, change.new.key), []).append(change.old.obj)
+        if change.type == ADDED:
+            self._new.add((res, change.new.key))
         self._batches.add(res, change.new.key)
 
     def _sync(self, res: Resource, key: Key) -> None:
@@ -599,6 +634,9 @@ class Controllers:
         record = self.ctx.store.get(res.storage, key)
         if record is None or record.obj["metadata"].get("deletionTimestamp"):
             return
+        if (res, key) in self._new:
+            self._new.remove((res, key))
+            self._dependents.adopt(res, record)
         try:
             SYNCS[res](self._dependents, res, record)
         except ApiError as error:

@@ -20,6 +20,7 @@ from kubernetes_asyncio.client import AppsV1Api, BatchV1Api, CoreV1Api
 from asched.kube.errors import ApiError, ClientError, NotFound, TransportError
 from asched.kube.session import Session, read_json
 from asched.kube.typed import client_over, noun_of
+from asched_lab.apiserver.crud import UNATTENDED
 from asched_lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
 from asched_lab.whatif.objects import Json
 from asched_lab.whatif.plan import Plan, gated, marked, pinned
@@ -156,7 +157,8 @@ class Applying:
     async def _create(self, obj: Json) -> None:
         ref = Ref.to(obj)
         try:
-            made = await self._ask("create", ref, marked(obj, self._plan.id))
+            reply = await self._send("create", ref, marked(obj, self._plan.id))
+            made = read_json(reply)
         except ApiError as error:
             if error.code >= SERVER_ERROR:
                 self._created.append((ref, ""))
@@ -165,6 +167,10 @@ class Applying:
             self._created.append((ref, ""))
             raise
         self._created.append((ref, str(made["metadata"]["uid"])))
+        if UNATTENDED % ref.kind in (reply.header("Warning") or ""):
+            raise NoPlanError(
+                f"{ref}: {UNATTENDED % ref.kind}, and no controller adopts the plan's"
+            )
 
     async def _open(self, ref: Ref) -> None:
         """Remove the plan's scheduling gate, and no other gate."""
@@ -202,8 +208,12 @@ class Applying:
                 raise NoPlanError(f"pod {ref.name} was deleted by another client") from None
 
     async def _ask(self, verb: str, ref: Ref, body: Any = None) -> Json:
-        """Create, read, patch or delete an object and return it. A list of steps is a JSON patch,
-        another patch a strategic merge. Raises ApiError, TransportError.
+        """Read, patch or delete an object and return it. Raises ApiError, TransportError."""
+        return read_json(await self._send(verb, ref, body))
+
+    async def _send(self, verb: str, ref: Ref, body: Any = None) -> Any:
+        """Send a request. A list of steps is a JSON patch, another patch a strategic merge. Raises
+        ApiError, TransportError.
         """
         api = APIS[ref.api_version](self._client)
         given: dict[str, Any] = {"namespace": ref.namespace, "_preload_content": False}
@@ -211,7 +221,7 @@ class Applying:
             given["name"] = ref.name
         if body is not None:
             given["body"] = body
-        return read_json(await getattr(api, f"{verb}_namespaced_{noun_of(ref.kind)}")(**given))
+        return await getattr(api, f"{verb}_namespaced_{noun_of(ref.kind)}")(**given)
 
     async def _take_back(self) -> list[str]:
         """Delete what was created, owners first; return what could not be deleted."""

@@ -14,7 +14,7 @@ Rules   a plan has a place for every pod and evicts no pod, else there is no pla
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -124,6 +124,7 @@ def planned(
         pods += parts.pods
     if not pods:
         raise NoPlanError("there is no pod to plan for")
+    _check_new(plan.owners, snapshot)
     known = {_key(pod) for pod in snapshot.objects.get(("v1", "Pod"), ())}
     existing = [_key(pod) for pod in pods if _key(pod) in known]
     if existing:
@@ -146,6 +147,7 @@ def holds(plan: Plan, snapshot: Snapshot, scheduler: Scheduler) -> Result:
     existing = [_key(pod) for pod, _ in plan.pods if _key(pod) in known]
     if existing:
         raise NoPlanError(f"pod {existing[0]} exists already: was it applied before?")
+    _check_new(plan.owners, snapshot)
     claims = {_key(claim) for claim in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())}
     existing = [_key(claim) for claim in plan.before if _key(claim) in claims]
     if existing:
@@ -154,6 +156,26 @@ def holds(plan: Plan, snapshot: Snapshot, scheduler: Scheduler) -> Result:
     result = suppose(snapshot, Scenario(workloads=(*plan.before, *pods)), scheduler)
     _check(result, {_key(pod) for pod, _ in plan.pods})
     return result
+
+
+def _check_new(owners: Sequence[Json], snapshot: Snapshot) -> None:
+    """Raise NoPlanError if an owner exists. A snapshot lacks some kinds of owners: these exist if
+    they own one of its objects.
+    """
+    known = {
+        (kind, _key(obj)) for (_, kind), objects in snapshot.objects.items() for obj in objects
+    }
+    for obj in snapshot:
+        for reference in obj["metadata"].get("ownerReferences") or ():
+            known.add(
+                (reference["kind"], f"{obj['metadata'].get('namespace')}/{reference['name']}")
+            )
+    for owner in reversed(owners):  # the Deployment before its ReplicaSet
+        if (owner["kind"], _key(owner)) in known:
+            raise NoPlanError(
+                f"{title(owner)} exists already: a plan creates workloads and does not change them;"
+                " use asched simulate --replicas, or plan a workload of another name"
+            )
 
 
 def _empty(owners: Iterable[Json]) -> list[Json]:
@@ -226,4 +248,4 @@ def _without_owner(pod: Json) -> Json:
 
 
 def _key(pod: Mapping[str, Any]) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    return f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"

@@ -1,6 +1,7 @@
 """A plan is applied whole, or nothing of it is left, whatever goes wrong on the way."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -58,7 +59,13 @@ class World:
 
 @pytest_asyncio.fixture
 async def world(tmp_path) -> AsyncIterator[World]:
-    server = ApiServer()
+    async with a_world(tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def a_world(tmp_path, *, controllers: bool = False) -> AsyncIterator[World]:
+    server = ApiServer(controllers=controllers)
     await server.start()
     for name in ("n1", "n2"):
         server.create("nodes", a_node(name))
@@ -120,8 +127,50 @@ async def test_a_name_that_was_taken_meanwhile_is_not_touched(world: World) -> N
     assert [pod["metadata"]["name"] for pod in world.pods] == ["more"]
 
 
-async def test_pods_that_nobody_adopts_are_taken_back(world: World) -> None:
-    """This server's controllers adopt nothing."""
+def a_template() -> dict:
+    """Pods of a Job."""
+    return {"spec": {**a_pod("t")["spec"], "restartPolicy": "Never"}}
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        a_deployment("web", 3),
+        {**a_deployment("web", 3), "kind": "ReplicaSet"},
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"parallelism": 3, "template": a_template()},
+        },
+    ],
+    ids=["Deployment", "ReplicaSet", "Job"],
+)
+async def test_controllers_adopt_the_pods_of_a_plan(tmp_path, manifest: dict) -> None:
+    async with a_world(tmp_path, controllers=True) as world:
+        plan = await world.plan(manifest)
+        world.binds_to = ""
+        await world.apply(plan)
+        assert {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in world.pods} == {
+            pod["metadata"]["name"]: node for pod, node in plan.pods
+        }
+        for pod in world.pods:
+            (owner,) = pod["metadata"]["ownerReferences"]
+            assert owner["controller"]
+        with pytest.raises(NoPlanError, match="web exists already"):
+            await world.plan(manifest)
+
+
+async def test_a_kind_without_a_controller_is_refused_at_once(tmp_path) -> None:
+    async with a_world(tmp_path, controllers=True) as world:
+        plan = await world.plan({**a_deployment("web", 3), "kind": "StatefulSet"})
+        with pytest.raises(NoPlanError, match="runs no StatefulSet controller"):
+            await world.apply(plan)
+        assert world.pods == world.server.list("statefulsets") == []
+
+
+async def test_pods_that_no_controller_adopts_are_deleted(world: World) -> None:
+    """This server runs no controllers."""
     plan = await world.plan(a_deployment("web", 3))
     with pytest.raises(NoPlanError, match="3 of 3 pods have no controller"):
         await world.apply(plan)

@@ -51,6 +51,7 @@ def test_what_is_no_plan_is_told(document: object) -> None:
     [
         ((a_deployment("web", 9),), "default/web-"),
         ((a_pod("there"),), "pod default/there exists already"),
+        ((a_deployment("old", 1),), "Deployment default/old exists already"),
         (({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},), "has no spec."),
         (({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},), "no pod to plan"),
         ((a_node("n3"),), "a plan makes pods only; create it first"),
@@ -65,7 +66,15 @@ def test_there_is_no_plan_without_a_place_for_every_pod(manifests: tuple, why: s
         "metadata": {"name": "vip"},
         "value": 9,
     }
+    old = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "old", "uid": "u"}
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "old-1", "namespace": "default", "ownerReferences": [old]},
+        "spec": {"selector": {"matchLabels": {"app": "old"}}},
+    }
     there = [a_pod("there", "1", on="n1"), a_pod("too", "2", on="n2", priority=10), vip]
+    there.append(replica_set)
     with pytest.raises(NoPlanError) as raised:
         plan_for(a_snapshot(*NODES, *there), *manifests)
     assert why in str(raised.value)
