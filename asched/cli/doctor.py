@@ -1,6 +1,8 @@
-"""`asched doctor`: check before a start whether the scheduler can run.
+"""`asched doctor`: check an installation, or before a start whether the scheduler can run.
 
-Takes the flags of `asched run`, to check that very start, and three flags of its own:
+Without flags it checks the installation that it finds in the cluster, with that installation's
+flags, file and account; in a pod of asched, the scheduler of that pod. With flags of `asched run`
+it checks that start. It has three flags of its own:
 
     --as USER         check the rights of another account, for instance
                       system:serviceaccount:asched-system:asched
@@ -15,6 +17,9 @@ cannot be reached, 2 wrong flags or configuration.
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from socket import gethostname
 from typing import Final, NoReturn
 
 from msgspec.structs import asdict
@@ -24,20 +29,38 @@ from asched.cli.arguments import add_output_flag, counted, fail, plain, written
 from asched.cli.commands import installed_version
 from asched.cli.flags import EXIT_OK, EXIT_USAGE, HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
+from asched.cli.run_config import load
+from asched.core.config.merge import KnownPlugins
+from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
-from asched.ops.doctor.notes import Finding, Identity, State
+from asched.kube.kubeconfig import SERVICE_ACCOUNT
+from asched.ops.doctor.notes import Finding, Identity, State, UnusableSettingsError
+from asched.serve.auth import in_cluster
 
 EXIT_PROBLEM: Final = 1
+PROCESS_ONE: Final = Path("/proc/1/cmdline")
+#: Flags of `asched run` that say what to check.
+CHOOSING: Final = {
+    "config",
+    "scheduler_name",
+    "shadow",
+    "policy_config_file",
+    "policy_configmap",
+    "leader_elect",
+    "leader_elect_resource_name",
+    "leader_elect_resource_namespace",
+}
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the checks and print the findings; the exit status is 1 if there is a problem."""
     try:
         own, rest = split(argv)
-        options = flags.parse(rest, cluster_version.of_server)
+        beside = () if own.user or rest else flags_beside()
+        options = flags.parse(beside or rest, cluster_version.of_server)
         plan = plan_of(options)
     except HelpRequested:
         print((__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help.")
@@ -55,6 +78,8 @@ def main(argv: Sequence[str]) -> int:
         configuration=plan.configuration,
         connection=plan.connection,
         other=Identity.named(own.user, tuple(own.groups)) if own.user else None,
+        settings=None if CHOOSING & options.given.keys() else partial(settings, plan.plugins.known),
+        inside=deployment_of(gethostname()) if beside else "",
         is_serving=options.serving.secure_port != 0,
         writes_statuses=plan.writes_statuses,
         kubernetes=plan.kubernetes,
@@ -64,6 +89,44 @@ def main(argv: Sequence[str]) -> int:
     findings = run_on_loop(examine(examination))
     print(printed(findings, own.output))
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
+
+
+def settings(known: KnownPlugins, words: Sequence[str], text: str) -> SchedulerConfiguration:
+    """What a command line of `asched run` and the text of its file configure."""
+    given = words[words.index("run") + 1 :] if "run" in words else words[1:]
+    try:
+        options = flags.parse(given)
+        if options.config and not text:
+            raise UnusableSettingsError(f"{options.config} is in no ConfigMap that exists")
+        return load(options, known, config_text=text).configuration
+    except (UsageError, ConfigError, UnreadableFileError) as error:
+        raise UnusableSettingsError("; ".join(str(error).splitlines())) from error
+
+
+def flags_beside() -> tuple[str, ...]:
+    """The flags of the scheduler beside which this runs: process 1 of its container."""
+    try:
+        words = PROCESS_ONE.read_text(encoding="utf-8", errors="replace").split("\0")
+    except OSError:
+        return ()
+    return flags_of_process(words) if in_cluster() else ()
+
+
+def flags_of_process(words: Sequence[str]) -> tuple[str, ...]:
+    """The flags of `asched run` in the words of a process, which may be run by an interpreter."""
+    for index, word in enumerate(words[:-1]):
+        if Path(word).name == "asched" and words[index + 1] == "run":
+            return tuple(filter(None, words[index + 2 :]))
+    return ()
+
+
+def deployment_of(host: str) -> str:
+    """Namespace and name of the Deployment of a pod, which is the host of its processes."""
+    try:
+        namespace = (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+    return f"{namespace}/{host.rsplit('-', 2)[0]}"
 
 
 class _FlagParser(argparse.ArgumentParser):

@@ -65,10 +65,12 @@ def load(
     known: KnownPlugins = IN_TREE_POINTS,
     policy_text: str | None = None,
     enabled: Sequence[str] = (),
+    config_text: str | None = None,
 ) -> LoadedConfig:
     """The configuration to run; raises ConfigError or UnreadableFileError.
 
-    `enabled` are plugins of flags: without a file they run at all their extension points.
+    `config_text` is the content of the file, if it is not on this machine. `enabled` are plugins of
+    flags: without a file they run at all their extension points.
 
     `policy_text` is the Policy of a ConfigMap, if `needs_policy_configmap` requires it.
     """
@@ -78,7 +80,7 @@ def load(
         policy_text = read_text(policy_name)
     loaded = load_config(
         options.config or None,
-        text=None if options.config else _document(options, enabled),
+        text=config_text if options.config else _document(options, enabled),
         gates=options.gates,
         known=known,
         policy=policy_text,

@@ -34,6 +34,8 @@ from asched.ops.doctor.permissions import (
 )
 from asched.ops.doctor.reader import ClusterReader
 
+#: Where deploy/base grants the rights to the lease.
+GRANTED_NAMESPACE: Final = "asched-system"
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
 #: Priority levels that all controllers share.
@@ -117,7 +119,14 @@ def _permission(
     if purpose in COMPONENTS:
         cure = f"add deploy/components/{COMPONENTS[purpose]} to the components of your overlay"
         return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
-    return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", GRANT)
+    cure = GRANT
+    if purpose == LEADER_ELECTION and missing[0].namespace != GRANTED_NAMESPACE:
+        cure = (
+            f"grant it by a Role and a RoleBinding in namespace {missing[0].namespace}, as"
+            f" deploy/base/rbac.yaml does in {GRANTED_NAMESPACE}; or name a lease that the account"
+            " may write with --leader-elect-resource-namespace and --leader-elect-resource-name"
+        )
+    return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
 
 
 def in_words(rights: Sequence[Right]) -> str:

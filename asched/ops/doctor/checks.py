@@ -1,7 +1,8 @@
-"""`asched doctor`: all checks before a start, each finding with a fix.
+"""`asched doctor`: all checks of a start or of an installation, each finding with a fix.
 
-Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names,
-        autoscalers. If the server cannot be reached, that is the only finding.
+Order   reach, clock, versions, installation, account, kinds, permissions, flow control, replicas,
+        lease, scheduler names, waiting pods, autoscalers. If the server cannot be reached, that is
+        the only finding.
 Bounds  SKEW_WARN_S; about fifty short requests.
 """
 
@@ -14,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.default_plugins import KnownPlugins
@@ -38,10 +40,13 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
 from asched.ops.doctor.access import check_flow, check_permissions, who
 from asched.ops.doctor.autoscalers import check_autoscalers
+from asched.ops.doctor.installation import INSTALLATION, Settings, chosen, matching, settings_of
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, WATCHES, Right, needed
 from asched.ops.doctor.reader import ClusterReader, or_none
-from asched.ops.doctor.rivals import check_rivals
+from asched.ops.doctor.replicas import check_replicas, check_waiting
+from asched.ops.doctor.rivals import check_rivals, lease_of
+from asched.ops.doctor.workloads import ServedWorkload, flags_of, scheduler_workloads
 
 #: Tokens and certificates begin to be refused at about a minute; event times are confusing before.
 #: The Date header has whole seconds, so less than two cannot be detected. A guess.
@@ -57,6 +62,10 @@ class Examination(msgspec.Struct, frozen=True):
     connection: ConnectionOptions
     #: The account whose rights are checked; None: that of the credentials.
     other: Identity | None = None
+    #: Reads what an installation runs with; None: flags say what to check.
+    settings: Settings | None = None
+    #: Namespace and name of the Deployment in one of whose pods the doctor runs, with its flags.
+    inside: str = ""
     is_serving: bool = True
     #: Whether the statuses of PodGroups and ElasticQuotas are written (--status-controllers).
     writes_statuses: bool = False
@@ -96,24 +105,75 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     found = [Finding("reach", State.OK, f"{session.url} answers")]
     found += _check_clock(reply, middle_s)
     found += _check_version(reply, examination.kubernetes)
-    identity = examination.other
+    served: list[ServedWorkload] | None = None
+    own = [_around(examination)] if examination.inside else []
     try:
-        identity = identity or await who(reader)
-        found.append(Finding("account", State.OK, f'checking the rights of "{identity.user}"'))
+        served = await scheduler_workloads(reader)
+        examination, own, findings = _installed(examination, served)
+        found += findings
     except SENSELESS as error:
-        found.append(senseless("account", error))
+        found.append(senseless(INSTALLATION, error))
     except ClientError as error:
-        found.append(unreadable("account", "the own identity (SelfSubjectReview)", error))
+        found.append(unreadable(INSTALLATION, "deployments and pods", error))
+    identity, finding = await _identity(reader, examination)
+    found.append(finding)
     found += await _sure("kinds", _check_kinds(reader, _kinds(examination)))
     if ELASTIC_QUOTA in _kinds(examination):
         found += await _sure("quotas", _check_quotas(reader))
     found += await _sure("rights", _check_access(reader, examination, identity))
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
-    rivals = check_rivals(reader, examination.configuration, examination.other, now)
-    found += await _sure("rivals", rivals)
+    found += await _sure("replicas", check_replicas(reader, own, now))
+    configuration = examination.configuration
+    found += await _sure("rivals", check_rivals(reader, configuration, served, own, now))
+    if served is not None:
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        waiting = check_waiting(reader, names, now, is_installed=bool(own))
+        found += await _sure("waiting pods", waiting)
     autoscalers = check_autoscalers(reader, examination.configuration, examination.known)
     found += await _sure("autoscaler", autoscalers)
     return found
+
+
+async def _identity(
+    reader: ClusterReader, examination: Examination
+) -> tuple[Identity | None, Finding]:
+    """The account whose rights are checked, and a finding that names it."""
+    try:
+        identity = examination.other or await who(reader)
+    except SENSELESS as error:
+        return None, senseless("account", error)
+    except ClientError as error:
+        return None, unreadable("account", "the own identity (SelfSubjectReview)", error)
+    return identity, Finding("account", State.OK, f'checking the rights of "{identity.user}"')
+
+
+def _around(examination: Examination) -> ServedWorkload:
+    """The installation in one of whose pods the doctor runs."""
+    configuration = examination.configuration
+    served = frozenset(profile.scheduler_name for profile in configuration.profiles)
+    return ServedWorkload(examination.inside, served, lease_of(configuration), is_ours=True)
+
+
+def _installed(
+    examination: Examination, served: Sequence[ServedWorkload]
+) -> tuple[Examination, list[ServedWorkload], list[Finding]]:
+    """The examination of the installation that is found, which it is, and findings about it."""
+    configuration, settings = examination.configuration, examination.settings
+    if settings is None:
+        return examination, matching(served, configuration, examination.other), []
+    wanted = frozenset(profile.scheduler_name for profile in configuration.profiles)
+    own, findings = chosen(served, wanted, examination.other)
+    for workload in own:
+        configuration, finding = settings_of(workload, settings, configuration)
+        account = Identity.named(f"system:serviceaccount:{':'.join(workload.account)}")
+        examination = replace(
+            examination,
+            configuration=configuration,
+            other=examination.other or account,
+            writes_statuses="status-controllers" in flags_of(workload.words),
+        )
+        findings.append(finding)
+    return examination, own, findings
 
 
 async def _sure(check: str, work: Awaitable[list[Finding]]) -> list[Finding]:

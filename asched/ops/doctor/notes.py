@@ -26,6 +26,10 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
+class UnusableSettingsError(ValueError):
+    """Flags or file of an installation that its start would refuse, in one line."""
+
+
 class Finding(msgspec.Struct, frozen=True):
     """One line: the check, its state, the observation, and the fix."""
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from asched.cli.doctor import as_text, main, split
+from asched.cli.doctor import as_text, flags_of_process, main, split
 from asched.ops.doctor.notes import Finding, State
 from asched_lab.apiserver.server import ApiServer
 from tests.unit.cli.programs import asched
@@ -39,6 +39,22 @@ def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:
     assert rest == ["--config=x", "-v", "2"]
     assert own.output == "json"
     assert (own.user, own.groups) == ("bob", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["/opt/asched/bin/asched", "run", "--v=2", ""], ("--v=2",)),
+        (["/usr/bin/python3", "/usr/bin/asched", "run", "--config=/x"], ("--config=/x",)),
+        (["sh", "-c", "asched run"], ()),
+        (["/pause"], ()),
+        ([""], ()),
+    ],
+)
+def test_in_a_pod_the_flags_of_its_scheduler_count(
+    words: list[str], flags: tuple[str, ...]
+) -> None:
+    assert flags_of_process(words) == flags
 
 
 @pytest.mark.parametrize(

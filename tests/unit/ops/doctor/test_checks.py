@@ -90,12 +90,6 @@ def ailing(findings: list[Finding]) -> list[tuple[State, str, str]]:
     return [(f.state, f.check, f.text) for f in findings if f.state is not State.OK]
 
 
-async def test_an_installation_from_the_manifests_is_well(clinic: Clinic) -> None:
-    clinic.install("namespace", "rbac", "rbac-serving", "flow", "deployment")
-    clinic.server.create("", CATCH_ALL)
-    assert ailing(await clinic.examine()) == []
-
-
 async def test_every_finding_that_is_not_fine_has_a_cure(clinic: Clinic) -> None:
     clinic.server.create("", CATCH_ALL)
     findings = [*await clinic.examine(), *await clinic.examine("nobody", other=None)]
@@ -129,6 +123,18 @@ async def test_missing_rights_are_told_by_plugin(clinic: Clinic) -> None:
             ),
         ),
     ]
+
+
+async def test_rights_to_a_lease_that_our_manifests_do_not_grant(clinic: Clinic) -> None:
+    """deploy/base grants those in asched-system only."""
+    clinic.install("namespace", "rbac", "rbac-serving")
+    elsewhere = replace(ELECTION, resource_namespace="kube-system")
+    checked = replace(CONFIGURATION, leader_election=elsewhere)
+    found = about(await clinic.examine(configuration=checked), "permissions")
+    (finding,) = [finding for finding in found if finding.state is not State.OK]
+    assert finding.text.startswith("leader election: may not get, update leases.coordination")
+    assert "a Role and a RoleBinding in namespace kube-system" in finding.cure
+    assert "--leader-elect-resource-namespace" in finding.cure
 
 
 QUOTAS = """

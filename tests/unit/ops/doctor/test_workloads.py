@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from asched.ops.doctor.rivals import ServedWorkload, flags_of, served_by
+from asched.ops.doctor.workloads import ServedWorkload, flags_of, served_by
 
 THEIRS = "kube-system/kube-scheduler"
 TWO = "profiles: [{schedulerName: a}, {schedulerName: b}]\nleaderElection: {resourceName: l}\n"
