@@ -30,7 +30,7 @@ from asched.cli.commands import installed_version
 from asched.cli.flags import EXIT_OK, EXIT_USAGE, HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
 from asched.cli.run_config import load
-from asched.core.config.merge import KnownPlugins
+from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import run_on_loop

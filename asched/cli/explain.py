@@ -172,7 +172,8 @@ def explanation(
         f"priority {page['priority']}" if "priority" in page else "",
         f"last requeued by {page['wokenBy']}" if page.get("wokenBy") else "",
     ]
-    yield "  " + ", ".join(filter(None, facts))
+    if any(facts):
+        yield "  " + ", ".join(filter(None, facts))
     for awaited in page.get("awaits", ()):
         yield f"  waits for {awaited}"
     for obstacle in page.get("obstacles", ()):
@@ -209,7 +210,8 @@ def explanation(
         yield ""
         yield "history"
         for line in page["story"][-history_lines:]:
-            yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
+            attempt = f"#{line['attempt']}  " if line["attempt"] else ""
+            yield f"  {_time(line['at'])}  {attempt}{line['what']}{_details(line)}"
 
 
 def _taints(taints: Sequence[Mapping[str, Any]], more: int) -> Iterator[str]:
@@ -261,6 +263,9 @@ def _now(now: Mapping[str, Any]) -> Iterator[str]:
         stopped = step["of"] - step["left"]
         if stopped:
             yield f"  {step['plugin']:{width}}  rejects {stopped:6d}, leaves {step['left']:6d}"
+    for entry in now.get("avoided", ()):
+        why = "its kubelet refused a pod of the same owner"
+        yield f"  {entry['node']} is left out for {entry['seconds']} s more: {why}"
     if not now["feasible"] and now["nearestMisses"]:
         yield "nearest misses"
         for miss in now["nearestMisses"]:
@@ -357,6 +362,8 @@ def _details(line: Mapping[str, Any]) -> str:
     details = line.get("details")
     if isinstance(details, list):
         return ": " + ", ".join(str(part) for part in details if part is not None)
+    if line["what"] == "refused":
+        return f" {details}"
     return f": {details}" if details is not None else ""
 
 

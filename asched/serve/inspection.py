@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
+from math import ceil
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decision_records import read
-from asched.core.cycle.history import Line
+from asched.core.cycle.history import DecisionStep, Line
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model import taint
@@ -122,7 +123,8 @@ class Inspection:
             return None
         page: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
         if pod is None:
-            return {**page, "place": "gone"}
+            is_refused = history[-1].step is DecisionStep.REFUSED
+            return {**page, "place": f"refused {history[-1].details}" if is_refused else "gone"}
         page["node"] = ""
         page["schedulerName"] = pod.spec.scheduler_name
         page["priority"] = pod.priority
@@ -224,6 +226,7 @@ def _verdicts(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
     nodes = runner.cluster.nodes
     state = runner.cache.state_of(info)
     outcome = state.update(info)
+    avoided = runner.cluster.refusals.rows(info.pod, runner.cluster.steady_s)
     if outcome.rejection is not None:
         said = outcome.rejection
         return {"nodes": nodes.count, "preFilter": said.message, "plugin": said.plugin}
@@ -246,6 +249,7 @@ def _verdicts(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
                 "of": before,
             }
         )
+    left[list(avoided)] = False
     rows = np.flatnonzero(live & (objections > 0))
     missing = shortfalls.missing_shares(runner.cluster, info)[rows]
     nearest = rows[np.lexsort((missing, objections[rows]))][:MISSES_MAX]
@@ -254,6 +258,11 @@ def _verdicts(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
         "lookedAt": int(live.sum()),
         "feasible": int(left.sum()),
         "funnel": funnel,
+        "avoided": [
+            {"node": node.metadata.name, "seconds": ceil(left_s)}
+            for row, left_s in avoided.items()
+            if (node := nodes.node_at[row]) is not None
+        ],
         "nearestMisses": [_miss(info, runner, state.active, int(row)) for row in nearest],
     }
 

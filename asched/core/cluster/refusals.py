@@ -9,8 +9,9 @@ Only pods whose node this process chose count. Any client that may create pods m
 name, and have such pods refused or replaced at will: it must not keep pods of others from a node.
 
 Owners  pods of the owner, in its namespace, avoid the node; each refusal doubles the time, from
-        HOLD_S to HOLD_S_MAX; after FORGET_S without a refusal it starts again. Pods without a
-        controller are ignored: they are not recreated.
+        HOLD_S to HOLD_S_MAX; after FORGET_S without a refusal it starts again. It ends early when
+        the node changes or a pod that ran there leaves. Pods without a controller are ignored: they
+        are not recreated.
 Nodes   a node is contested for CONTESTED_S if room was missing there although pods of other
         schedulers are on it. Our pods leave the missing room free, more after each refusal, at most
         1/HEADROOM_PART of the node. Pods more important than the newest pod of another scheduler
@@ -45,6 +46,12 @@ class Owner(NamedTuple):
     uid: str
 
 
+def owner_of(pod: Pod) -> Owner | None:
+    """The owner whose refusals concern a pod."""
+    controller = pod.metadata.controller
+    return Owner(pod.metadata.namespace, controller.uid) if controller is not None else None
+
+
 class _Held(NamedTuple):
     until_s: float
     times: int
@@ -68,6 +75,7 @@ class Refusals:
         #: nodes whose kubelet refused a pod of the owner lately; read-only
         self.avoided: OrderedDict[tuple[Owner, str], _Held] = OrderedDict()
         self._by_owner: dict[Owner, dict[str, None]] = {}
+        self._by_node: dict[str, dict[Owner, None]] = {}
 
     def __len__(self) -> int:
         return len(self.avoided)
@@ -80,20 +88,31 @@ class Refusals:
         hold_s = min(HOLD_S * 2.0 ** (times - 1), HOLD_S_MAX)
         self.avoided[key] = _Held(now_s + hold_s, times)
         self._by_owner.setdefault(owner, {})[node_name] = None
+        self._by_node.setdefault(node_name, {})[owner] = None
         self._forget(now_s)
         return hold_s
 
-    def rows(self, pod: Pod, now_s: float) -> tuple[int, ...]:
-        """Rows that a pod must avoid now."""
-        controller = pod.metadata.controller
-        if controller is None:
-            return ()
-        owner, row_of = Owner(pod.metadata.namespace, controller.uid), self._nodes.row_of
-        return tuple(
-            row_of[name]
+    def rows(self, pod: Pod, now_s: float) -> dict[int, float]:
+        """Rows that a pod must avoid now, with the seconds until it need not."""
+        owner, row_of = owner_of(pod), self._nodes.row_of
+        if owner is None:
+            return {}
+        held_s = {
+            row_of[name]: self.avoided[owner, name].until_s - now_s
             for name in self._by_owner.get(owner, ())
-            if name in row_of and self.avoided[owner, name].until_s > now_s
-        )
+            if name in row_of
+        }
+        return {row: left_s for row, left_s in held_s.items() if left_s > 0}
+
+    def node_changed(self, node_name: str, now_s: float) -> set[Owner]:
+        """The cause of the refusals may be gone. Returns the owners that avoided the node."""
+        ended = set()
+        for owner in self._by_node.get(node_name, ()):
+            held = self.avoided[owner, node_name]
+            if held.until_s > now_s:
+                self.avoided[owner, node_name] = held._replace(until_s=now_s)
+                ended.add(owner)
+        return ended
 
     def _forget(self, now_s: float) -> None:
         while self.avoided:
@@ -101,9 +120,11 @@ class Refusals:
             if len(self.avoided) <= PAIRS_MAX and now_s < oldest.until_s + FORGET_S:
                 return
             del self.avoided[owner, name]
-            del self._by_owner[owner][name]
+            del self._by_owner[owner][name], self._by_node[name][owner]
             if not self._by_owner[owner]:
                 del self._by_owner[owner]
+            if not self._by_node[name]:
+                del self._by_node[name]
 
     # --- contested nodes -------------------------------------------------------------------------
 

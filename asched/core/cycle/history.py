@@ -45,6 +45,7 @@ class DecisionStep(Enum):
     UNKNOWN = "binding's outcome unknown"
     BOUND = "bound"
     FAILED = "binding failed"
+    REFUSED = "refused"
 
 
 class Line(NamedTuple):

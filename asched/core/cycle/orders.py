@@ -17,6 +17,7 @@ from asched import names
 from asched.core.cluster.facts import Fact
 from asched.core.cluster.refusals import Owner
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD
@@ -134,6 +135,10 @@ class KubeletRefused(Order, frozen=True):
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
         consequence, now_s = "", cluster.steady_s
+        said = f"by the kubelet of {self.node}: {self.reason}"
+        context.histories.tell(
+            f"{self.namespace}/{self.name}", context.now_s, 0, DecisionStep.REFUSED, said
+        )
         row = cluster.nodes.row_of.get(self.node)
         if row is not None and self.missing > 0:
             newest_first = reversed(cluster.pods_on(row).values())

@@ -86,7 +86,7 @@ def _find(
             if not isinstance(found, Rejection):
                 return found
             tried.room = (yield from make_room(context, attempt, found)) if makes_room else None
-            tried.failure = rejected(found, tried.room)
+            tried.failure = rejected(found, tried.room, attempt.pod, context.cluster)
         except OutOfTurn as stop:  # made again from the beginning, with the results so far
             attempt.slices += 1
             if attempt.slices >= SLICES_MAX:

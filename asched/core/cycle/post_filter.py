@@ -7,12 +7,13 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCyc
 """
 
 from collections.abc import Generator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.config.new_nodes import node_helps
 from asched.core.cycle.attempt import Attempt
@@ -24,10 +25,13 @@ from asched.core.cycle.unit import CLEARED, KEPT, Failure
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.rejection import Rejection
-from asched.core.framework.results.nominated import FOR_A_MOMENT
+from asched.core.framework.results.nominated import FOR_A_MOMENT, HELD_OFF
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import NO_NAMES
+
+#: Room on other nodes wakes no pod that backs off, so it does not wait for the whole time.
+PAUSE_S: Final = 30.0
 
 
 def make_room(
@@ -60,12 +64,19 @@ def make_room(
     return result
 
 
-def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
+def rejected(
+    rejection: Rejection, result: PostFilterResult | None, pod: Pod, cluster: Cluster
+) -> Failure:
     """The failure of a pod that fits on no node. A pod that a node rejects only for a time is tried
-    again after its backoff, because no event marks the end of that time.
+    again after its backoff, because no event marks the end of that time; while it avoids a kubelet
+    that refused a pod of its owner, every PAUSE_S.
     """
     comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
     comes_back |= result is not None and result.comes_back
+    pause_s = 0.0
+    if HELD_OFF in rejection.overrides.values():
+        held_s = cluster.refusals.rows(pod, cluster.steady_s).values()
+        pause_s = min(*held_s, PAUSE_S) if held_s else 0.0
     statuses = [status for status, count in rejection.statuses() if count]
     helps = (
         bool(rejection.absent_count)
@@ -79,6 +90,7 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
         pending=frozenset() if comes_back else rejection.pending_plugins,
         nomination=CLEARED if result is None else result.nomination,
         rejection=rejection,
+        pause_s=pause_s,
     )
 
 

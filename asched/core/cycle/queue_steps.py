@@ -1,7 +1,9 @@
 """Carry out the steps that `event_handlers` derives from changes of objects."""
 
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, Action, Change
+from asched.core.cluster.refusals import owner_of
 from asched.core.cycle.context import SchedulerContext
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 
@@ -12,6 +14,8 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
     match step:
         case event_handlers.Announce():
             queue.move(step.change, context.now_s)
+            if context.cluster.refusals.avoided:
+                _end_pauses(context, step.change)
             return step.change.trigger.label
         case event_handlers.Enqueue():
             queue.add(step.pod, context.now_s)
@@ -48,6 +52,25 @@ def _note_foreign_nomination(context: SchedulerContext, old: Pod | None, new: Po
         room_is_free(context, old, node)
     else:
         _room_may_be_free(context, old, new, node)
+
+
+def _end_pauses(context: SchedulerContext, change: Change) -> None:
+    """Try the pods again that avoid a node, if it changed or a pod that ran there has left."""
+    old, cluster, queue = change.old, context.cluster, context.queue
+    if isinstance(old, Node):
+        name = old.name
+    elif change.trigger == ASSIGNED_POD_DELETE and isinstance(old, Pod) and old.status.start_time:
+        name = old.spec.node_name
+    else:
+        return
+    owners = cluster.refusals.node_changed(name, cluster.steady_s)
+    if owners:
+        paused = [
+            queued.pod
+            for queued in queue.places.errors.in_order()
+            if owner_of(queued.pod) in owners
+        ]
+        queue.activate(paused, context.now_s)
 
 
 def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:

@@ -154,7 +154,7 @@ class ShadowJudge:
         if isinstance(found, Decision):
             details = {"message": message}
             return finding._replace(outcome=Agreement.PLACEABLE, ours=found.node, details=details)
-        failure = rejected(found, self._make_room(info, found))
+        failure = rejected(found, self._make_room(info, found), info.pod, self._cluster)
         finding = finding._replace(ours=failure.nomination.node or "")
         if failure.message != message:
             details = {"message": message, "ours": failure.message}

@@ -85,7 +85,7 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
     line |= {"feasible": 12, "scores": scores(40), "best": best, "bestAsOf": 7}
     told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [line]}
     about = {"node": "n2", "scored": best[1]}
-    assert list(explanation({**told, "against": about}))[3:10] == [
+    assert list(explanation({**told, "against": about}))[2:9] == [
         "n1 was chosen with 80 points of the 12 nodes that fit",
         "                                    raw, normalized, weighted",
         "  Fit                               40, 40, 80",
@@ -97,14 +97,14 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
     drawn = {**line, "best": [*best, {**best[0], "node": "n5"}]}
     for as_of, lot in ((7, ""), (9, ", at random among nodes with equal points")):
         story = [{**drawn, "bestAsOf": as_of}]
-        said = list(explanation({**told, "story": story, "against": about}))[3]
+        said = list(explanation({**told, "story": story, "against": about}))[2]
         assert said == f"n1 was chosen with 80 points of the 12 nodes that fit{lot}"
     about = {"node": "n3", "refused": "Fit: no cpu", "scored": None, "below": 60}
-    assert list(explanation({**told, "against": about}))[7:9] == [
+    assert list(explanation({**told, "against": about}))[6:8] == [
         "n3 rejects the pod now: Fit: no cpu",
         "  it was not among the best nodes, which had at least 60 points",
     ]
-    assert list(explanation({**told, "against": {"node": "n1"}}))[7:9] == [
+    assert list(explanation({**told, "against": {"node": "n1"}}))[6:8] == [
         "n1 is the chosen node; name another node with --against to compare",
         "",
     ]

@@ -44,12 +44,12 @@ def test_only_pods_of_the_owner_are_kept_away_and_only_so_long(nodes: NodeTable)
     refusals = Refusals(nodes)
     refusals.note(WEB, "n2", 1000.0)
     row = nodes.row_of["n2"]
-    assert refusals.rows(owned("p").build(), 1009.9) == (row,)
-    assert refusals.rows(owned("p").build(), 1010.0) == ()
-    assert refusals.rows(owned("p", "other").build(), 1001.0) == ()
-    assert refusals.rows(a_pod("bare").build(), 1001.0) == ()
+    assert refusals.rows(owned("p").build(), 1009.9) == {row: pytest.approx(0.1)}
+    assert refusals.rows(owned("p").build(), 1010.0) == {}
+    assert refusals.rows(owned("p", "other").build(), 1001.0) == {}
+    assert refusals.rows(a_pod("bare").build(), 1001.0) == {}
     nodes.remove("n2")
-    assert refusals.rows(owned("p").build(), 1001.0) == ()
+    assert refusals.rows(owned("p").build(), 1001.0) == {}
 
 
 def refused(world: World, name: str, owner: str = "web") -> None:
@@ -84,6 +84,35 @@ def test_where_there_is_no_other_node_it_waits_is_told_and_comes_back_by_itself(
         " 1 node(s) had refused a pod of the same owner a moment ago."
     )
     world.wait(30)
+    assert world.outcome("a").node == "n1"
+
+
+def test_meanwhile_it_is_not_tried_every_few_seconds() -> None:
+    world = given([node("n1", cpu=64)])
+    for _ in range(4):
+        refused(world, "n1")  # for 80 s
+    world.schedule(replica("a"))
+    world.wait(75)
+    rejected = [event for event in world.events if "FailedScheduling" in event]
+    assert len(rejected) <= 3
+    assert world.outcome("a").node == ""
+    world.wait(30)
+    assert world.outcome("a").node == "n1"
+
+
+@pytest.mark.parametrize("change", ["allocatable", "departure"])
+def test_a_change_of_the_node_ends_the_time(change: str) -> None:
+    world = given([node("n1", cpu=64)])
+    runs = pod("runs", cpu=1, on="n1")
+    runs["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    world.add(runs)
+    for _ in range(4):
+        refused(world, "n1")
+    assert world.schedule(replica("a")).node == ""
+    if change == "allocatable":
+        world.add(node("n1", cpu=65))
+    else:
+        world.remove(runs)
     assert world.outcome("a").node == "n1"
 
 
