@@ -1,6 +1,7 @@
 """`asched explain NAMESPACE/POD`: why a pod is pending, or why it was placed on its node.
 `asched explain podgroup/NAME` explains a gang: what it lacks, what is reserved for it, and why the
-first of its pods without a node is rejected.
+first of its pods without a node is rejected. `asched explain deploy/NAME` explains a pod of a
+workload (Deployment, ReplicaSet, StatefulSet, DaemonSet or Job): a waiting one, else the newest.
 
 Exit status: 0 explained; 1 no answer, no permission, or the scheduler does not know the pod; 2
 wrong usage.
@@ -17,6 +18,7 @@ from asched.cli.arguments import add_output_flag, counted, fail, plain, written
 from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError, quoted
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
+from asched.cli.workload_pods import WORKLOADS, pod_of_workload
 from asched.host.process import run_on_loop
 
 #: Kinds that may precede the name.
@@ -92,7 +94,7 @@ NAMING: Final = ("node", "label", "cordon", "eviction")
 
 def add_parser(subparsers: Any) -> None:
     parser = add_page_parser(subparsers, "explain", COMMANDS["explain"], __doc__)
-    parser.add_argument("pod", metavar="[pod/|podgroup/][NAMESPACE/]NAME")
+    parser.add_argument("pod", metavar="[pod/|podgroup/|deploy/][NAMESPACE/]NAME")
     parser.add_argument(
         "-n", "--namespace", default="", help="default: the namespace of the context"
     )
@@ -104,21 +106,25 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _without_kind(asked: str) -> str:
-    """Drop the kind, as in pod/NAME."""
+def _split_kind(asked: str) -> tuple[str, str]:
+    """The workload's kind, empty for a pod, and the name without the kind."""
     kind, slash, rest = asked.partition("/")
-    return rest if slash and kind.lower() in KINDS else asked
+    word = kind.lower() if slash else ""
+    if word in WORKLOADS:
+        return word, rest
+    return "", rest if word in KINDS else asked
 
 
 def run(args: argparse.Namespace) -> int:
     group = group_name(args.pod)
-    namespace, slash, name = (group or _without_kind(args.pod)).rpartition("/")
+    word, asked = _split_kind(args.pod)
+    namespace, slash, name = (group or asked).rpartition("/")
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
-        message = f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD or podgroup/NAME"
+        message = f"{args.pod!r} is not a pod; use POD, NAMESPACE/POD, podgroup/NAME or deploy/NAME"
         return fail("explain", plain(message), 2)
     try:
-        page = run_on_loop(_page(args, namespace, name, is_group=bool(group)))
+        page = run_on_loop(_page(args, namespace, name, word, is_group=bool(group)))
     except PageError as error:
         return fail("explain", plain(str(error)), 1)
     sys.stdout.write(printed(page, args.output))
@@ -126,8 +132,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _page(
-    args: argparse.Namespace, namespace: str, name: str, *, is_group: bool
+    args: argparse.Namespace, namespace: str, name: str, word: str, *, is_group: bool
 ) -> dict[str, Any]:
+    if word:
+        namespace, name = await pod_of_workload(args, word, namespace, name)
     async with opened(args) as source:
         namespace = namespace or source.namespace
         path = (GROUP_PATH if is_group else PATH).format(quoted(namespace), quoted(name))

@@ -29,6 +29,8 @@ from asched.serve.auth import TOKEN_HEADER
 
 REQUEST_S: Final = 10.0
 LEASE: Final = "asched-system/asched"
+#: The lease of `asched run` without flags and file, which mostly runs outside the cluster.
+OUTSIDE: Final = "kube-system/asched"
 #: The ServiceAccount in the lease's namespace whose tokens give access to the pages.
 READER: Final = "asched-explain"
 TOKEN_S: Final = 600  # the shortest that API servers issue
@@ -139,7 +141,7 @@ class Leader:
                 self._found_s = monotonic()
             if self._transport is None or monotonic() - self._token_s >= TOKEN_S / 2:
                 await self._forget_token()
-                headers = {TOKEN_HEADER: await _token(session, self._where[0])}
+                headers = {TOKEN_HEADER: await _token(session, self._pod.metadata.namespace)}
                 self._token_s = monotonic()
                 self._transport = FastTransport(
                     session.credentials, "asched-explain", limit=1, headers=headers
@@ -172,6 +174,8 @@ async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
     try:
         found = await _get(session, path, f"read {what}", _LeaseHolder)
     except NotFound:
+        if f"{namespace}/{lease}" == LEASE:
+            await _check_outside(session)
         return await _only_one(session, namespace, what)
     holder = found.spec.holder_identity or ""
     name = holder.rpartition("_")[0]
@@ -185,6 +189,22 @@ async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
             f"{what} is held by {holder!r}, which is not a pod of that namespace; name the process"
             " with --server"
         ) from None
+
+
+async def _check_outside(session: Session) -> None:
+    """Raise PageError with its address if `asched run` runs outside the cluster."""
+    namespace, _, lease = OUTSIDE.partition("/")
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"
+    try:
+        found = await _get(session, path, f"read lease {OUTSIDE}", _LeaseHolder)
+    except (NotFound, PageError):
+        return
+    if holder := found.spec.holder_identity:
+        host = holder.rpartition("_")[0]
+        raise PageError(
+            f"there is no lease {LEASE}; {OUTSIDE} is held by {holder!r}: ask that process with"
+            f" --server https://{host}:{PORT} and --token, or name another --lease"
+        )
 
 
 async def _only_one(session: Session, namespace: str, what: str) -> _Pod:

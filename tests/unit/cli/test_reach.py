@@ -139,3 +139,47 @@ async def test_no_cluster_is_told_in_one_line(tmp_path: Path) -> None:
     ):
         ended, _, err = await asched("explain", "web", *words)
         assert (ended, len(err.splitlines())) == (1, 1)
+
+
+async def test_a_scheduler_outside_the_cluster_is_found_by_its_lease(tmp_path: Path) -> None:
+    world = World()
+    del world.answers[LEASE]
+    outside = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/asched"
+    world.answers[outside] = (200, {"spec": {"holderIdentity": "laptop_0b1c"}})
+    async with scripted(world.answer) as server:
+        ended, _, err = await asched("explain", "web", a_kubeconfig(tmp_path, server.url))
+    assert ended == 1
+    assert "kube-system/asched is held by 'laptop_0b1c'" in err
+    assert "--server https://laptop:10259" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "pods", "chosen"),
+    [
+        ("deploy/web", {"a": "n1", "b": "", "c": ""}, "b"),
+        ("deployment/team/web", {"a": "n1", "b": "n2"}, "b"),
+        ("deploy/web", {}, None),
+        ("deploy/other", {}, None),
+    ],
+)
+async def test_a_pod_of_a_workload_is_explained(
+    words: str, pods: dict[str, str], chosen: str | None, tmp_path: Path
+) -> None:
+    """A waiting pod, the oldest; else the newest."""
+    world, selector = World(), {"matchLabels": {"app": "web"}}
+    deployment = "/apis/apps/v1/namespaces/team/deployments/web"
+    world.answers[deployment] = (200, {"spec": {"selector": selector}})
+    items = [
+        {"metadata": {"name": name, "creationTimestamp": name}, "spec": {"nodeName": node}}
+        for name, node in pods.items()
+    ]
+    world.answers["/api/v1/namespaces/team/pods"] = (200, {"items": items})
+    page = PAGE.removesuffix("web")
+    world.answers |= {f"{page}{name}": (200, {**TOLD, "pod": f"team/{name}"}) for name in pods}
+    async with scripted(world.answer) as server:
+        ended, out, err = await asched("explain", words, a_kubeconfig(tmp_path, server.url))
+    if chosen is None:
+        assert ended == 1
+        assert "has no pods" in err or "does not exist" in err
+    else:
+        assert out.startswith(f"pod team/{chosen}:"), err
