@@ -1,6 +1,5 @@
 import argparse
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from asched.core.config.text import effective
 from asched.core.config.v1 import KIND
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import ConfigError, load_config
-from tests.support import ROOT, plugins_along, recorded_text
+from tests.support import ROOT, plugins_along, recorded_lines, recorded_text
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -96,8 +95,9 @@ def test_a_viewed_file_behaves_as_the_file(
 def test_recorded_files_are_viewed_as_they_behave(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = (ROOT / "tests/golden/config-files.jsonl").read_text("utf-8").splitlines()
-    recorded = [case["input"] for case in map(json.loads, lines) if case["ok"]]
+    recorded = [
+        case["input"] for case in recorded_lines("outside/config/config.jsonl.gz") if case["ok"]
+    ]
     for text in recorded:
         file.write_text(text)
         try:
