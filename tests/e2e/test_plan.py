@@ -103,7 +103,7 @@ async def plan_of(folder: Path, plane: Plane, *manifests: Json) -> Path:
     return out
 
 
-@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("kind", SERVERS)
 async def test_a_deployment_has_the_places_of_its_plan_and_lives_on_by_itself(
     plane: Plane, tmp_path: Path
 ) -> None:
