@@ -106,7 +106,7 @@ def build_machine(
     parts.cluster.classes.sums_resizes = configuration.gates.get(
         "resizes-count-their-largest-sum", False
     )
-    looks = DryRuns()
+    dry_runner = DryRuns()
     gangs = group_rules(configuration, runners)
     if gangs.forms_trees:
         parts.cluster.pod_groups.form_trees()
@@ -120,7 +120,7 @@ def build_machine(
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
         gangs=gangs,
-        look=looks,
+        dry_runner=dry_runner,
         gated_pods_hold_room=configuration.gates.get("gated-pods-hold-room", False),
     )
     context = SchedulerContext(
@@ -134,7 +134,7 @@ def build_machine(
         waiting=parts.cluster.singleton(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
-    looks.of(context)
+    dry_runner.of(context)
     return Machine(context, extensions, bindings_max=bindings_max)
 
 

@@ -54,7 +54,7 @@ class Shadowing:
     def __init__(self, plan: ShadowPlan, machine: Machine) -> None:
         machine.is_active = False
         self._shadow = Shadow(machine.context, plan.tally)
-        machine.context.beside = self._shadow
+        machine.context.shadow = self._shadow
         self._tally = plan.tally
 
     def show(self, pulled: Callable[..., object]) -> None:

@@ -252,8 +252,8 @@ class Figures:
         return {("held",): booked, ("waiting",): waiting}
 
     def dry_runs(self) -> Values:
-        looking = self._context.queue.looking
-        return {("tried",): looking.tried, ("waiting",): looking.left}
+        dry_run_filter = self._context.queue.dry_run_filter
+        return {("tried",): dry_run_filter.tried, ("waiting",): dry_run_filter.not_tried}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

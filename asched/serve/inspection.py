@@ -21,7 +21,7 @@ from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decision_records import read
-from asched.core.cycle.history import DecisionStep, Line
+from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model import taint
@@ -103,7 +103,7 @@ class Inspection:
         }
 
     def shadow(self) -> Mapping[str, Any] | None:
-        beside = self._context.beside
+        beside = self._context.shadow
         return None if beside is None else beside.as_json()
 
     # --- one pod ---------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _change_page(change: deciding.SuggestedChange) -> dict[str, Any]:
     return page
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: HistoryEntry) -> dict[str, Any]:
     page: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
     details = read(line)
     if details is not None:

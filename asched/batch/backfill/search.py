@@ -231,13 +231,15 @@ def _timeline(
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
     """Copies of the pods with other uids, so that a trial is never taken for their attempt."""
-    company, began_s = HypotheticalGang(context.cluster, len(infos)), first.started_s
+    gang, began_s = HypotheticalGang(context.cluster, len(infos)), first.started_s
     attempts = []
     for info in infos:
         metadata = msgspec.structs.replace(info.pod.metadata, uid=info.pod.uid + CLONE)
         pod = msgspec.structs.replace(info.pod, metadata=metadata, status=PodStatus())
         queued, clone = QueuedPod(pod, context.now_s), PodInfo(pod, info.cls)
-        attempts.append(Attempt(first.id, queued, clone, first.runner, began_s, company=company))
+        attempts.append(
+            Attempt(first.id, queued, clone, first.runner, began_s, hypothetical_gang=gang)
+        )
     return GroupAttempt(first, attempts, HOLDER)
 
 

@@ -53,9 +53,9 @@ class GroupAttempt(Attempts):
         self.is_coscheduled = is_coscheduled(self.key)
 
     @property
-    def company(self) -> HypotheticalGang | None:
+    def hypothetical_gang(self) -> HypotheticalGang | None:
         """The gang of hypothetical pods; None for real pods."""
-        return self.attempts[0].company
+        return self.attempts[0].hypothetical_gang
 
     @property
     def disagreement(self) -> str:
@@ -101,7 +101,7 @@ def _gathering(
             mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
         for number, (uid, pod) in enumerate(mates, 1):
             if uid != popped.pod.uid:
-                queued = queue.pop_mate(pod, popped.queued, context.now_s)
+                queued = queue.pop_member(pod, popped.queued, context.now_s)
                 attempt = begin(queued) if queued is not None else None
                 if attempt is not None:
                     attempts.append(attempt)

@@ -94,8 +94,8 @@ def proof_text(found: Infeasible | Unproven) -> str:
 
 def missing(context: SchedulerContext, group: GroupAttempt) -> int:
     """How many pods of a gang must get places; 0 if no search is needed or possible."""
-    if group.company is not None:
-        return 0 if group.consults else group.company.needed
+    if group.hypothetical_gang is not None:
+        return 0 if group.consults else group.hypothetical_gang.needed
     is_gang = gang_of(context.cluster, group.key) is not None
     if not is_gang or group.consults or not context.gang_search_steps:
         return 0

@@ -86,7 +86,11 @@ def try_group(
     outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     take_nominations(context, group)
     have_places = True
-    needed = len(group.attempts) if group.company else count_missing(context.cluster, group.key)
+    needed = (
+        len(group.attempts)
+        if group.hypothetical_gang
+        else count_missing(context.cluster, group.key)
+    )
     for attempt in group.attempts if plan is None else _in_order(group, plan):
         if needed <= 0 and attempt.pod.priority < group.pod.priority:
             continue
@@ -95,7 +99,7 @@ def try_group(
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
         needed -= tried.decision is not None
-        is_refuted = tried.failure is not None and group.company is not None and not plan
+        is_refuted = tried.failure is not None and group.hypothetical_gang is not None and not plan
         if not _count(outcome, tried) or is_refuted:
             return outcome
         if only_whether and outcome.result is Result.SCHEDULED:

@@ -554,10 +554,12 @@ class HeldPlaces(Extension):
                 self._bookings.place(booking, slot_for(info, node), node)
 
     def _supposed(self, key: str, infos: Sequence[PodInfo], runner: Runner) -> GroupAttempt:
-        company, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
+        gang, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
         now_s = self.context.now_s
         attempts = [
-            Attempt(number, QueuedPod(info.pod, now_s), info, runner, started_s, company=company)
+            Attempt(
+                number, QueuedPod(info.pod, now_s), info, runner, started_s, hypothetical_gang=gang
+            )
             for number, info in enumerate(infos)
         ]
         return GroupAttempt(attempts[0], attempts, f"{OWNERS}:{key}")

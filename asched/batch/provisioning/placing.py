@@ -40,7 +40,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
     """Find a node; a pod that consumes a ProvisioningRequest tries the places held for it first.
     Raises as `Runner.schedule` does.
     """
-    key = request_of(attempt.pod) if attempt.company is None else ""
+    key = request_of(attempt.pod) if attempt.hypothetical_gang is None else ""
     if key:
         rejection = _stopped(context, attempt, within)
         if rejection is not None:
@@ -54,7 +54,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
                 return found
     seed = context.seed + attempt.id
     result = yield from attempt.runner.schedule(attempt.info, seed, within)
-    if isinstance(result, Rejection) and attempt.company is None:
+    if isinstance(result, Rejection) and attempt.hypothetical_gang is None:
         rows = where_slots_give_way(context.cluster, attempt.info, result)
         held = islice((place for place in rows if is_within(place[0], within)), TRIES_MAX)
         instead = yield from _first_place(context, attempt, held, by_filters=False)

@@ -3,7 +3,7 @@
 import msgspec
 
 from asched.core.cluster.pods import PodInfo
-from asched.core.cycle.history import StoredLine
+from asched.core.cycle.history import StoredEntry
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.points import PreBindPlugin
@@ -25,8 +25,10 @@ class Attempt(msgspec.Struct):
     feasible: int = 0  # nodes that the pod fits on
     slices: int = 0  # slices of the budget that are used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # plugins that may have work to do
-    company: HypotheticalGang | None = None  # the gang of a hypothetical pod; None for a real pod
-    line: StoredLine | None = None  # its newest line in the history
+    hypothetical_gang: HypotheticalGang | None = (
+        None  # the gang of a hypothetical pod; None for a real pod
+    )
+    history_entry: StoredEntry | None = None  # its newest entry in the history
 
     @property
     def pod(self) -> Pod:

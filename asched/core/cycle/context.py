@@ -70,7 +70,7 @@ class SchedulerContext(msgspec.Struct):
     gang_search_steps: int = 300_000
     #: Called with each chosen node, before the columns change.
     on_decision: Callable[[Attempt, Decision], None] | None = None
-    beside: ShadowObserver | None = None
+    shadow: ShadowObserver | None = None
     #: Work in slices that comes before further facts and attempts (`queue.sliced`); read-only.
     backlog: deque[Iterator[None]] = msgspec.field(default_factory=deque)
     #: Effects of sliced work, taken by the machine at the end of the turn.
@@ -132,15 +132,17 @@ class SchedulerContext(msgspec.Struct):
     def tell(
         self, attempt: Attempt, step: DecisionStep, details: object = None, size_bytes: int = 0
     ) -> None:
-        """Add a line to the history of the attempt's pod."""
+        """Add an entry to the history of the attempt's pod."""
         key = attempt.queued.key
-        attempt.line = self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
+        attempt.history_entry = self.histories.tell(
+            key, self.now_s, attempt.id, step, details, size_bytes
+        )
 
     def tell_bound(self, attempt: Attempt, node: str) -> None:
         """Record the binding in the history of the attempt's pod."""
-        line = attempt.line
-        if isinstance(line, RecordedChoice) and line.key:
-            line.bound_s = self.now_s
+        entry = attempt.history_entry
+        if isinstance(entry, RecordedChoice) and entry.key:
+            entry.bound_s = self.now_s
         else:
             self.tell(attempt, DecisionStep.BOUND, node)
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from asched.core.cluster.nodes import NodeTable
-from asched.core.cycle.history import DecisionStep, Line, StoredLine
+from asched.core.cycle.history import DecisionStep, HistoryEntry, StoredEntry
 from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.ranking import Ranking, Scorers
 from asched.core.framework.runner import Decision
@@ -49,8 +49,8 @@ _PACK_LEVEL: Final = 1
 BestNodes = tuple[int, Scorers, tuple[tuple[str, int, tuple[int, ...]], ...]]
 
 
-class RecordedChoice(StoredLine, gc=False):
-    """A chosen node, and when the pod was bound there, if that came next. The line is its own
+class RecordedChoice(StoredEntry, gc=False):
+    """A chosen node, and when the pod was bound there, if that came next. The entry is its own
     `details` when it is read.
 
     `points`: raw and weighted points, one pair for each of `scorers`; empty if only one node was
@@ -67,11 +67,11 @@ class RecordedChoice(StoredLine, gc=False):
     points: tuple[int, ...]
     best: BestNodes | None
 
-    def lines(self) -> tuple[Line, ...]:
-        line = Line(self.at_s, self.attempt, DecisionStep.NODE, self)
+    def entries(self) -> tuple[HistoryEntry, ...]:
+        entry = HistoryEntry(self.at_s, self.attempt, DecisionStep.NODE, self)
         if self.bound_s is None:
-            return (line,)
-        return Line(self.bound_s, self.attempt, DecisionStep.BOUND, self.node), line
+            return (entry,)
+        return HistoryEntry(self.bound_s, self.attempt, DecisionStep.BOUND, self.node), entry
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -288,14 +288,14 @@ class DecisionRecorder:
         return (summary, woken_by, pattern), size
 
 
-def read(line: Line) -> RecordedChoice | Nominated | RecordedRejection | None:
-    """The details of a line with their names; None if they are plain."""
-    match line.step:
+def read(entry: HistoryEntry) -> RecordedChoice | Nominated | RecordedRejection | None:
+    """The details of an entry with their names; None if they are plain."""
+    match entry.step:
         case DecisionStep.NODE:
-            assert isinstance(line.details, RecordedChoice)
-            return line.details
+            assert isinstance(entry.details, RecordedChoice)
+            return entry.details
         case DecisionStep.NOMINATED:
-            return Nominated(*line.details)
+            return Nominated(*entry.details)
         case DecisionStep.REJECTED:
-            return RecordedRejection(*line.details)
+            return RecordedRejection(*entry.details)
     return None

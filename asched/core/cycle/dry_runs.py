@@ -41,7 +41,7 @@ class DryRuns:
 
     def __init__(self) -> None:
         self._context: SchedulerContext
-        self._found: dict[Hashable, frozenset[str] | None] = {}
+        self._rejectors_of: dict[Hashable, frozenset[str] | None] = {}
         self._version: Hashable = None
         self._needs_of: Hashable = None
         #: changes as soon as stored requirements are outdated
@@ -67,7 +67,7 @@ class DryRuns:
         version = context.version, context.cluster.counts
         if version != self._version:
             self._version = version
-            self._found.clear()
+            self._rejectors_of.clear()
         try:
             with runner.cache.unmeasured():
                 if queued.gang:
@@ -109,8 +109,8 @@ class DryRuns:
         except MISTAKES:  # the attempt after its backoff will raise and report it
             return False
 
-    def may_help(self, queued: QueuedPod, left: str) -> bool:
-        """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
+    def may_help(self, queued: QueuedPod, freed_node: str) -> bool:
+        """Whether a waiting pod, or an equal pod, may fit since a pod left `freed_node`."""
         context = self._context
         if queued.gang or queued.pending_on:
             return True
@@ -118,7 +118,7 @@ class DryRuns:
         if runner is None:
             return True
         cluster, pod = context.cluster, queued.pod
-        row = cluster.nodes.row_of.get(left)
+        row = cluster.nodes.row_of.get(freed_node)
         if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
             return True
         try:
@@ -131,11 +131,11 @@ class DryRuns:
         except MISTAKES:  # the attempt will raise and report it
             return True
 
-    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+    def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
         """Return a test whether a pod for which victims are being evicted elsewhere may fit on the
         node that a pod left. Valid for one change.
         """
-        return _RoomLeft(self._context, left, self._needs_of_class)
+        return _RoomTest(self._context, freed_node, self._needs_of_class)
 
     def _needs_of_class(
         self, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
@@ -182,11 +182,11 @@ class DryRuns:
         is_of_class = runner.treats_equals_alike(active_plugins)
         if is_of_class:
             # Pods of different classes may share the result, such as pods with a claim each.
-            judged = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
-            key = runner.profile.scheduler_name, active_plugins.idle, judged, pod.pod.priority
-            if key not in self._found:
-                self._found[key] = _rejectors(runner, pod)
-            rejectors = self._found[key]
+            verdict_keys = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
+            key = runner.profile.scheduler_name, active_plugins.idle, verdict_keys, pod.pod.priority
+            if key not in self._rejectors_of:
+                self._rejectors_of[key] = _rejectors(runner, pod)
+            rejectors = self._rejectors_of[key]
         else:
             rejectors = _rejectors(runner, pod)
         if rejectors is None or _may_make_room(self._context, runner, pod):
@@ -229,19 +229,19 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
     return rejection
 
 
-class _RoomLeft:
+class _RoomTest:
     """Tests whether amounts fit on a node beside the pods there and the nominated pods."""
 
     def __init__(
         self,
         context: SchedulerContext,
-        left: str,
+        freed_node: str,
         needs_of_class: Callable[[Runner, QueuedPod, frozenset[str]], "_ClassNeeds"],
     ) -> None:
         nodes = context.cluster.nodes
-        row = nodes.row_of.get(left)
+        row = nodes.row_of.get(freed_node)
         self._context = context
-        self._left = left
+        self._freed_node = freed_node
         self._needs_of_class = needs_of_class
         # Amounts there exceed 64 bits, or held places may be free as well.
         is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.by_row
@@ -253,7 +253,7 @@ class _RoomLeft:
         if row is None or queued.gang or queued.pending_on:
             return True
         runner = context.runners.get(pod.spec.scheduler_name)
-        if runner is None or context.nominator.node_of(pod.metadata.uid) == self._left:
+        if runner is None or context.nominator.node_of(pod.metadata.uid) == self._freed_node:
             return True
         try:
             # A gated pod waits until its last victim is gone, even if it fits now.

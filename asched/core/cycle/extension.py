@@ -214,8 +214,8 @@ def _with(method: str, extensions: Iterable[Extension]) -> list[Extension]:
 
 
 def _only(method: str, extensions: Iterable[Extension]) -> Extension | None:
-    found = _with(method, extensions)
-    if len(found) > 1:
-        names = ", ".join(extension.name for extension in found)
+    overriding = _with(method, extensions)
+    if len(overriding) > 1:
+        names = ", ".join(extension.name for extension in overriding)
         raise ValueError(f"at most one extension may override {method}: {names}")
-    return found[0] if found else None
+    return overriding[0] if overriding else None

@@ -27,7 +27,7 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue import event_handlers
-from asched.core.queue.waking import LOOK_STEPS
+from asched.core.queue.waking import DRY_RUN_STEPS
 
 #: A pod costs 33 µs, so a turn spends 8 ms at most. A list of 100,000 pods in one step would keep
 #: the driver from its sockets for 3.3 s.
@@ -40,19 +40,19 @@ KEY_BYTES_PER_STEP: Final = 3_000
 
 
 class Intake:
-    """`waits` notes each change, `answer` receives each answer, `asked` the effects of orders."""
+    """`waits` notes each change, `answer` receives each answer, `emit` the effects of orders."""
 
     def __init__(
         self,
         context: SchedulerContext,
         waits: OpenWaits,
         answer: Callable[[Answer], None],
-        asked: Callable[[Iterable[Effect]], None],
+        emit: Callable[[Iterable[Effect]], None],
     ) -> None:
         self._context = context
         self._waits = waits
         self._answer = answer
-        self._asked = asked
+        self._emit = emit
         #: facts in the order of their arrival
         self._facts: deque[Fact] = deque()
         #: the rest of a list that is applied in part
@@ -61,7 +61,8 @@ class Intake:
         self._begun: Iterator[None] | None = None
         self._announces_arrivals = False
         self.pace = NodePace()
-        self._budget, self._looking = context.queue.sliced.budget, context.queue.looking
+        self._budget = context.queue.sliced.budget
+        self._dry_run_filter = context.queue.dry_run_filter
 
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
@@ -155,19 +156,20 @@ class Intake:
         """Handle one fact, or the changes of a part of a list. Yields while `sliced` has work."""
         context = self._context
         if listed is not None:
-            if context.beside is not None:
-                context.beside.listed(listed)
+            if context.shadow is not None:
+                context.shadow.listed(listed)
             yield from self._follow(listed)
         elif isinstance(fact, Order):
-            self._asked(fact.carry_out(context))
+            self._emit(fact.carry_out(context))
         else:
             started_s, kind = context.counter_s(), getattr(fact, "kind", None)
-            spent, due = self._budget.spent, self._looking.made_due
-            if context.beside is not None:
-                context.beside.about_to_see(fact)
+            spent, due = self._budget.spent, self._dry_run_filter.made_due
+            if context.shadow is not None:
+                context.shadow.about_to_see(fact)
             label = yield from self._follow(context.cluster.apply(fact))
             if kind is NODE:
-                steps = self._budget.spent - spent + LOOK_STEPS * (self._looking.made_due - due)
+                made_due = self._dry_run_filter.made_due - due
+                steps = self._budget.spent - spent + DRY_RUN_STEPS * made_due
                 self.pace.handled(fact, steps, context.now_s)
             if label:
                 context.observer.fact_handled(label, context.counter_s() - started_s, kind)
@@ -181,7 +183,7 @@ class Intake:
             for saw in context.extensions.saw:
                 saw(change)
             appears_placed = change.kind is POD and change.old is None and change.new.spec.node_name
-            if appears_placed and context.queue.is_deaf:  # common in a long list
+            if appears_placed and context.queue.ignores_changes:  # common in a long list
                 label = ASSIGNED_POD_ADD.label
                 continue
             steps = event_handlers.steps(

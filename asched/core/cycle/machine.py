@@ -225,7 +225,7 @@ class Machine:
             context.waiting.moved.clear()
             return
         waits.catch_up(context.waiting.moved)
-        for effect, answer in waits.look(context.now_s):
+        for effect, answer in waits.take_answers(context.now_s):
             if isinstance(effect, CallPlugin):
                 self._out.append(CancelCall(call_id=effect.id))
             self._take_answer(answer)
@@ -292,7 +292,7 @@ class Machine:
                 refresh(may_decide=True)
             unit = self._next_unit()
             if unit is None:
-                self._has_more |= context.queue.looking.is_unfinished
+                self._has_more |= context.queue.dry_run_filter.is_unfinished
                 break
             self._is_quiet = False
             self._open_cycles += 1

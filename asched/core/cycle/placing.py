@@ -78,22 +78,22 @@ def _find(
     while True:
         try:
             if place is not None:
-                found = yield from place(attempt, within)
+                result = yield from place(attempt, within)
             else:
                 seed = context.seed + attempt.id
-                found = yield from attempt.runner.schedule(attempt.info, seed, within)
+                result = yield from attempt.runner.schedule(attempt.info, seed, within)
             context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
-            if not isinstance(found, Rejection):
-                return found
-            tried.room = (yield from make_room(context, attempt, found)) if makes_room else None
-            tried.failure = rejected(found, tried.room, attempt.pod, context.cluster)
+            if not isinstance(result, Rejection):
+                return result
+            tried.room = (yield from make_room(context, attempt, result)) if makes_room else None
+            tried.failure = rejected(result, tried.room, attempt.pod, context.cluster)
         except OutOfTurn as stop:  # made again from the beginning, with the results so far
             attempt.slices += 1
             if attempt.slices >= SLICES_MAX:
                 tried.failure = error(str(stop))
                 return None
             yield Pause()
-            if attempt.company is None and context.is_obsolete(attempt):
+            if attempt.hypothetical_gang is None and context.is_obsolete(attempt):
                 tried.failure = unschedulable(context.why_not_placed(attempt))
                 return None
         else:
@@ -117,14 +117,14 @@ def _reserve(
     is given back. Raises CannotAssumeError.
     """
     attempt = tried.attempt
-    info, node, company = attempt.info, decision.node, attempt.company
+    info, node, gang = attempt.info, decision.node, attempt.hypothetical_gang
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     if context.on_decision is not None:
         context.on_decision(attempt, decision)
-    tried.line = context.recorder.chosen(
+    tried.history_entry = context.recorder.chosen(
         decision, attempt.id, attempt.queued, context.now_s, context.cluster.nodes
     )
-    reason = context.why_not_placed(attempt) if company is None else ""
+    reason = context.why_not_placed(attempt) if gang is None else ""
     if reason:
         tried.failure = unschedulable(reason)
         return
@@ -142,8 +142,8 @@ def _reserve(
         tried.failure = _refusal(status, "Reserve")
         return
     waiting = WaitingPod(info, node, attempt.runner.profile.scheduler_name)
-    if company is not None:
-        tried.permit = company.permit(info.pod.uid)
+    if gang is not None:
+        tried.permit = gang.permit(info.pod.uid)
         tried.decision, tried.waiting = decision, waiting
         return
     if attempt.runner.profile.permits:

@@ -19,7 +19,7 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
             return step.change.trigger.label
         case event_handlers.Enqueue():
             queue.add(step.pod, context.now_s)
-            if step.is_announced and not queue.is_deaf:
+            if step.is_announced and not queue.ignores_changes:
                 queue.move(Change(UNSCHEDULABLE_POD_ADD, None, step.pod), context.now_s)
             return "UnschedulablePodAdd"
         case event_handlers.Refresh():

@@ -92,9 +92,9 @@ def _settle(
 ) -> Generator[Effect, Answer, FollowUp | None]:
     """Bind a pod that has its place; return another one to the queue."""
     attempt, failure = tried.attempt, tried.failure
-    if tried.line is not None and (failure is None or not unit.key):
-        attempt.line = tried.line
-        context.histories.add(tried.line)
+    if tried.history_entry is not None and (failure is None or not unit.key):
+        attempt.history_entry = tried.history_entry
+        context.histories.add(tried.history_entry)
     if failure is None:
         assert tried.decision is not None
         assert tried.waiting is not None

@@ -86,21 +86,21 @@ class ExclusiveTasks:
         self._sliced = context.queue.sliced
         self._budget = context.cluster.budget
         self._answer = answer
-        self._asked: deque[int] = deque()
+        self._paused_ids: deque[int] = deque()
         self._is_going_on = False
 
     def pause(self, effect_id: int) -> None:
         """Let the paused task go on at the beginning of the next turn."""
         self._sliced.budget.note(SLICE_STEPS)
-        self._asked.append(effect_id)
+        self._paused_ids.append(effect_id)
         if not self._is_going_on:
             self._is_going_on = True
             self._sliced.do(self._steps())
 
     def _steps(self) -> Iterator[None]:
-        while self._asked:
+        while self._paused_ids:
             spent = self._budget.spent
-            self._answer(Done(self._asked.popleft()))
+            self._answer(Done(self._paused_ids.popleft()))
             self._sliced.budget.note(self._budget.spent - spent)
             yield
         self._is_going_on = False
@@ -132,9 +132,9 @@ class PausedTasks:
 
     def pop(self) -> int:
         """The task that goes on next."""
-        line: list[Any] = self._by_age if self._oldest_is_next else self._by_slices
+        heap: list[Any] = self._by_age if self._oldest_is_next else self._by_slices
         self._oldest_is_next = not self._oldest_is_next
-        while (effect_id := heappop(line)[-1]) not in self.ids:
+        while (effect_id := heappop(heap)[-1]) not in self.ids:
             pass
         self.ids.discard(effect_id)
         if not self.ids:

@@ -13,7 +13,7 @@ from asched import names
 from asched.core.cluster.facts import Answer
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.history import StoredLine
+from asched.core.cycle.history import StoredEntry
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.rejection import Rejection
@@ -73,7 +73,7 @@ class Tried(msgspec.Struct):
     attempt: Attempt
     decision: Decision | None = None
     #: the record of the decision
-    line: StoredLine | None = None
+    history_entry: StoredEntry | None = None
     failure: Failure | None = None
     permit: Status | None = None
     #: while the place is reserved

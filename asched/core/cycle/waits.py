@@ -92,7 +92,7 @@ class OpenWaits:
             if effect_ids:
                 self.due |= effect_ids
 
-    def look(self, now_s: float) -> Iterator[tuple[Question, Answer]]:
+    def take_answers(self, now_s: float) -> Iterator[tuple[Question, Answer]]:
         """Yield the answers that are due, those of older waits first. Waits that an answer adds are
         evaluated at the next call.
         """

@@ -41,8 +41,8 @@ class Offers(dict[Callable[..., Keys], Keys]):
         self._change = change
 
     def __missing__(self, derive: Callable[..., Keys]) -> Keys:
-        found = self[derive] = _keys(derive, self._change.old, self._change.new)
-        return found
+        keys = self[derive] = _keys(derive, self._change.old, self._change.new)
+        return keys
 
 
 class ConcernIndexes:
@@ -79,7 +79,7 @@ class ConcernIndexes:
         """Return the classes of the group that the change can concern, in the group's order. Yields
         after each class that is indexed.
         """
-        found: dict[EquivalenceClass, None] = {}
+        concerned: dict[EquivalenceClass, None] = {}
         for concern in concerns:
             offered = offers[concern.offered]
             if offered is None:
@@ -92,8 +92,8 @@ class ConcernIndexes:
                         index.add(equals, next(iter(equals)))
                     yield ()
             if offered or index.anyway:
-                found.update(index.candidates(offered))
-        return sorted(found, key=_number) if found else ()
+                concerned.update(index.candidates(offered))
+        return sorted(concerned, key=_number) if concerned else ()
 
 
 class _Index:
@@ -127,10 +127,10 @@ class _Index:
                 del self.by_key[key]
 
     def candidates(self, offered: Collection[Hashable]) -> dict[EquivalenceClass, None]:
-        found = dict(self.anyway)
+        concerned = dict(self.anyway)
         for key in offered:
-            found.update(self.by_key.get(key, _NONE))
-        return found
+            concerned.update(self.by_key.get(key, _NONE))
+        return concerned
 
 
 _NONE: Final[dict[EquivalenceClass, None]] = {}

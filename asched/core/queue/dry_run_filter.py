@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from asched.core.cluster.budget import Sliced
 from asched.core.cluster.changes import POP_FROM_BACKOFF_Q
-from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS
+from asched.core.queue.due import DRY_RUNS_MAX, WAKE_STEPS
 from asched.core.queue.equivalence import DueReason, EquivalenceClass
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NO_NAMES, QueuedPod, Worth
@@ -40,19 +40,19 @@ class DryRunner(Protocol):
     def may_start(self, queued: QueuedPod) -> bool:
         """Whether the group of a pod has places by counting, so that its backoff may end early."""
 
-    def may_help(self, queued: QueuedPod, left: str) -> bool:
+    def may_help(self, queued: QueuedPod, freed_node: str) -> bool:
         """Whether a dry run of an unschedulable pod, or of an equal pod, is useful after a pod left
-        the node `left`, without any other change.
+        the node `freed_node`, without any other change.
         """
 
-    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+    def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
         """Return a test whether a node that a pod left may have enough room, beside its nominated
         pods, for a pod that room is being made for elsewhere. Valid for one change.
         """
 
 
 class DryRunFilter:
-    """Decides which due pods become active. Without `look` all of them do.
+    """Decides which due pods become active. Without `dry_runner` all of them do.
 
     `requeue(queued, worth, label, now_s)` moves a pod to where a change sends it; False if that is
     unschedulable. `count(queued, by)` counts its rejectors.
@@ -61,7 +61,7 @@ class DryRunFilter:
     def __init__(
         self,
         places: SubQueues,
-        look: DryRunner | None,
+        dry_runner: DryRunner | None,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         count: Callable[[QueuedPod, int], None],
         sliced: Sliced,
@@ -69,17 +69,17 @@ class DryRunFilter:
         self._places = places
         self._sliced = sliced
         self._resting = places.unschedulable
-        self._look = look
+        self._dry_runner = dry_runner
         self._requeue = requeue
         self._count = count
         self.is_unfinished = False  # whether due classes remain after the last pop, which resets it
-        self.tried = self.left = 0  # dry runs that led to an attempt, and that did not
+        self.tried = self.not_tried = 0  # dry runs that led to an attempt, and that did not
         self.made_due = 0  # classes that became due
         self.spared = 0  # classes without a dry run, since none of their pods could fit
 
     def rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
         """The plugins that reject a pod in a dry run at once; None if an attempt is useful."""
-        return None if self._look is None else self._look.rejectors(queued)
+        return None if self._dry_runner is None else self._dry_runner.rejectors(queued)
 
     def wake(
         self,
@@ -87,19 +87,21 @@ class DryRunFilter:
         reason: DueReason,
         now_s: float,
         except_uid: str = "",
-        left: str = "",
+        freed_node: str = "",
     ) -> None:
-        """Make the class due, or wake its pods. `left`: the change is that a pod left this node,
-        and nothing else.
+        """Make the class due, or wake its pods. `freed_node`: the change is that a pod left this
+        node, and nothing else.
         """
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
-        if self._look is not None:
+        if self._dry_runner is not None:
             if (
-                left
+                freed_node
                 and equals.due is None
                 and (example := next(iter(equals.in_turn.values()), None)) is not None
-                and not self._look.may_help(example, left)  # the example stands for the class
+                and not self._dry_runner.may_help(
+                    example, freed_node
+                )  # the example stands for the class
             ):
                 self.spared += 1
                 return
@@ -119,7 +121,7 @@ class DryRunFilter:
         due = self._resting.due
         if not due:  # mostly
             return
-        for _ in range(LOOKS_MAX):
+        for _ in range(DRY_RUNS_MAX):
             equals = due.first(now_s)
             is_early = equals is None
             if equals is None and not len(self._places.active):
@@ -140,29 +142,29 @@ class DryRunFilter:
         self, equals: EquivalenceClass, first: QueuedPod, now_s: float, *, is_early: bool
     ) -> bool:
         """Run a dry run of a pod; whether it is active now."""
-        assert self._look is not None
+        assert self._dry_runner is not None
         assert equals.due is not None
-        if is_early and first.gang and not self._look.may_start(first):
+        if is_early and first.gang and not self._dry_runner.may_start(first):
             equals.is_patient = True
             self._resting.due.moved(equals)
             return False
         if equals.due.worth is Worth.IF_IT_FITS:
-            rejectors_now = self._look.rejectors(first)
+            rejectors_now = self._dry_runner.rejectors(first)
             if rejectors_now is not None and rejectors_now <= first.rejectors:
-                self.left += 1
+                self.not_tried += 1
                 self._resting.due.drop(equals)
                 return False
-        elif (verdict := self._look(first)) is not None:
+        elif (verdict := self._dry_runner(first)) is not None:
             rejectors, is_of_class = verdict
             if rejectors == first.rejected_by and not is_of_class:
-                self.left += 1
+                self.not_tried += 1
                 equals.note_tried(first)
                 self._resting.due.moved(equals)
                 return False
             if rejectors == first.rejected_by or (
                 is_of_class and self._resting.knows(first, rejectors)
             ):
-                self.left += 1
+                self.not_tried += 1
                 self._resting.due.drop(equals)
                 self._sliced.do(self._refiling(equals, rejectors))
                 return False

@@ -26,7 +26,7 @@ from asched.core.queue.heap import Heap
 from asched.core.queue.queued import Worth
 
 #: Dry runs for one pop (5 to 10 ms); classes that are still due then wait for the next turn.
-LOOKS_MAX: Final = 32
+DRY_RUNS_MAX: Final = 32
 #: Budget steps for a class that becomes due, or a pod that moves.
 WAKE_STEPS: Final = 1.0
 
@@ -55,7 +55,7 @@ class Due:
     def add(self, equals: EquivalenceClass, reason: DueReason) -> None:
         if equals.due is None or reason.worth > equals.due.worth:
             equals.due = reason
-        equals.look_again()
+        equals.allow_dry_runs()
         equals.is_patient = False
         self.moved(equals)
 

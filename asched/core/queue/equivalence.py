@@ -71,7 +71,7 @@ class EquivalenceClass:
         return chain(self.apart.values(), self.in_turn.values())
 
     @property
-    def awaits_look(self) -> bool:
+    def awaits_dry_run(self) -> bool:
         """Whether the class is due, and a hint would change nothing before its next dry run."""
         is_due = self.due is not None and self.due.worth is not Worth.IF_IT_FITS
         return is_due and not self._tried and not self.is_patient
@@ -105,12 +105,12 @@ class EquivalenceClass:
         if was_tried:
             self._tried[queued.key] = queued
         elif self._lanes is not None:
-            self._line_up(queued)
+            self._enqueue(queued)
         if self._lanes is None and len(self.in_turn) > 1 and not self._is_gated:
             self._lanes = PodHeap(), PodHeap()
             for member in self.in_turn.values():
                 if member.key not in self._tried:
-                    self._line_up(member)
+                    self._enqueue(member)
 
     def discard(self, queued: QueuedPod) -> None:
         if self.in_turn.pop(queued.key, None) is None:
@@ -130,14 +130,14 @@ class EquivalenceClass:
         if queued.lane is not None:
             queued.lane.discard(queued)
 
-    def look_again(self, queued: QueuedPod | None = None) -> None:
+    def allow_dry_runs(self, queued: QueuedPod | None = None) -> None:
         """Allow dry runs again, of all tried pods or of this pod, after a further change."""
         again = list(self._tried.values()) if queued is None else [queued]
         for tried in again:
             if self._tried.pop(tried.key, None) is not None and self._lanes is not None:
-                self._line_up(tried)
+                self._enqueue(tried)
 
-    def _line_up(self, queued: QueuedPod) -> None:
+    def _enqueue(self, queued: QueuedPod) -> None:
         assert self._lanes is not None
         self._lanes[1].push(queued, (queued.backoff_until_s or 0.0, self._order(queued)))
 

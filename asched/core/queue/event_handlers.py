@@ -109,12 +109,12 @@ def steps(
         assert old is None or isinstance(old, Pod)
         assert new is None or isinstance(new, Pod)
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
-            found = _pod_steps(old, None, owns, is_assumed)
+            steps = _pod_steps(old, None, owns, is_assumed)
             old = None
         else:
-            found = []
-        found += _pod_steps(old, new, owns, is_assumed, announces_arrivals=announces_arrivals)
-        return found
+            steps = []
+        steps += _pod_steps(old, new, owns, is_assumed, announces_arrivals=announces_arrivals)
+        return steps
     if kind is NODE and old is not None and new is not None:
         assert isinstance(old, Node)
         assert isinstance(new, Node)

@@ -72,9 +72,9 @@ class Gangs(msgspec.Struct, frozen=True):
         which may be the new pod that completed the group.
         """
         gangs: dict[str, list[QueuedPod]] = {}
-        for found, _ in woken:
-            if isinstance(found, QueuedPod) and found.gated_by and (key := group_key(found.pod)):
-                gangs.setdefault(key, []).append(found)
+        for target, _ in woken:
+            if isinstance(target, QueuedPod) and target.gated_by and (key := group_key(target.pod)):
+                gangs.setdefault(key, []).append(target)
         if newcomer is not None and group_key(newcomer.pod) in gangs:
             gangs[group_key(newcomer.pod)].append(newcomer)
         for pods in gangs.values():

@@ -33,7 +33,7 @@ Matching = tuple[Registration, ...]
 #: Different errors that are reported. A guess.
 CAUSES_MAX: Final = 256
 #: Cached pairs of rejectors and changes. A guess: a few dozens are in use.
-HEARD_MAX: Final = 4096
+EFFECTS_MAX: Final = 4096
 QUEUE_TEXT: Final = Hint.QUEUE.value
 SKIP_TEXT: Final = Hint.SKIP.value
 
@@ -42,11 +42,11 @@ Memo = dict[tuple[Hashable, str], bool]
 
 
 class TriggerEffect(NamedTuple):
-    """For the pods of a group and a trigger: `hears`: a hint may return Queue; `profits`: an extra
-    event may help; `concerns`: registrations that select classes, None if a plugin has none.
+    """For the pods of a group and a trigger: `has_hint`: a hint may return Queue; `profits`: an
+    extra event may help; `concerns`: registrations that select classes, None if a plugin has none.
     """
 
-    hears: bool
+    has_hint: bool
     profits: bool
     concerns: frozenset[Concerns] | None
 
@@ -61,10 +61,12 @@ class Listeners(NamedTuple):
 
 
 class Interest:
-    """The registrations of a profile's plugins. `asked`: those that match a trigger, by plugin."""
+    """The registrations of a profile's plugins. `of_trigger`: those that match a trigger, by
+    plugin.
+    """
 
     def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
-        self.asked = cache(partial(_matching, registrations))
+        self.of_trigger = cache(partial(_matching, registrations))
 
 
 Interests = Mapping[str, Interest]
@@ -86,8 +88,8 @@ _NO_INTEREST: Final = Interest({})
 class HintEvaluator:
     """Calls hints for a pod and a change. `counter_s` measures how long hint functions take.
 
-    `heard`: the `TriggerEffect` of a group and a trigger; `is_of_interest`: whether a plugin of any
-    profile is registered for a trigger.
+    `effect`: the `TriggerEffect` of a group and a trigger; `is_of_interest`: whether a plugin of
+    any profile is registered for a trigger.
     """
 
     def __init__(
@@ -102,34 +104,34 @@ class HintEvaluator:
         self._observer = observer
         self._counter_s = counter_s
         self._reported: set[tuple[str, str]] = set()  # plugin, error
-        self.heard = lru_cache(HEARD_MAX)(partial(_effect, interests, extra_events))
+        self.effect = lru_cache(EFFECTS_MAX)(partial(_effect, interests, extra_events))
         of_all = (*interests.values(), *extra_events.values())
         self.is_of_interest = cache(partial(_is_of_interest, of_all))
-        #: of the groups in `_asked_about`, by trigger
+        #: of the groups in `_cached_groups`, by trigger
         self._listeners: dict[Trigger, Listeners] = {}
-        self._asked_about: tuple[RejectorGroup, ...] = ()
+        self._cached_groups: tuple[RejectorGroup, ...] = ()
 
     def listeners(self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger) -> Listeners:
         """The groups that such a change may help. One look-up if `groups` is the same tuple as in
         the last call, as when pods arrive while no pod becomes unschedulable.
         """
-        if groups is not self._asked_about:
-            self._asked_about = groups
+        if groups is not self._cached_groups:
+            self._cached_groups = groups
             self._listeners = {}
-        found = self._listeners.get(trigger)
-        if found is None:
-            heard = [(group, self.heard(group.key, trigger)) for group in groups]
-            helped = [(group, known) for group, known in heard if known.hears or known.profits]
+        listeners = self._listeners.get(trigger)
+        if listeners is None:
+            effects = [(group, self.effect(group.key, trigger)) for group in groups]
+            helped = [(group, known) for group, known in effects if known.has_hint or known.profits]
             by_concern: dict[Concerns, list[ConcernIndexes]] = {}
             for group, known in helped:
                 for concern in known.concerns or ():
                     by_concern.setdefault(concern, []).append(group.concerned)
             is_open = any(known.concerns is None for _, known in helped)
             indexes = tuple((concern, tuple(some)) for concern, some in by_concern.items())
-            found = self._listeners[trigger] = Listeners(
+            listeners = self._listeners[trigger] = Listeners(
                 tuple(helped), None if is_open else indexes
             )
-        return found
+        return listeners
 
     def profits(self, queued: QueuedPod, change: Change) -> bool:
         """Whether an extra event might help the pod; a dry run decides."""
@@ -137,7 +139,7 @@ class HintEvaluator:
         return any(
             plugin in queued.rejectors
             and _shared(_may_help, plugin, matching, queued, change, memo=None)
-            for plugin, matching in extra.asked(change.trigger).items()
+            for plugin, matching in extra.of_trigger(change.trigger).items()
         )
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
@@ -156,7 +158,7 @@ class HintEvaluator:
         if interest is None:
             return Worth.AFTER_BACKOFF
         worth = Worth.SKIP
-        for plugin, matching in interest.asked(trigger).items():
+        for plugin, matching in interest.of_trigger(trigger).items():
             if plugin not in rejectors:
                 continue
             if not _shared(self._ask, plugin, matching, queued, change, memo):
@@ -217,20 +219,21 @@ def _may_help(_plugin: str, hint: "HintFunction | None", pod: Pod, change: Chang
 
 
 def _is_of_interest(interests: Sequence[Interest], trigger: Trigger) -> bool:
-    return any(interest.asked(trigger) for interest in interests)
+    return any(interest.of_trigger(trigger) for interest in interests)
 
 
 def _effect(
     interests: Interests, extra_events: Interests, group: "GroupKey", trigger: Trigger
 ) -> TriggerEffect:
-    hinting = interests.get(group.profile, _NO_INTEREST).asked(trigger)
-    extra = extra_events.get(group.profile, _NO_INTEREST).asked(trigger)
+    hinting = interests.get(group.profile, _NO_INTEREST).of_trigger(trigger)
+    extra = extra_events.get(group.profile, _NO_INTEREST).of_trigger(trigger)
     rejectors = group.rejected_by | group.pending_on
     is_any = trigger.is_wildcard or group.profile not in interests
-    hears = is_any or not hinting.keys().isdisjoint(rejectors)
+    has_hint = is_any or not hinting.keys().isdisjoint(rejectors)
     profits = not extra.keys().isdisjoint(rejectors)
     if group.gated_by:
-        hears, profits = hears and group.gated_by in hinting, profits and group.gated_by in extra
+        has_hint = has_hint and group.gated_by in hinting
+        profits = profits and group.gated_by in extra
     concerns = {
         registration.concerns
         for by_plugin in (hinting, extra)
@@ -239,4 +242,4 @@ def _effect(
         for registration in matching
     }
     known = frozenset(concern for concern in concerns if concern is not None)
-    return TriggerEffect(hears, profits, known if len(known) == len(concerns) else None)
+    return TriggerEffect(has_hint, profits, known if len(known) == len(concerns) else None)

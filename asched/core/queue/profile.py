@@ -62,7 +62,7 @@ class QueueObserver:
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
         """A hint function returned "Queue" or "QueueSkip", or raised ("Error")."""
 
-    def gates_asked(self, profile: str, duration_s: float) -> None:
+    def gates_ran(self, profile: str, duration_s: float) -> None:
         """The PreEnqueue plugins of a profile ran for a pod."""
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
@@ -120,7 +120,7 @@ class Gates:
                 queued.rejected_by |= {name}
             break
         queued.gated_by = gate
-        self._observer.gates_asked(profile, self._counter_s() - started_s)
+        self._observer.gates_ran(profile, self._counter_s() - started_s)
         return not gate
 
     def refuses(self, queued: QueuedPod) -> bool:
@@ -140,17 +140,17 @@ class Gates:
 
     def expecting(self, departed: Pod) -> dict[str, Expecting]:
         """The pods that room is being made for, and their nodes, by profile."""
-        found = {}
+        by_profile = {}
         for profile, plugins in self._expectant.items():
             answers = [
                 self._answer(p, "expecting", partial(p.expecting, departed), Expecting, None)
                 for p in plugins
             ]
             expecting = [answer for answer in answers if answer]
-            found[profile] = expecting[0] if expecting else NONE_EXPECTED
+            by_profile[profile] = expecting[0] if expecting else NONE_EXPECTED
             if len(expecting) > 1:
-                found[profile] = Expecting(ChainMap(*(each.node_of for each in expecting)))
-        return found
+                by_profile[profile] = Expecting(ChainMap(*(each.node_of for each in expecting)))
+        return by_profile
 
     def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
         """The plugins whose events may help a pod that this gate rejects."""

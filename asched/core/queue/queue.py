@@ -39,7 +39,7 @@ from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes, is_backing_off
 from asched.core.queue.dry_run_filter import DryRunFilter, DryRunner
-from asched.core.queue.due import LOOKS_MAX
+from asched.core.queue.due import DRY_RUNS_MAX
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Interest
@@ -66,7 +66,7 @@ class SchedulingQueue:
     """`profiles` by scheduler name.
 
     `class_key_of` gives equal keys to pods that no hint can distinguish; None shares nothing.
-    `look` runs dry runs, which save unnecessary attempts (`dry_run_filter.py`).
+    `dry_runner` runs dry runs, which save unnecessary attempts (`dry_run_filter.py`).
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class SchedulingQueue:
         counter_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
-        look: DryRunner | None = None,
+        dry_runner: DryRunner | None = None,
         gated_pods_hold_room: bool = False,
     ) -> None:
         self.places = SubQueues(next(iter(profiles.values())))
         self.sliced = Sliced()
-        self.looking = DryRunFilter(
-            self.places, look, self._requeue, self._count_rejectors, self.sliced
+        self.dry_run_filter = DryRunFilter(
+            self.places, dry_runner, self._requeue, self._count_rejectors, self.sliced
         )
-        self._look = look
+        self._dry_runner = dry_runner
         self._observer = observer or QueueObserver()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
@@ -110,11 +110,11 @@ class SchedulingQueue:
         """Use these profiles from now on; `reprofile.py` moves the waiting pods."""
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
-        self._judge = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
+        self._hints = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._counter_s)
-        room_left = unknown_room if self._look is None else self._look.room_left
-        receivers = self.places, self.looking, self._requeue, self.sliced
-        self._waking = Waking(*receivers, self._judge, self._gates, room_left)
+        room_test = unknown_room if self._dry_runner is None else self._dry_runner.room_test
+        receivers = self.places, self.dry_run_filter, self._requeue, self.sliced
+        self._waking = Waking(*receivers, self._hints, self._gates, room_test)
         self.backoff_rule = backoff
         gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
         #: whether a profile gates pods, as those of a gang, until further pods have arrived
@@ -159,7 +159,7 @@ class SchedulingQueue:
             self._count_rejectors(queued, -1)
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_changes(self) -> bool:
         """Whether a change notifies no pod: none is unschedulable, and none is in flight."""
         return not self.places.unschedulable.count and not self.in_flight
 
@@ -171,7 +171,7 @@ class SchedulingQueue:
         notified.
         """
         trigger = change.trigger
-        if not self._judge.is_of_interest(trigger):
+        if not self._hints.is_of_interest(trigger):
             return
         if self.places.gangs and (
             trigger == ASSIGNED_POD_DELETE or trigger.resource == NODE.resource
@@ -179,7 +179,7 @@ class SchedulingQueue:
             self._is_room_freed = True
         # Gates are notified of deleted pods even if no pod is unschedulable.
         if self.places.unschedulable.count or trigger == ASSIGNED_POD_DELETE:
-            self._waking.hear(change, now_s, except_uid, self.gangs)
+            self._waking.deliver(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
 
     # --- attempts ---------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ class SchedulingQueue:
         If no pod is active, the head of backoff is popped before its pause ends.
         """
         while True:
-            self.looking.is_unfinished = False
+            self.dry_run_filter.is_unfinished = False
             if self.places.unschedulable.count:
-                self.looking.wake_next(now_s)
+                self.dry_run_filter.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
                 queued = self.places.take(self.places.backoff) or self._early_gang()
@@ -206,24 +206,24 @@ class SchedulingQueue:
 
     def _early_gang(self) -> QueuedPod | None:
         """Remove and return the first pod of a group in backoff for which freed room suffices."""
-        if self._look is None or not (self._gangs_due or self._is_room_freed):
+        if self._dry_runner is None or not (self._gangs_due or self._is_room_freed):
             return None
         if self._is_room_freed:
             self._is_room_freed, self._gangs_due = False, self.places.gangs_in_order()
         due = self._gangs_due
-        for _ in range(LOOKS_MAX):
+        for _ in range(DRY_RUNS_MAX):
             if not due:
                 return None
             gang = next(iter(due))
             del due[gang]
             first = next(iter(self.places.gangs.get(gang, {}).values()), None)
-            if first is not None and first.may_be_early and self._look.may_start(first):
+            if first is not None and first.may_be_early and self._dry_runner.may_start(first):
                 self.places.leave(first)
                 return first
-        self.looking.is_unfinished |= bool(due)
+        self.dry_run_filter.is_unfinished |= bool(due)
         return None
 
-    def pop_mate(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
+    def pop_member(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
         """Pop this pod from any place, for an attempt together with `popped`; it is then in flight.
         None if it does not wait, or is gated.
         """

@@ -143,7 +143,7 @@ class UnschedulablePods:
         if equals.due is None:
             self.due.add(equals, due)
         else:
-            equals.look_again(queued)
+            equals.allow_dry_runs(queued)
             self.due.moved(equals)
 
     def _count(self, group: RejectorGroup, by: int) -> None:

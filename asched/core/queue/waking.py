@@ -65,54 +65,54 @@ Woken = tuple[QueuedPod | EquivalenceClass, Worth]
 
 #: Classes with a dry run for one change; further classes are woken without. A guess: with cached
 #: results a dry run takes about as long as waking the pod.
-LOOKS_MAX: Final = 64
+DRY_RUNS_MAX: Final = 64
 #: Budget steps for a dry run.
-LOOK_STEPS: Final = 15
+DRY_RUN_STEPS: Final = 15
 #: Budget steps for a class whose hints are called, or that is indexed.
-HEAR_STEPS: Final = 1
+DELIVERY_STEPS: Final = 1
 
 
 #: Whether a pod that room is being made for elsewhere may fit on the node that another pod left.
-RoomLeft = Callable[[str], Callable[[QueuedPod], bool]]
+RoomTest = Callable[[str], Callable[[QueuedPod], bool]]
 
 
-def unknown_room(_left: str) -> Callable[[QueuedPod], bool]:
+def unknown_room(_freed_node: str) -> Callable[[QueuedPod], bool]:
     """The test without dry runs: any pod may fit."""
     return lambda _queued: True
 
 
 class Round:
-    """The delivery of one change to the groups. `heard`: its effect on the current group; `held`:
+    """The delivery of one change to the groups. `effect`: its effect on the current group; `held`:
     keys of its pods that a gate is certain to reject.
 
-    `left`: the node that a pod left, "" without one, or if there are several; `expecting`: the
-    nodes where room is being made for pods of the current profile; `is_awaited`: whether `left` is
-    one of them.
+    `freed_node`: the node that a pod left, "" without one, or if there are several; `expecting`:
+    the nodes where room is being made for pods of the current profile; `is_awaited`: whether
+    `freed_node` is one of them.
     """
 
     def __init__(
         self,
         change: Change,
         except_uid: str,
-        left: str,
+        freed_node: str,
         rejectors: Callable[[QueuedPod], frozenset[str] | None],
         may_fit: Callable[[QueuedPod], bool],
     ) -> None:
         self.change = change
         self.except_uid = except_uid
-        self.left = left
+        self.freed_node = freed_node
         self._rejectors = rejectors
         self._may_fit = may_fit
         self._rejectors_of: dict[Hashable, frozenset[str] | None] = {}
         self.memo: Memo = {}
-        self.heard: TriggerEffect
+        self.effect: TriggerEffect
         self.expecting = NONE_EXPECTED
         self.is_awaited = False
         self.held: Collection[str] = ()
 
     def expect(self, expecting: Expecting) -> None:
         self.expecting = expecting
-        self.is_awaited = bool(expecting) and bool(expecting.keys_at(self.left))
+        self.is_awaited = bool(expecting) and bool(expecting.keys_at(self.freed_node))
 
     def passes_by(self, pods: Mapping[str, QueuedPod]) -> bool:
         """Whether the change is of no use to these equal pods: room is being made for all of them
@@ -121,9 +121,9 @@ class Round:
         elsewhere = self.expecting.node_of
         if not elsewhere:
             return False
-        left = self.left
+        freed_node = self.freed_node
         for key in pods:
-            if elsewhere.get(key, left) == left:
+            if elsewhere.get(key, freed_node) == freed_node:
                 return False
         return self.is_awaited or not self._may_fit(next(iter(pods.values())))
 
@@ -140,7 +140,7 @@ class Round:
         """Dry-run a pod, once for each key."""
         known = self._rejectors_of
         if key not in known:
-            is_beyond = bounded and len(known) >= LOOKS_MAX
+            is_beyond = bounded and len(known) >= DRY_RUNS_MAX
             known[key] = None if is_beyond else self._rejectors(queued)
         return _worth_to(queued, known[key])
 
@@ -178,36 +178,36 @@ class Waking:
     def __init__(
         self,
         places: SubQueues,
-        looking: DryRunFilter,
+        dry_run_filter: DryRunFilter,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         sliced: Sliced,
-        judge: HintEvaluator,
+        hints: HintEvaluator,
         gates: Gates,
-        room_left: RoomLeft,
+        room_test: RoomTest,
     ) -> None:
         self._places = places
-        self._looking = looking
+        self._dry_run_filter = dry_run_filter
         self._requeue = requeue
         self._sliced = sliced
-        self._judge = judge
+        self._hints = hints
         self._gates = gates
-        self._room_left = room_left
+        self._room_test = room_test
 
-    def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> None:
+    def deliver(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> None:
         """Deliver a change."""
         if not self._sliced.pieces and self._concerns_no_class(change):
             departed = _departed(change)
             if departed is not None:
                 self._gates.expecting(departed)  # lets plugins forget the victim
             return
-        self._sliced.do(self._hearing(change, now_s, except_uid, gangs))
+        self._sliced.do(self._delivering(change, now_s, except_uid, gangs))
 
     def _concerns_no_class(self, change: Change) -> bool:
         """Whether no group listens to a change, or the registrations of all that do exclude all of
         their classes. Usual for pods that arrive before their gang is complete, or are deleted and
         had no devices. Such a change allocates nothing.
         """
-        listeners = self._judge.listeners(self._places.unschedulable.groups(), change.trigger)
+        listeners = self._hints.listeners(self._places.unschedulable.groups(), change.trigger)
         if not listeners.groups:
             return True
         if listeners.concerns is None or change.priority_at_most is not None:
@@ -229,26 +229,26 @@ class Waking:
         """Requeue pods that have been unschedulable for too long."""
         self._sliced.do(self._flushing(overdue, timeout, now_s))
 
-    def _hearing(
+    def _delivering(
         self, change: Change, now_s: float, except_uid: str, gangs: Gangs
     ) -> Iterator[None]:
         label, note = change.trigger.label, self._sliced.budget.note
-        left = _left(change) if change.priority_at_most is None else ""
+        freed_node = _freed_node(change) if change.priority_at_most is None else ""
         woken: list[Woken] = []
         groups = self._places.unschedulable.groups()
         for of_class in self._woken(groups, change, except_uid):
             woken += of_class
-            note(HEAR_STEPS)
+            note(DELIVERY_STEPS)
             yield
         if gangs.are_tried:
             gangs.complete(woken, self._places.get(getattr(change.new, "key", "")))
-        for found, worth in woken:
-            if isinstance(found, EquivalenceClass):
+        for target, worth in woken:
+            if isinstance(target, EquivalenceClass):
                 reason = DueReason(worth, label)
-                node = "" if worth is Worth.IF_IT_FITS else left
-                self._looking.wake(found, reason, now_s, except_uid, node)
-            elif found.group is not None:
-                self._requeue(found, worth, label, now_s)
+                node = "" if worth is Worth.IF_IT_FITS else freed_node
+                self._dry_run_filter.wake(target, reason, now_s, except_uid, node)
+            elif target.group is not None:
+                self._requeue(target, worth, label, now_s)
             note(WAKE_STEPS)
             yield
 
@@ -259,8 +259,8 @@ class Waking:
             if queued.group is None:
                 continue  # it left meanwhile
             queued.was_flushed = True
-            if self._judge.heard(group_of(queued).key, timeout.trigger).hears:
-                worth = self._judge.worth(queued, timeout)
+            if self._hints.effect(group_of(queued).key, timeout.trigger).has_hint:
+                worth = self._hints.worth(queued, timeout)
                 self._requeue(queued, worth, timeout.trigger.label, now_s)
             self._sliced.budget.note(WAKE_STEPS)
             yield
@@ -274,19 +274,19 @@ class Waking:
         trigger, offers = change.trigger, Offers(change)
         note = self._sliced.budget.note
         round_: Round | None = None
-        departed, left = _departed(change), _left(change)
+        departed, freed_node = _departed(change), _freed_node(change)
         # Called for every change, since the plugins forget the departed pod in this call.
         expecting = {} if departed is None else self._gates.expecting(departed)
-        for group, heard in self._judge.listeners(groups, trigger).groups:
+        for group, effect in self._hints.listeners(groups, trigger).groups:
             key = group.key
-            concerned = yield from self._concerned(group, change, heard.concerns, offers)
+            concerned = yield from self._concerned(group, change, effect.concerns, offers)
             if not concerned:  # usual for pods that arrive before their gang is complete
                 continue
             if round_ is None:
-                may_fit = self._room_left(left)
-                round_ = Round(change, except_uid, left, self._rejectors, may_fit)
+                may_fit = self._room_test(freed_node)
+                round_ = Round(change, except_uid, freed_node, self._rejectors, may_fit)
             round_.expect(expecting.get(key.profile, NONE_EXPECTED))
-            round_.heard = heard
+            round_.effect = effect
             round_.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # due classes need no check: no change is worth more to them
             passes_due = not key.pending_on
@@ -294,7 +294,7 @@ class Waking:
                 note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if round_.held else 0.0))
                 if equals.apart and not round_.passes_by(equals.apart):
                     yield self._of_class(equals.apart, round_)
-                if equals.in_turn and not (passes_due and equals.awaits_look):
+                if equals.in_turn and not (passes_due and equals.awaits_dry_run):
                     yield self._of_those_in_turn(group, equals, round_)
 
     def _concerned(
@@ -317,7 +317,7 @@ class Waking:
     ) -> Sequence[Woken]:
         if group.key.gated_by:
             classes = equals.classes().values()
-            return [found for alike in classes for found in self._of_class(alike, round_)]
+            return [woken for alike in classes for woken in self._of_class(alike, round_)]
         limit = round_.change.priority_at_most
         for example in _examples(equals):
             if limit is not None and example.pod.priority > limit:
@@ -329,8 +329,8 @@ class Waking:
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
         """The worth of a change of the pod itself."""
-        worth = self._judge.worth(queued, change)
-        if worth is Worth.SKIP and self._judge.profits(queued, change):
+        worth = self._hints.worth(queued, change)
+        if worth is Worth.SKIP and self._hints.profits(queued, change):
             return self._worth_alone(queued)
         return worth
 
@@ -339,9 +339,9 @@ class Waking:
         best = Worth.SKIP
         may_profit = False
         for change in missed:
-            worth = self._judge.worth(queued, change)
+            worth = self._hints.worth(queued, change)
             if worth is Worth.SKIP or change.only_if_fits:
-                may_profit |= worth is not Worth.SKIP or self._judge.profits(queued, change)
+                may_profit |= worth is not Worth.SKIP or self._hints.profits(queued, change)
                 continue
             best = worth
             if best is Worth.IMMEDIATELY or not queued.pending_on:
@@ -355,8 +355,8 @@ class Waking:
 
     def _rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
         """The plugins that reject a pod in a dry run now; None if it fits."""
-        self._sliced.budget.note(LOOK_STEPS)
-        return self._looking.rejectors(queued)
+        self._sliced.budget.note(DRY_RUN_STEPS)
+        return self._dry_run_filter.rejectors(queued)
 
     def _of_class(
         self, pods: Mapping[str, QueuedPod], round_: Round
@@ -364,7 +364,7 @@ class Waking:
         change = round_.change
         if all(map(round_.held.__contains__, pods)):
             return []
-        asks_each = round_.heard.profits or change.only_if_fits or round_.except_uid
+        asks_each = round_.effect.profits or change.only_if_fits or round_.except_uid
         if asks_each or change.priority_at_most is not None:
             free = filterfalse(round_.held.__contains__, pods)
             return self._of_each(map(pods.__getitem__, free), round_)
@@ -380,26 +380,26 @@ class Waking:
         worth = self._worth(next(iter(pods.values())), round_)
         if worth is Worth.SKIP:
             return []
-        elsewhere, left, held = round_.expecting.node_of, round_.left, round_.held
+        elsewhere, freed_node, held = round_.expecting.node_of, round_.freed_node, round_.held
         keys: Iterable[str] = pods
         worth_of_equals: Worth = worth
-        example = _one_elsewhere(pods, elsewhere, left)
+        example = _example_elsewhere(pods, elsewhere, freed_node)
         if example is not None:
             worth_of_equals = round_.worth_elsewhere(example)
             if worth_of_equals is Worth.SKIP:
-                awaiting = filter(pods.__contains__, round_.expecting.keys_at(left))
+                awaiting = filter(pods.__contains__, round_.expecting.keys_at(freed_node))
                 keys = chain(filterfalse(elsewhere.__contains__, pods), awaiting)
         return [
-            (pods[key], worth if elsewhere.get(key, left) == left else worth_of_equals)
+            (pods[key], worth if elsewhere.get(key, freed_node) == freed_node else worth_of_equals)
             for key in filterfalse(held.__contains__, keys)
         ]
 
     def _of_each(self, pods: Iterable[QueuedPod], round_: Round) -> list[tuple[QueuedPod, Worth]]:
         change = round_.change
-        left, node_of = round_.left, round_.expecting.node_of
+        freed_node, node_of = round_.freed_node, round_.expecting.node_of
         priority_max = change.priority_at_most
         of_class: Worth | None = None
-        found: list[tuple[QueuedPod, Worth]] = []
+        woken: list[tuple[QueuedPod, Worth]] = []
         for queued in pods:
             if priority_max is not None and queued.pod.priority > priority_max:
                 continue
@@ -413,19 +413,19 @@ class Waking:
             if worth is Worth.IF_IT_FITS:  # its gate comes first, since that is cheaper
                 is_held = self._gates.refuses(queued)
                 worth = Worth.SKIP if is_held else round_.worth_if_it_fits(queued)
-            if worth is not Worth.SKIP and node_of.get(queued.key, left) != left:
+            if worth is not Worth.SKIP and node_of.get(queued.key, freed_node) != freed_node:
                 worth = round_.worth_elsewhere(queued)
             if worth is not Worth.SKIP:
-                found.append((queued, worth))
-        return found
+                woken.append((queued, worth))
+        return woken
 
     def _worth(self, queued: QueuedPod, round_: Round) -> Worth:
         """The worth for a pod and its class, by hints."""
-        heard, change, memo = round_.heard, round_.change, round_.memo
-        worth = self._judge.worth(queued, change, memo) if heard.hears else Worth.SKIP
+        effect, change, memo = round_.effect, round_.change, round_.memo
+        worth = self._hints.worth(queued, change, memo) if effect.has_hint else Worth.SKIP
         if worth is not Worth.SKIP:
             return Worth.IF_IT_FITS if change.only_if_fits else worth
-        is_extra = heard.profits and self._judge.profits(queued, change)
+        is_extra = effect.profits and self._hints.profits(queued, change)
         return Worth.IF_IT_FITS if is_extra else Worth.SKIP
 
 
@@ -435,12 +435,12 @@ def _examples(equals: EquivalenceClass) -> Iterator[QueuedPod]:
         yield next(iter(pods.values()))
 
 
-def _one_elsewhere(
-    pods: Mapping[str, QueuedPod], node_of: Mapping[str, str], left: str
+def _example_elsewhere(
+    pods: Mapping[str, QueuedPod], node_of: Mapping[str, str], freed_node: str
 ) -> QueuedPod | None:
-    """A pod that room is being made for on another node than `left`; None if there is none."""
+    """A pod that room is being made for on another node than `freed_node`, or None."""
     for key in filter(node_of.__contains__, pods):
-        if node_of[key] != left:
+        if node_of[key] != freed_node:
             return pods[key]
     return None
 
@@ -451,7 +451,7 @@ def _departed(change: Change) -> Pod | None:
     return gone if isinstance(gone, Pod) else None
 
 
-def _left(change: Change) -> str:
+def _freed_node(change: Change) -> str:
     """The node that a pod left; "" for other changes, and if pods left several nodes."""
     gone = _departed(change)
     return "" if gone is None or change.is_of_many else gone.spec.node_name

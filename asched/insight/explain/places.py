@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.history import DecisionStep, Line
+from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.pod import Pod
@@ -92,7 +92,7 @@ def _reason(waiting: WaitingPod) -> str:
 
 
 def nomination_of(
-    context: SchedulerContext, pod: Pod, history: Sequence[Line]
+    context: SchedulerContext, pod: Pod, history: Sequence[HistoryEntry]
 ) -> dict[str, Any] | None:
     """The nominated node of a waiting pod, since when, and the victims that are still there; None
     without a nomination. The victims are known as long as the history has the line.

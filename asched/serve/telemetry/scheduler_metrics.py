@@ -440,7 +440,7 @@ class SchedulerMetrics:
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
         self.unschedulable_pods.of(plugin, profile).value += by
 
-    def gates_asked(self, profile: str, duration_s: float) -> None:
+    def gates_ran(self, profile: str, duration_s: float) -> None:
         # Upstream reports this point as a success whatever its plugins say.
         self.point_duration.of("PreEnqueue", "Success", profile).observe(duration_s)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import time
 from typing import Any, Final, NamedTuple
 
-from asched.core.cycle.history import DecisionStep, Line
+from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.queue.queue import SchedulingQueue
 from asched.kube.clock import counter_s
 from asched.kube.running import Running
@@ -265,7 +265,7 @@ class LiveView:
         return shown[:RECENT_MAX]
 
 
-def _step(key: str, line: Line) -> dict[str, Any]:
+def _step(key: str, line: HistoryEntry) -> dict[str, Any]:
     what = "being bound" if line.step is DecisionStep.NODE else line.step.value
     shown: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
     if line.step in NODE_STEPS:

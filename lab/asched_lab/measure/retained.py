@@ -26,7 +26,7 @@ _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict)
 #: Bounds of caches and logs, small enough to be reached at once.
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (changes, "LOG_ENTRIES_MAX", 32),
-    (history, "LINES_MAX", 40),
+    (history, "ENTRIES_MAX", 40),
     (decision_records, "PATTERNS_MAX", 4),
     (inventory, "SPARE", 0),
     (topology, "COUNTERS_MIN", 8),

@@ -85,10 +85,11 @@ async def record(out: Path, seconds: float) -> None:
         world.every(interval_s, step)
     await world.sleep(seconds)
     queue = world.machine.context.queue
+    dry_runs = queue.dry_run_filter
     sys.stdout.write(
         f"{made[0]} pods, {world.pods.scheduled_count} bound,"
         f" {queue.places.pending().unschedulable} wait;"
-        f" {queue.looking.left} dry runs without a node, {queue.looking.spared} spared,"
+        f" {dry_runs.not_tried} dry runs without a node, {dry_runs.spared} spared,"
         f" {world.engine_s - world.measured_from_s:.1f} s of processor time\n"
     )
     await world.close()

@@ -19,8 +19,8 @@ class Scene:
         self.play = Play(*(nodes or (a_node("n1").allocatable(cpu="2"),)), plugins=plugins)
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.looks = DryRuns()
-        self.looks.of(self.context)
+        self.dry_runs = DryRuns()
+        self.dry_runs.of(self.context)
 
     def look(self, pod: PodBuilder, **fields: Any) -> Any:
         """(rejectors, whether of the class), or None."""
@@ -29,7 +29,7 @@ class Scene:
         queued = QueuedPod(built, 0.0)
         for name, value in fields.items():
             setattr(queued, name, value)
-        found = self.looks(queued)
+        found = self.dry_runs(queued)
         return None if found is None else (set(found.rejectors), found.is_of_class)
 
     def place(self, name: str, node: str = "n1", cpu: str = "2") -> None:
@@ -54,7 +54,7 @@ class Leaving(Scene):
         return queued
 
     def may_help(self, pod: PodBuilder, node: str, *rejectors: str, **fields: Any) -> bool:
-        return self.looks.may_help(self.rests(pod, *rejectors, **fields), node)
+        return self.dry_runs.may_help(self.rests(pod, *rejectors, **fields), node)
 
     def leaves(self, name: str, node: str) -> None:
         self.cluster.apply(Gone(POD, a_pod(name).on(node).build()))

@@ -49,8 +49,8 @@ class Looked:
     def may_start(self, queued: QueuedPod) -> bool:
         return True
 
-    def may_help(self, queued: QueuedPod, left: str) -> bool:
+    def may_help(self, queued: QueuedPod, freed_node: str) -> bool:
         return True
 
-    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+    def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
         return lambda _queued: True

@@ -42,21 +42,21 @@ class Rooms:
         self.counted.append(queued.pod.metadata.name)
         return self.has_room_for_gangs
 
-    def may_help(self, queued: QueuedPod, left: str) -> bool:
-        self.asked_about.append((queued.pod.metadata.name, left))
-        return left not in self.full
+    def may_help(self, queued: QueuedPod, freed_node: str) -> bool:
+        self.asked_about.append((queued.pod.metadata.name, freed_node))
+        return freed_node not in self.full
 
-    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
-        return lambda _queued: left not in self.full
+    def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
+        return lambda _queued: freed_node not in self.full
 
 
-def scene(look: DryRunner, *gates: Gate, **more: object) -> Scene:
+def scene(dry_runner: DryRunner, *gates: Gate, **more: object) -> Scene:
     """Fit hears of nodes, Ports of volumes; pods with the same labels are equal."""
     return Scene(
         {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
         gates=gates,
         class_key_of=lambda pod: str(sorted(pod.labels.items())),
-        look=look,
+        dry_runner=dry_runner,
         **more,
     )
 
@@ -88,8 +88,8 @@ def test_as_many_are_tried_as_fit_in_the_order_of_the_queue(places: int, alike: 
     one.move(NODE_ADDED, now_s=LATER_S)
 
     assert taken(one, rooms) == ["a", "b", "c"][:places]
-    left = ["a", "b", "c"][places:]
-    assert one.names() == ({"unschedulable": left} if left else {})
+    freed_node = ["a", "b", "c"][places:]
+    assert one.names() == ({"unschedulable": freed_node} if freed_node else {})
 
 
 def test_a_no_counts_nothing() -> None:
@@ -134,7 +134,7 @@ def test_a_verdict_on_one_pod_alone_says_nothing_of_its_equals() -> None:
 
     assert taken(one, rooms) == []
     assert rooms.looked_at == ["a", "b", "c"]
-    assert (one.queue.looking.tried, one.queue.looking.left) == (0, 3)
+    assert (one.queue.dry_run_filter.tried, one.queue.dry_run_filter.not_tried) == (0, 3)
 
 
 def test_who_backs_off_is_not_tried_early_while_others_are_active() -> None:
@@ -202,7 +202,7 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_after_its_backoff() -> None:
     assert one.queue.pop(1.2) is None
     assert one.queue.next_deadline_s() == 3.0
     first = one.pop(3.0)
-    mates = [one.queue.pop_mate(one.api[f"default/{n}"], first, 3.0) for n in "bc"]
+    mates = [one.queue.pop_member(one.api[f"default/{n}"], first, 3.0) for n in "bc"]
 
     assert rooms.counted == rooms.looked_at == ["a"]
     assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3

@@ -60,7 +60,7 @@ def test_pauses_are_those_of_the_new_configuration():
 class Unknowing:
     """Only attempts tell."""
 
-    room_left = staticmethod(unknown_room)
+    room_test = staticmethod(unknown_room)
 
     def __call__(self, _queued):
         return None
@@ -72,7 +72,7 @@ def test_whoever_is_due_is_tried_in_the_new_order():
         {"one": a_profile()},
         Nominator({}.get),
         class_key_of=lambda pod: pod.metadata.name,
-        look=Unknowing(),
+        dry_runner=Unknowing(),
     )
     for name in "bac":
         reject(queue, of(name))

@@ -8,7 +8,7 @@ from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.waking import LOOK_STEPS, LOOKS_MAX
+from asched.core.queue.waking import DRY_RUN_STEPS, DRY_RUNS_MAX
 from tests.unit.core.queue.queues import Looked
 from tests.unit.core.queue.waiting import (
     NODE_ADDED,
@@ -27,13 +27,13 @@ from tests.unit.core.queue.waiting import (
 LATER_S = 20.0
 
 
-def scene(look: Looked, *, by_class: bool = False) -> Scene:
+def scene(dry_runner: Looked, *, by_class: bool = False) -> Scene:
     """Fit has hints for nodes, Ports for volumes; changes of labels are extra events of Fit."""
     return Scene(
         {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
         class_key_of=(lambda pod: pod.metadata.namespace) if by_class else lambda _: None,
         extra_events={"Fit": [Registration(NODE_LABEL)]},
-        look=look,
+        dry_runner=dry_runner,
     )
 
 
@@ -83,14 +83,14 @@ def test_a_pod_apart_gets_a_dry_run_at_once(rejectors: str, woken: int) -> None:
 
 
 def test_one_change_causes_a_limited_number_of_dry_runs_at_once() -> None:
-    names = [f"p{n}" for n in range(LOOKS_MAX + 2)]
-    look = Looked(**dict.fromkeys(names, "Fit"))
-    one = scene(look)
+    names = [f"p{n}" for n in range(DRY_RUNS_MAX + 2)]
+    dry_runner = Looked(**dict.fromkeys(names, "Fit"))
+    one = scene(dry_runner)
     apart(one, *names)
 
     assert one.move(NODE_LABEL, now_s=1.3) == 2, "the rest is woken without"
-    assert len(look.asked) == LOOKS_MAX
-    assert one.queue.sliced.budget.spent >= LOOKS_MAX * LOOK_STEPS
+    assert len(dry_runner.asked) == DRY_RUNS_MAX
+    assert one.queue.sliced.budget.spent >= DRY_RUNS_MAX * DRY_RUN_STEPS
 
 
 @pytest.mark.parametrize(("fits", "place"), [(True, "backoff"), (False, "unschedulable")])
@@ -120,8 +120,8 @@ class MakingRoom(Gate):
 
 @pytest.mark.parametrize("by_class", [True, False])
 def test_no_dry_run_for_a_node_that_more_pods_will_leave(by_class: bool) -> None:
-    look = Looked()
-    one = scene(look, by_class=by_class)
+    dry_runner = Looked()
+    one = scene(dry_runner, by_class=by_class)
     gate = MakingRoom(here="n1", elsewhere="n2")
     fit = Registration(ASSIGNED_POD_DELETE, always(Hint.QUEUE))
     heard = {"Fit": [fit], "Ports": [Registration(VOLUME_ADDED)]}
@@ -134,4 +134,4 @@ def test_no_dry_run_for_a_node_that_more_pods_will_leave(by_class: bool) -> None
     one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
 
     assert one.names() == {"backoff": ["here"], "unschedulable": ["elsewhere"]}
-    assert look.asked == []
+    assert dry_runner.asked == []

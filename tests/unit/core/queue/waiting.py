@@ -111,7 +111,7 @@ class Scene:
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         **more: Any,
     ) -> None:
-        """`more`: `look`, `gangs` of the queue; `extra_events` of the profile."""
+        """`more`: `dry_runner`, `gangs` of the queue; `extra_events` of the profile."""
         own = {key: more.pop(key) for key in ("extra_events",) if key in more}
         self.api: dict[str, Pod] = {}
         self.witness = Witness()

@@ -20,7 +20,7 @@ class Looking:
         self.play.machine.is_active = False
         self.tally = FindingTally()
         self.shadow = Shadow(self.play.machine.context, self.tally)
-        self.play.machine.context.beside = self.shadow
+        self.play.machine.context.shadow = self.shadow
 
     def waits(self, *pods: PodBuilder) -> None:
         for pod in pods:

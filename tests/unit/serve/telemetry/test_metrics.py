@@ -56,7 +56,7 @@ def drive(metrics):
     seen.incoming("active", "NodeAdd")
     seen.unschedulable("NodeName", "p", 1)
     seen.hint_answered("NodeName", "NodeAdd", "Queue", 0.00002)
-    seen.gates_asked("p", 0.00002)
+    seen.gates_ran("p", 0.00002)
     seen.device_awaited("p", "gpu.example.com", "success", 3.0)
     seen.device_bound("p", "gpu.example.com", "success")
     seen.volumes_failed("bind")

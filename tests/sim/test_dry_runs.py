@@ -26,14 +26,14 @@ class Judged(Labelled):
     def judge(self) -> tuple[int, int]:
         """(looks that said no, looks that did not)."""
         context = self.machine.context
-        look = context.queue.looking._look
-        assert look is not None
+        dry_runner = context.queue.dry_run_filter._dry_runner
+        assert dry_runner is not None
         fresh = build_runners(self._effective, self.parts)
         said = [0, 0]
         for queued in list(context.queue.places.unschedulable):
             if queued.is_gated or queued.stands_apart:
                 continue
-            verdict = look(queued)
+            verdict = dry_runner(queued)
             said[verdict is None] += 1
             if verdict is not None:
                 rejection = self.tried(queued.pod, fresh)

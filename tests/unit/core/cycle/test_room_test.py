@@ -21,7 +21,7 @@ def promising(cpu: str = "3", priority: int = 50) -> Leaving:
 
 
 def may_fit(scene: Leaving, pod: PodBuilder, node: str = "n1", **fields: Any) -> bool:
-    return scene.looks.room_left(node)(scene.rests(pod.priority(50), **fields))
+    return scene.dry_runs.room_test(node)(scene.rests(pod.priority(50), **fields))
 
 
 def test_what_is_promised_to_others_there_is_not_left() -> None:
