@@ -28,6 +28,7 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (changes, "LOG_ENTRIES_MAX", 32),
     (history, "ENTRIES_MAX", 40),
     (decision_records, "PATTERNS_MAX", 4),
+    (decision_records, "STATES_MAX", 4),
     (inventory, "SPARE", 0),
     (topology, "COUNTERS_MIN", 8),
     (topology, "CELLS_MAX", 0),
