@@ -36,11 +36,11 @@ def why_beyond_share(
     args: CheckAndHoldArgs,
 ) -> str:
     """Why a namespace may not hold places for these pods as well; empty if it may."""
-    asked, percentage = Counter[str](), args.max_namespace_percentage
+    requested, percentage = Counter[str](), args.max_namespace_percentage
     for like, count in by_set:
-        asked.update(times(like, count))
+        requested.update(times(like, count))
     held = cluster.singleton(Bookings).held_by(namespace)
-    found = _beyond(cluster, asked, held, percentage)
+    found = _beyond(cluster, requested, held, percentage)
     if found is None:
         return ""
     name, amount, most = found
@@ -108,16 +108,16 @@ def is_beyond_share(
     owners in their namespace.
     """
     namespace = infos[0].pod.metadata.namespace
-    asked = Counter({PODS: len(infos)})
+    requested = Counter({PODS: len(infos)})
     for info in infos:
-        asked.update(info.cls.accounted)
+        requested.update(info.cls.accounted)
     promised = (
         {**need.accounted, PODS: need.pods}
         for reservation in context.cluster.singleton(Reservations).all()
         if reservation.owner != owner and reservation.namespace == namespace
         for need in reservation.needs.values()
     )
-    return _beyond(context.cluster, asked, promised, percentage) is not None
+    return _beyond(context.cluster, requested, promised, percentage) is not None
 
 
 def is_beyond_nodes(
@@ -133,17 +133,20 @@ def is_beyond_nodes(
 
 
 def _beyond(
-    cluster: Cluster, asked: Mapping[str, int], had: Iterable[Mapping[str, int]], percentage: int
+    cluster: Cluster,
+    requested: Mapping[str, int],
+    had: Iterable[Mapping[str, int]],
+    percentage: int,
 ) -> tuple[str, int, int] | None:
     """The first requested resource that the namespace would have too much of: (name, amount with
     what it has, limit). Resources that no node has are left to the trial.
     """
     if percentage == PERCENT_MAX:
         return None
-    together = Counter(asked)
+    together = Counter(requested)
     for amounts in had:
         together.update(amounts)
-    for name, amount in asked.items():
+    for name, amount in requested.items():
         total = _offered(cluster, name)
         most = int(total * percentage // 100)
         if amount and total and together[name] > most:

@@ -120,21 +120,21 @@ class ExpiringReports(ByNode):
         self._changes.follow()
         super().refresh()
         if self._cluster.wall_clock_s >= self._next_s:
-            self._judge_age()
+            self._check_age()
 
     def _make_all(self, _: None) -> None:
         self.made_s = np.full(self._nodes.height, -np.inf)
         super()._make_all(None)
-        self._judge_age()
+        self._check_age()
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         before = self.made_s[list(rows)]
         super()._make_rows(None, rows)
         if (before != self.made_s[list(rows)]).any():
-            self._judge_age()
+            self._check_age()
         return True
 
-    def _judge_age(self) -> None:
+    def _check_age(self) -> None:
         until_s = self.made_s + self._expires_s
         self.is_valid = until_s > self._cluster.wall_clock_s
         self._next_s = float(until_s[self.is_valid].min(initial=np.inf))

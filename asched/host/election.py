@@ -14,7 +14,7 @@ the lease is released, the loop's stack is logged, and the process ends. A call 
 the interpreter lock for long blocks this thread, too; then the lease expires behind the fence.
 
 Bounds  one request at a time; EVENT_S for the event about a new leader; HAND_ON_S for releasing a
-        lease that was lost. SILENT_S, checked every LOOK_S; STOP_S for the end of the thread;
+        lease that was lost. SILENT_S, checked every CHECK_S; STOP_S for the end of the thread;
         TELLING_S for the last log message.
 """
 
@@ -354,10 +354,10 @@ class Campaign:
             await self._pause(max(act.until_s - self._now_s(), 0.0))
             return election.woke(self._now_s())
         is_renewal = election.is_leader
-        left_s = max(election.fence_s - self._now_s(), 0.0) if is_renewal else None
+        remaining_s = max(election.fence_s - self._now_s(), 0.0) if is_renewal else None
         slow = election.slow_renewals
         try:
-            async with asyncio.timeout(left_s):
+            async with asyncio.timeout(remaining_s):
                 answer = await _ask(client, act)
         except (ApiError, TransportError, TimeoutError) as error:
             self._complain(act, error)
@@ -365,7 +365,7 @@ class Campaign:
         if self._complained[:1] == (type(act),):
             self._complained = ()
         if isinstance(act, Read):
-            following = election.found(answer, self._now_s())
+            following = election.lease_read(answer, self._now_s())
             if is_renewal and election.slow_renewals > slow:
                 self._metrics.slow_path.add(self._stand.name)
             return following
@@ -510,7 +510,7 @@ def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
 
 #: Twice the default lease, and ten times what the first list of 100,000 pods took as one step.
 SILENT_S: Final = 30.0
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 #: Time to close the connections; requests are cancelled.
 STOP_S: Final = 3.0
 #: Time to write the last log message.
@@ -622,11 +622,11 @@ class LeaseThread(LeaderCandidate):
 
         Counts checks, not seconds: a suspended machine stops both threads.
         """
-        heard, looks = self._beats, 0
-        while looks * LOOK_S < SILENT_S:
-            await asyncio.sleep(LOOK_S)
-            is_silent = self._beats == heard and self.campaign.election.is_leader
-            heard, looks = self._beats, looks + 1 if is_silent else 0
+        beats, silent_checks = self._beats, 0
+        while silent_checks * CHECK_S < SILENT_S:
+            await asyncio.sleep(CHECK_S)
+            is_silent = self._beats == beats and self.campaign.election.is_leader
+            beats, silent_checks = self._beats, silent_checks + 1 if is_silent else 0
 
     async def _give_up(self) -> None:
         frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - no public access

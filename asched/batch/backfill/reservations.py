@@ -92,7 +92,7 @@ class Reservation(msgspec.Struct, eq=False):
     made_s: float = 0.0
     seen: int = -2
     woken_s: float | None = None
-    left: "Left | None" = None
+    free: "FreeAmounts | None" = None
 
     @property
     def priority(self) -> int:
@@ -111,9 +111,9 @@ def date_of(cluster: Cluster, at_s: float) -> str:
     return rfc3339(round(at_s + cluster.wall_ahead_s, 3))
 
 
-class Left(msgspec.Struct, eq=False):
+class FreeAmounts(msgspec.Struct, eq=False):
     """The amounts left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n],
-    whose last line counts pods; `at`: the place of each row.
+    whose last row counts pods; `at`: the place of each row.
     """
 
     rows: Rows
@@ -206,9 +206,9 @@ class Reservations:
             return codes
         need = vector(self._cluster.nodes, info.cls.accounted, 1)
         for reservation in binding:
-            left = self.left(reservation)
-            short = ~have_room(left.amounts, need)
-            codes[np.isin(nodes.row_numbers(), left.rows[short])] = 1
+            free = self.free(reservation)
+            short = ~have_room(free.amounts, need)
+            codes[np.isin(nodes.row_numbers(), free.rows[short])] = 1
         return codes
 
     def _leaves_room(self, reservation: Reservation, info: PodInfo, row: int) -> bool:
@@ -216,11 +216,11 @@ class Reservations:
         if node is None or node.name not in reservation.needs:
             return True
         need = vector(self._cluster.nodes, info.cls.accounted, 1)
-        return has_room(self._left_on(reservation, row, self._others(reservation)), need)
+        return has_room(self._free_on(reservation, row, self._others(reservation)), need)
 
-    def left(self, reservation: Reservation) -> Left:
+    def free(self, reservation: Reservation) -> FreeAmounts:
         """The amounts left at its start beside it and all others, up to date."""
-        nodes, known = self._cluster.nodes, reservation.left
+        nodes, known = self._cluster.nodes, reservation.free
         width = len(nodes.columns.read("allocatable"))
         version, end = (self.version, width), nodes.log.end
         if known is not None and known.version == version and known.cursor == end:
@@ -231,13 +231,14 @@ class Reservations:
             moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
         if known is None or moved is None:
             amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
-            at = {row: index for index, row in enumerate(rows)}
-            known = reservation.left = Left(np.array(rows, dtype=np.intp), amounts, at, version)
+            at = {row: number for number, row in enumerate(rows)}
+            index = np.array(rows, dtype=np.intp)
+            known = reservation.free = FreeAmounts(index, amounts, at, version)
             moved = rows
         others = self._others(reservation)
         for row in moved:
             if row in known.at:
-                known.amounts[:, known.at[row]] = self._left_on(reservation, row, others)
+                known.amounts[:, known.at[row]] = self._free_on(reservation, row, others)
         known.cursor = end
         return known
 
@@ -248,17 +249,17 @@ class Reservations:
         nodes = self._cluster.nodes
         if any(name not in nodes.row_of for name in reservation.needs):
             return True
-        left = self.left(reservation)
-        if nodes.columns.read("unschedulable")[left.rows].any():
+        free = self.free(reservation)
+        if nodes.columns.read("unschedulable")[free.rows].any():
             return True
         before = [other for other in self._others(reservation) if other.order < reservation.order]
-        rows = left.rows[(left.amounts < 0).any(axis=0)].tolist()
+        rows = free.rows[(free.amounts < 0).any(axis=0)].tolist()
         return not all(self._is_kept(reservation, row, before) for row in rows)
 
     def _is_kept(self, reservation: Reservation, row: int, before: Iterable[Reservation]) -> bool:
         """Whether a row has the room of the reservation at its start."""
         need = self._need_on(reservation, row)
-        return has_room(self._left_on(reservation, row, before) + need, need)
+        return has_room(self._free_on(reservation, row, before) + need, need)
 
     def _others(self, reservation: Reservation) -> list[Reservation]:
         """Reservations with room in use at the start of this one."""
@@ -266,11 +267,11 @@ class Reservations:
         active = [other for other in every if other.is_active(reservation.start_s)]
         return [other for other in active if other is not reservation]
 
-    def _left_on(self, reservation: Reservation, row: int, others: Iterable[Reservation]) -> I64:
-        left = self.free_at(row, reservation.start_s)
+    def _free_on(self, reservation: Reservation, row: int, others: Iterable[Reservation]) -> I64:
+        free = self.free_at(row, reservation.start_s)
         for claimant in (reservation, *others):
-            left -= self._need_on(claimant, row)
-        return left
+            free -= self._need_on(claimant, row)
+        return free
 
     def _need_on(self, reservation: Reservation, row: int) -> I64:
         """int64[R+1]: the amounts of a reservation on a row."""

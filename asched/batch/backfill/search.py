@@ -54,7 +54,7 @@ TRIAL_ROWS_MAX: Final = 1_024
 #: The rows of a first trial have this many times the needed slots; a second trial uses all rows.
 SPARE: Final = 1.25
 #: Budget steps before a trial.
-LOOK_STEPS: Final = 20
+TRIAL_STEPS: Final = 20
 #: Budget steps for each class, for each row, and for each pod's end. Measured.
 CLASS_STEPS: Final = 3
 ROW_STEPS: Final = 0.1
@@ -73,7 +73,7 @@ class NodesMovedError(Exception):
     """Nodes were added or removed during a pause, so counts by row are invalid."""
 
 
-class FoundStart(NamedTuple):
+class Start(NamedTuple):
     """A start, and where; `is_hard` as in `Reservation`."""
 
     start_s: float
@@ -102,7 +102,7 @@ def search(
     respected: Sequence[Reservation],
     horizon_s: float,
     rows_max: int,
-) -> Generator[Effect, Answer, FoundStart | None]:
+) -> Generator[Effect, Answer, Start | None]:
     """Find a start for the pods beside the `respected` reservations; starts on `rows_max` rows are
     tried first. Raises PointError, OutOfTurn, NodesMovedError.
     """
@@ -129,14 +129,14 @@ def search(
             continue
         at_s, room = start
         for spare, most in ((SPARE, rows_max), (inf, TRIAL_ROWS_MAX)):
-            yield from context.pause_if_due(LOOK_STEPS)
+            yield from context.pause_if_due(TRIAL_STEPS)
             within = yield from _counted(context, rows_for(demands, room, spare, most))
             leaving = yield from _leaving(context, within, at_s, generation)
             blocked = timeline.free_at(at_s) - room
             kept.is_trying = True
             try:
-                beside = [promise for promise in respected if promise.is_active(at_s)]
-                steps = _try_at(context, group, at_s, leaving, within, blocked, beside)
+                active = [promise for promise in respected if promise.is_active(at_s)]
+                steps = _try_at(context, group, at_s, leaving, within, blocked, active)
                 found = yield from released(context, group, steps)
             finally:
                 kept.is_trying = False
@@ -265,10 +265,10 @@ def _try_at(
     leaving: Leaving,
     within: Mask,
     blocked: I64,
-    beside: Sequence[Reservation],
-) -> Generator[Effect, Answer, FoundStart | None]:
+    active: Sequence[Reservation],
+) -> Generator[Effect, Answer, Start | None]:
     """Try all pods in the state of the cluster at `start_s`. `blocked` int64[R+1, N]: amounts that
-    the reservations `beside` promise. Promises in the same namespace count as usage there.
+    the reservations `active` promise. Promises in the same namespace count as usage there.
     """
     cluster = context.cluster
     ledger = cluster.singleton(Reservations)
@@ -282,7 +282,7 @@ def _try_at(
         ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
         suppose.also(partial(ledger.suspend, ()))
         namespace = group.pod.metadata.namespace
-        for need in chain(*(r.needs.values() for r in beside if r.namespace == namespace)):
+        for need in chain(*(r.needs.values() for r in active if r.namespace == namespace)):
             cluster.usage.add(namespace, need.accounted, 1)
             suppose.also(partial(cluster.usage.add, namespace, need.accounted, -1))
         for place in places:
@@ -306,7 +306,7 @@ def _try_at(
         return None
     row_of = cluster.nodes.row_of
     used = [hard for name in needs for _, hard in leaving.get(row_of.get(name, -1), ())]
-    return FoundStart(start_s, inf, needs, all(used))
+    return Start(start_s, inf, needs, all(used))
 
 
 def _place(cluster: Cluster, row: int, amounts: I64) -> HeldPlace | None:

@@ -47,7 +47,7 @@ from asched.batch.backfill.reservations import (
     StartTimes,
     date_of,
 )
-from asched.batch.backfill.search import FoundStart, NodesMovedError, is_beyond, search
+from asched.batch.backfill.search import NodesMovedError, Start, is_beyond, search
 from asched.batch.share import BEYOND_SHARE, is_beyond_nodes, is_beyond_share, nodes_max
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.changes import RESERVATION_MOVED, Change
@@ -135,8 +135,8 @@ class PromisedStarts(Extension):
         if old is None and is_full and not order < ledger.all()[-1].order:
             self._wait(order, attempts, owner)
             return ""
-        left_s = kept.until(owner, cluster.steady_s + args.horizon_s) - cluster.steady_s
-        if left_s <= 0:
+        remaining_s = kept.until(owner, cluster.steady_s + args.horizon_s) - cluster.steady_s
+        if remaining_s <= 0:
             self._drop(owner, "dropped")
             return ""
         share = args.max_namespace_percentage
@@ -163,7 +163,7 @@ class PromisedStarts(Extension):
         began_s, kept.searching = cluster.steady_s, owner
         try:
             rows_max = nodes_max(cluster, share)
-            found = yield from search(self.context, first, infos, respected, left_s, rows_max)
+            start = yield from search(self.context, first, infos, respected, remaining_s, rows_max)
         except PluginError:
             raise
         except (PointError, OutOfTurn, NodesMovedError):
@@ -173,12 +173,12 @@ class PromisedStarts(Extension):
         if ledger.of(owner) is not old:  # it changed during a pause
             return ""
         namespace = first.pod.metadata.namespace
-        if found is not None and is_beyond_nodes(
-            self.context, owner, namespace, found.needs, share
+        if start is not None and is_beyond_nodes(
+            self.context, owner, namespace, start.needs, share
         ):
             self._drop(owner, "dropped")
             return BEYOND_SHARE.format(share)
-        now = self._settle(owner, order, infos, None if is_broken else old, found)
+        now = self._settle(owner, order, infos, None if is_broken else old, start)
         if now is None:
             return ""
         now.made_s = began_s
@@ -203,32 +203,32 @@ class PromisedStarts(Extension):
         order: StartOrder,
         infos: Sequence[PodInfo],
         standing: Reservation | None,
-        found: FoundStart | None,
+        start: Start | None,
     ) -> Reservation | None:
         """Store the start that was found, unless the standing promise is as early."""
         cluster, ledger, kept = self._cluster, self._ledger, self._kept
-        if standing is not None and (found is None or found.start_s >= standing.start_s):
+        if standing is not None and (start is None or start.start_s >= standing.start_s):
             standing.seen = cluster.nodes.log.end
             return standing
-        if found is None:
+        if start is None:
             self._drop(owner, "dropped")
             return None
         if standing is not None:
             kept.outcomes["earlier"] += 1
-        rows = [cluster.nodes.row_of[name] for name in found.needs if name in cluster.nodes.row_of]
+        rows = [cluster.nodes.row_of[name] for name in start.needs if name in cluster.nodes.row_of]
         there = [info for row in rows for info in cluster.pods_on(row).values()]
-        awaited = [info for row in rows for info, _ in ledger.leaving(row, found.start_s)]
-        first_s, cause, old = found.start_s, "", ledger.of(owner)
-        if old is not None and old.first_s < found.start_s:  # still later than the first promise
+        awaited = [info for row in rows for info, _ in ledger.leaving(row, start.start_s)]
+        first_s, cause, old = start.start_s, "", ledger.of(owner)
+        if old is not None and old.first_s < start.start_s:  # still later than the first promise
             first_s, cause = old.first_s, old.cause
         reservation = Reservation(
             owner,
             infos[0].pod.spec.scheduler_name,
             order,
-            found.start_s,
-            found.end_s,
-            found.is_hard,
-            found.needs,
+            start.start_s,
+            start.end_s,
+            start.is_hard,
+            start.needs,
             tuple({info.cls.number: info for info in infos}.values()),
             first_s,
             cause=cause,
@@ -401,14 +401,14 @@ class PromisedStarts(Extension):
         """Queue the owners of recalled promises before other owners of their priority."""
         kept = self._kept
         kept.has_recalled = True
-        found: dict[str, tuple[Recalled, Pod]] = {}
+        recalled_of: dict[str, tuple[Recalled, Pod]] = {}
         for pod in self._cluster.pods_seen.values():
             if pod.spec.node_name or pod.spec.scheduler_name not in kept.args:
                 continue
             recalled = read(pod)
             if recalled is not None:
-                found.setdefault(self._owner_of(pod), (recalled, pod))
-        by_start = sorted(found.items(), key=lambda item: (item[1][0].start_s, item[0]))
+                recalled_of.setdefault(self._owner_of(pod), (recalled, pod))
+        by_start = sorted(recalled_of.items(), key=lambda item: (item[1][0].start_s, item[0]))
         for owner, (recalled, pod) in by_start[:RECALLED_MAX]:
             first_s = recalled.first_s - self._cluster.wall_ahead_s
             kept.lost.put(owner, (first_s, recalled.cause))
@@ -440,15 +440,15 @@ def start_text(cluster: Cluster, reservation: Reservation | None) -> str:
 def read(pod: Pod) -> Recalled | None:
     """Read a promised start from a pod's condition; None if there is none."""
     condition = pod.condition(POD_SCHEDULED)
-    found = _START_TEXT.search(condition.message) if condition is not None else None
-    if found is None:
+    match = _START_TEXT.search(condition.message) if condition is not None else None
+    if match is None:
         return None
     try:
-        start_s = microseconds(found[1]) / 1e6
-        first_s = microseconds(found[2]) / 1e6 if found[2] else start_s
+        start_s = microseconds(match[1]) / 1e6
+        first_s = microseconds(match[2]) / 1e6 if match[2] else start_s
     except ValueError:
         return None
-    return Recalled(start_s, first_s, found[3] or STARTED_ANEW)
+    return Recalled(start_s, first_s, match[3] or STARTED_ANEW)
 
 
 # Causes. The text goes into the conditions of the owner's pods, so it names only pods and groups of

@@ -24,7 +24,7 @@ SOON_S: Final = 30.0
 #: Measured roughly.
 CELLS_A_STEP: Final = 1_000
 CHECK_STEPS: Final = 1
-PROMISED_A_LOOK: Final = 4
+PROMISED_PER_READ: Final = 4
 
 
 class Promised(NamedTuple):
@@ -75,7 +75,7 @@ class Timeline(NamedTuple):
         return found
 
     @property
-    def look_steps(self) -> float:
+    def read_steps(self) -> float:
         """The cost of computing the free amounts at a time."""
         axes, height = len(self.free), int(self.free.shape[1])
         return CHECK_STEPS + axes * (len(self.at_s) + height) / CELLS_A_STEP
@@ -119,18 +119,18 @@ class Timeline(NamedTuple):
         Promises only take room: what does not fit without them is skipped by bisection. After that
         `scan_max` times are checked.
         """
-        yield self.look_steps
+        yield self.read_steps
         times = self.times(horizon_s)
         low, high = 0, len(times)
         while low < high:
             middle = (low + high) // 2
-            yield self.look_steps
+            yield self.read_steps
             if (yield from may_fit(demands, self.free_at(times[middle]))):
                 high = middle
             else:
                 low = middle + 1
         for at_s in times[low : low + scan_max]:
-            yield self.look_steps * (1 + len(self.promised) / PROMISED_A_LOOK)
+            yield self.read_steps * (1 + len(self.promised) / PROMISED_PER_READ)
             room = self.room(at_s, at_s + lasts_s)
             if (yield from may_fit(demands, room)):
                 yield at_s, room

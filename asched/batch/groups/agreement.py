@@ -25,7 +25,7 @@ ALL_OF_TREE: Final = "all pods in a pod group hierarchy should have the same"
 
 def is_of_1_36(cluster: Cluster) -> bool:
     """Whether the API server serves the PodGroups of 1.36."""
-    return cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
+    return cluster.served_kind(POD_GROUP).group_version == POD_GROUP.group_version
 
 
 def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -> str:

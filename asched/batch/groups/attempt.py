@@ -27,7 +27,7 @@ from asched.core.queue.queued import QueuedPod
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
 #: Budget steps to pop a pod of a group, and the number of pods that are charged at once.
-MATE_STEPS, MATES_AT_ONCE = 1.0, 64
+MEMBER_STEPS, MEMBERS_AT_ONCE = 1.0, 64
 #: Upstream's addition to the message of a plugin that lets a pod wait at Permit.
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
@@ -95,18 +95,19 @@ def _gathering(
     attempts, queue, popped = group.attempts, context.queue, group.popped
     groups = context.cluster.pod_groups
     leaves = groups.leaves_of(group.key)
-    mates = tuple([mate for key in leaves for mate in groups.get(key).unplaced.items()])
+    members = tuple([member for key in leaves for member in groups.get(key).unplaced.items()])
     try:
         if group.tree is None and count_missing(context.cluster, group.key) <= 0:
-            mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
-        for number, (uid, pod) in enumerate(mates, 1):
+            priority = popped.pod.priority
+            members = tuple([(uid, pod) for uid, pod in members if pod.priority == priority])
+        for number, (uid, pod) in enumerate(members, 1):
             if uid != popped.pod.uid:
                 queued = queue.pop_member(pod, popped.queued, context.now_s)
                 attempt = begin(queued) if queued is not None else None
                 if attempt is not None:
                     attempts.append(attempt)
-            if not number % MATES_AT_ONCE:
-                queue.sliced.budget.note(MATE_STEPS * MATES_AT_ONCE)
+            if not number % MEMBERS_AT_ONCE:
+                queue.sliced.budget.note(MEMBER_STEPS * MEMBERS_AT_ONCE)
                 yield
         if len(attempts) > 1:
             attempts.sort(key=_order)

@@ -50,7 +50,7 @@ class GroupBoard:
     ) -> None:
         self._context = context
         self._group = group
-        self._left: float = steps
+        self._remaining_steps: float = steps
         self.needed = needed
         self.cluster = context.cluster
         self.within = Placement("", within).mask(self.cluster.nodes)
@@ -96,8 +96,8 @@ class GroupBoard:
 
     def charge(self, steps: float) -> Generator[Effect, Answer, Unproven | None]:
         """Pause if the slice is used up, then charge steps; a result ends the search."""
-        self._left -= steps
-        if self._left < 0:
+        self._remaining_steps -= steps
+        if self._remaining_steps < 0:
             return SPENT
         budget = self.cluster.budget
         if budget.is_used_up:

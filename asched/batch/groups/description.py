@@ -1,8 +1,8 @@
 """Describe a group on its board in numbers, for bounds and plans (`batch/placement`).
 
 Bounds  CLASSES_MAX classes, and CELLS_MAX cells of classes by rows, but at least CLASSES_MIN
-        classes; RULES_MAX rules, from LOOKS_MAX evaluated requirements: plans are guesses, and
-        the filters check the rest.
+        classes; RULES_MAX rules, from REQUIREMENTS_MAX evaluated requirements: plans are guesses,
+        and the filters check the rest.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ CELLS_MAX: Final = 1_000_000
 CLASSES_MIN, CLASSES_MAX = 8, 250
 RULES_MAX: Final = 64
 #: Some 50 ms.
-LOOKS_MAX: Final = 100_000
+REQUIREMENTS_MAX: Final = 100_000
 
 
 class Description(NamedTuple):
@@ -109,7 +109,7 @@ def _clashes(board: GroupBoard) -> Mask:
     whose pods request any.
     """
     size = len(board.counts)
-    found = np.zeros((size, size), dtype=np.bool_)
+    rules = np.zeros((size, size), dtype=np.bool_)
     users: dict[tuple[str, int], defaultdict[str, set[int]]] = {}  # port to address to classes
     for c in range(size):
         for port in board.example(c).cls.host_ports:
@@ -121,8 +121,8 @@ def _clashes(board: GroupBoard) -> Mask:
         pairs.add((frozenset(by_address.get(ANY_ADDRESS, ())), all_users))
         pairs.update((frozenset(some), frozenset(some)) for some in by_address.values())
     for left, right in pairs:
-        found[np.ix_(sorted(left), sorted(right))] = True
-    return found | found.T
+        rules[np.ix_(sorted(left), sorted(right))] = True
+    return rules | rules.T
 
 
 class _ClassConstraint(NamedTuple):
@@ -137,20 +137,21 @@ class _ClassConstraint(NamedTuple):
 
 def _rules(board: GroupBoard) -> list[Rule]:
     """The rules of the group's pods about each other's domains."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     there = _Placed(board.cluster)
-    looks = 0
+    requirements = 0
     for constraint in _constraints(board):
-        asked = len(board.counts)
+        label_sets = len(board.counts)
         if constraint.kind == "even":
-            asked += len(there.sets(board.example(constraint.owner)))
-        looks += asked * (1 + len(constraint.selector.requirements if constraint.selector else ()))
-        if looks > LOOKS_MAX or len(found) == RULES_MAX:
+            label_sets += len(there.sets(board.example(constraint.owner)))
+        of_each = constraint.selector.requirements if constraint.selector else ()
+        requirements += label_sets * (1 + len(of_each))
+        if requirements > REQUIREMENTS_MAX or len(rules) == RULES_MAX:
             break
         about = _about(board, constraint.selector, constraint.owner)
         if about or constraint.kind == "even":
-            found.append(_rule(board, constraint, about, there))
-    return found
+            rules.append(_rule(board, constraint, about, there))
+    return rules
 
 
 def _constraints(board: GroupBoard) -> Iterator[_ClassConstraint]:
@@ -160,10 +161,10 @@ def _constraints(board: GroupBoard) -> Iterator[_ClassConstraint]:
         namespace: Namespace | None = board.cluster.get(NAMESPACE, inside)
         labels = namespace.metadata.labels if namespace is not None else None
         for term in cls.terms.required_affinity:
-            if term.looks_into(inside, labels):
+            if term.covers_namespace(inside, labels):
                 yield _ClassConstraint(c, "together", term.selector, term.topology_key)
         for term in cls.terms.required_anti_affinity:
-            if term.looks_into(inside, labels):
+            if term.covers_namespace(inside, labels):
                 yield _ClassConstraint(c, "apart", term.selector, term.topology_key)
         for spread in cls.example.spec.topology_spread_constraints or ():
             if spread.when_unsatisfiable == DO_NOT_SCHEDULE:

@@ -47,7 +47,7 @@ PLACES: Final = (POD_PLACE, *range(len(FIXED_RESOURCES)))
 
 
 class Waiting(NamedTuple):
-    """The unplaced pods of a gang. `looks`: the number of pods by class and priority; `sums`: by
+    """The unplaced pods of a gang. `counts`: the number of pods by class and priority; `sums`: by
     resource, the needs of the cheapest 1, 2, 3 ... pods; `most_important`: the highest priority of
     pods that may evict others, None if none may; `is_beyond`: counting does not suffice for them.
     """
@@ -55,7 +55,7 @@ class Waiting(NamedTuple):
     pods: tuple[Pod, ...]
     read_at: Hashable
     infos: tuple[PodInfo, ...]
-    looks: frozenset[tuple[Hashable, int]]
+    counts: frozenset[tuple[Hashable, int]]
     sums: Mapping[int, list[int]]
     most_important: int | None
     is_beyond: bool
@@ -65,7 +65,7 @@ class GangDryRuns:
     def __init__(self) -> None:
         self._version: Hashable = None
         self._known: Lru[str, Waiting] = Lru(PODS_MAX)
-        self._found: dict[Hashable, bool] = {}
+        self._results: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
         #: the lowest priority of a group that is evicted as a whole; None until it is needed
         self._lowest_whole: float | None = None
@@ -134,7 +134,7 @@ class GangDryRuns:
         """Drop what was found at another version."""
         if version != self._version:
             self._version = version
-            self._found.clear()
+            self._results.clear()
             self._free.clear()
             self._lowest_whole = None
 
@@ -181,15 +181,15 @@ class GangDryRuns:
         waiting: Waiting,
         needed: int,
     ) -> bool:
-        key = needed, waiting.looks
-        if key not in self._found:
+        key = needed, waiting.counts
+        if key not in self._results:
             attempts = [Attempt(0, queued, info, runner, 0.0) for info in waiting.infos]
             group = GroupAttempt(attempts[0], attempts, queued.gang)
             description = described(GroupBoard(context, group, needed, None, 0))
-            self._found[key] = description is not None and bool(
+            self._results[key] = description is not None and bool(
                 refuted(description.problem, description.names, description.resources)
             )
-        return self._found[key]
+        return self._results[key]
 
 
 def _read(
@@ -208,12 +208,12 @@ def _read(
         needs = takes_of(takers, info)
         for place in PLACES:
             amounts.setdefault(place, []).append(needs.get(place, 0))
-    looks = Counter((s.number, i.pod.priority) for s, i in zip(states, infos, strict=True))
+    counts = Counter((s.number, i.pod.priority) for s, i in zip(states, infos, strict=True))
     return Waiting(
         pods,
         read_at,
         infos,
-        frozenset(looks.items()),
+        frozenset(counts.items()),
         {place: list(accumulate(sorted(of_all))) for place, of_all in amounts.items()},
         max(evictors, default=None),
         any(
@@ -229,5 +229,5 @@ def _read(
 
 def _free(context: SchedulerContext, place: int) -> int:
     """The free amount of all nodes together, as an exact integer."""
-    left = left_of(NodeView(context.cluster.nodes), (place,))[0]
-    return sum(amount for amount in left.tolist() if amount > 0)
+    free = left_of(NodeView(context.cluster.nodes), (place,))[0]
+    return sum(amount for amount in free.tolist() if amount > 0)

@@ -35,7 +35,7 @@ from asched.core.model.pod import Pod
 
 #: A gang is reported after this time. A guess: controllers create pods within seconds.
 GRACE_S: Final = 30.0
-LOOK_S: Final = 10.0
+CHECK_S: Final = 10.0
 #: Until the next part of an unfinished pass.
 PART_S: Final = 0.1
 GROUPS_AT_ONCE: Final = 100
@@ -54,19 +54,19 @@ class Incomplete:
     def __init__(self, _cluster: Cluster) -> None:
         self.since_s: dict[str, float] = {}
         self.reports: dict[str, str] = {}
-        self.next_look_s = 0.0
-        self.left: list[str] = []  # groups of the present pass
+        self.next_check_s = 0.0
+        self.unchecked: list[str] = []  # groups of the present pass
 
 
 def report_incomplete(context: SchedulerContext) -> Iterator[Effect]:
     """Check the next groups if a pass is due; yield the events of groups that wait too long."""
     memory = context.cluster.singleton(Incomplete)
-    if context.now_s < memory.next_look_s or not (context.cluster.pod_groups or memory.since_s):
+    if context.now_s < memory.next_check_s or not (context.cluster.pod_groups or memory.since_s):
         return
-    if not memory.left:
-        memory.left = [*dict.fromkeys((*memory.since_s, *context.cluster.pod_groups))]
-    part, memory.left = memory.left[:GROUPS_AT_ONCE], memory.left[GROUPS_AT_ONCE:]
-    memory.next_look_s = context.now_s + (PART_S if memory.left else LOOK_S)
+    if not memory.unchecked:
+        memory.unchecked = [*dict.fromkeys((*memory.since_s, *context.cluster.pod_groups))]
+    part, memory.unchecked = memory.unchecked[:GROUPS_AT_ONCE], memory.unchecked[GROUPS_AT_ONCE:]
+    memory.next_check_s = context.now_s + (PART_S if memory.unchecked else CHECK_S)
     reported = 0
     for key in part:
         try:
@@ -94,7 +94,7 @@ def report_incomplete(context: SchedulerContext) -> Iterator[Effect]:
 def next_report_s(cluster: Cluster) -> float | None:
     """When `report_incomplete` should be called again; None while there are no groups."""
     memory = cluster.singleton(Incomplete)
-    return memory.next_look_s if cluster.pod_groups or memory.since_s else None
+    return memory.next_check_s if cluster.pod_groups or memory.since_s else None
 
 
 def why_incomplete(context: SchedulerContext, key: str) -> str:
@@ -127,35 +127,35 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
     pods = context.cluster.pod_groups.get(key)
     waiting = list(islice(pods.unplaced.values(), PODS_MAX))
     word = "minMember" if is_coscheduled(key) else "minCount"
-    lines = [f"{pods.count} of {word} {minimum} pods exist"] if pods.count < minimum else []
+    reasons = [f"{pods.count} of {word} {minimum} pods exist"] if pods.count < minimum else []
     least = "at least " if len(pods.unplaced) > PODS_MAX else ""
     gates = [islice(pod.spec.scheduling_gates or (), GATES_MAX) for pod in waiting]
     for name, count in _counted(gate.name for some in gates for gate in some):
-        lines.append(f"{least}{count} of its pods wait behind the gate {name}")
+        reasons.append(f"{least}{count} of its pods wait behind the gate {name}")
     for name, count in _counted(
         pod.spec.scheduler_name for pod in waiting if not context.owns(pod)
     ):
-        lines.append(f"{least}{count} of its pods name scheduler {name}")
+        reasons.append(f"{least}{count} of its pods name scheduler {name}")
     leaving = sum(pod.is_terminating for pod in waiting) + len(pods.leaving)
     if leaving:
-        lines.append(f"{leaving} of its pods are being deleted")
-    if not lines:
+        reasons.append(f"{leaving} of its pods are being deleted")
+    if not reasons:
         return ""
     advice = "; give all pods of the gang one schedulerName" if pods.foreign else ""
     if pods.count < minimum:
         advice = f"; should the others be made only once these run, {word} is too large"
-    return note(f"the gang is incomplete: {', '.join(lines)}", advice)
+    return note(f"the gang is incomplete: {', '.join(reasons)}", advice)
 
 
 def _lacking(tree: GroupTree) -> str:
     """Which minimum of a tree is not met, from the root down."""
     lacking = [node for node in tree.nodes.values() if not node.is_ready][:NAMES_MAX]
-    lines = [
+    reasons = [
         f"{'PodGroup' if node.is_leaf else 'CompositePodGroup'} {node.group.metadata.name} lacks"
         f" {node.minimum - node.count} of {node.minimum} {'pods' if node.is_leaf else 'groups'}"
         for node in lacking
     ]
-    return note(f"the tree of groups is incomplete: {', '.join(lines)}")
+    return note(f"the tree of groups is incomplete: {', '.join(reasons)}")
 
 
 def _conditions(context: SchedulerContext, key: str, why: str) -> Iterator[Effect]:
@@ -208,7 +208,7 @@ def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent
     group = object_of(context.cluster, key)
     regarding = [POD.reference(first.metadata)]
     if group is not None:
-        kind = context.cluster.spoken(kind_of(key))
+        kind = context.cluster.served_kind(kind_of(key))
         regarding.append(kind.reference(group.metadata))
     for about in regarding:
         yield EmitEvent(

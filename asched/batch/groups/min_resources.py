@@ -28,12 +28,12 @@ def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: Gro
     if not placed.keys() <= {attempt.pod.uid for attempt in group.attempts}:
         return  # it has started
     wanted = amounts_of(gang.min_resources)
-    left = dict(wanted)
+    missing_amounts = dict(wanted)
     for uid in placed:
         for name, amount in cluster.placed[uid].cls.accounted.items():
-            if name in left:
-                left[name] -= amount
-    lacking = {name: amount - int(shortages.free(name)) for name, amount in left.items()}
+            if name in missing_amounts:
+                missing_amounts[name] -= amount
+    lacking = {name: amount - int(shortages.free(name)) for name, amount in missing_amounts.items()}
     missing = {name: amount for name, amount in lacking.items() if amount > 0}
     if not missing:
         return

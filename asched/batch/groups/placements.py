@@ -138,11 +138,11 @@ def _without_places(
     first.message = f"0/{count} placements are available, first placement status: {UNSCHEDULABLE}"
     ended: Infeasible | Unproven | None = None
     for placement in searched:
-        found = yield from search_places(context, group, placement.rows)
-        if isinstance(found, GroupOutcome):
-            return found
-        if ended is None or isinstance(found, Unproven):
-            ended = found
+        finding = yield from search_places(context, group, placement.rows)
+        if isinstance(finding, GroupOutcome):
+            return finding
+        if ended is None or isinstance(finding, Unproven):
+            ended = finding
     if ended is not None:
         first.proof = proof_text(ended)
     return first

@@ -84,7 +84,7 @@ def condition_patch(
         return None
     status, reason = _status_of(outcome.result)
     reason = names.REASON_INVALID if is_invalid else reason
-    kind = cluster.spoken(kind_of(key))
+    kind = cluster.served_kind(kind_of(key))
     is_old = kind.group_version == POD_GROUP.group_version
     type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
     if key.startswith(COMPOSITE):

@@ -50,7 +50,7 @@ NOT_FOUND: Final = Unproven(
     "none of the plans and orders of its pods that were tried gives enough of them a place"
 )
 
-Found = GroupOutcome | Infeasible | Unproven
+Finding = GroupOutcome | Infeasible | Unproven
 
 
 class Searches:
@@ -63,9 +63,9 @@ class Searches:
         """The budget steps of the next search."""
         return max(most >> (self._unproven.get(key) or 0), min(most, STEPS_MIN))
 
-    def ended(self, key: str, found: Found) -> None:
+    def ended(self, key: str, finding: Finding) -> None:
         before = self._unproven.pop(key) or 0
-        if isinstance(found, Unproven):
+        if isinstance(finding, Unproven):
             self._unproven.put(key, before + 1)
 
 
@@ -78,18 +78,18 @@ def search_if_due(
     if not missing(context, group):
         return outcome
     yield from let_go(context, group, outcome)
-    found = yield from search_places(context, group)
-    if isinstance(found, GroupOutcome):
+    finding = yield from search_places(context, group)
+    if isinstance(finding, GroupOutcome):
         yield from undo(context, group, outcome)
-        return found
-    outcome.proof = proof_text(found)
+        return finding
+    outcome.proof = proof_text(finding)
     return outcome
 
 
-def proof_text(found: Infeasible | Unproven) -> str:
-    if isinstance(found, Infeasible):
-        return f"there is no place for it: {found.why}"
-    return f"no place was found for it: {found.why}"
+def proof_text(finding: Infeasible | Unproven) -> str:
+    if isinstance(finding, Infeasible):
+        return f"there is no place for it: {finding.why}"
+    return f"no place was found for it: {finding.why}"
 
 
 def missing(context: SchedulerContext, group: GroupAttempt) -> int:
@@ -107,7 +107,7 @@ def missing(context: SchedulerContext, group: GroupAttempt) -> int:
 
 def search_places(
     context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
-) -> Generator[Effect, Answer, Found]:
+) -> Generator[Effect, Answer, Finding]:
     """Search places; no pod of the group may have one. The places of an outcome are held."""
     needed = missing(context, group)
     if not needed:
@@ -115,21 +115,21 @@ def search_places(
     searches, most = context.cluster.singleton(Searches), context.gang_search_steps
     board = GroupBoard(context, group, needed, within, searches.steps(group.key, most))
     try:
-        found = yield from _found(context, group, board, within)
+        finding = yield from _find(context, group, board, within)
     except OutOfTurn as stop:
-        found = Unproven(str(stop))
+        finding = Unproven(str(stop))
     except MISTAKES as raised:
         failure: Failure = failure_of(context, raised, group.key)
-        found = Unproven(failure.message)
-    if isinstance(found, Infeasible) and board.was_moved:
-        found = MOVED
-    searches.ended(group.key, found)
-    return found
+        finding = Unproven(failure.message)
+    if isinstance(finding, Infeasible) and board.was_moved:
+        finding = MOVED
+    searches.ended(group.key, finding)
+    return finding
 
 
-def _found(
+def _find(
     context: SchedulerContext, group: GroupAttempt, board: GroupBoard, within: Mask | None
-) -> Generator[Effect, Answer, Found]:
+) -> Generator[Effect, Answer, Finding]:
     described_as = yield from board.patiently(lambda: described(board))
     if isinstance(described_as, Unproven):
         return described_as

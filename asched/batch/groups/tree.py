@@ -68,8 +68,8 @@ def try_tree(
     if is_feasible and any(tried.waiting is not None for tried in outcome.tried):
         outcome.result, outcome.message = Result.SCHEDULED, ""
         tried = {each.attempt.pod.uid for each in outcome.tried}
-        left = [attempt for attempt in group.attempts if attempt.pod.uid not in tried]
-        outcome.tried += [Tried(each, failure=unschedulable(UNSCHEDULABLE)) for each in left]
+        untried = [attempt for attempt in group.attempts if attempt.pod.uid not in tried]
+        outcome.tried += [Tried(each, failure=unschedulable(UNSCHEDULABLE)) for each in untried]
     elif not is_feasible:
         outcome.minimum = outcome.infeasible[group.tree.root.key]
     return outcome
@@ -113,15 +113,15 @@ class _TreeTrial:
         for placement in placements:
             del tried[mark:]
             does = self._leaf if node.is_leaf else self._composite
-            found = yield from does(node, placement, repeated)
+            choices_of_child = yield from does(node, placement, repeated)
             if self._outcome.result is Result.ERROR:
                 return None
-            if found is not None:
-                found[node.key] = placement
+            if choices_of_child is not None:
+                choices_of_child[node.key] = placement
                 is_only = placement is placements[-1] and not fitting
                 if is_only or self._only_whether:
-                    return found
-                fitting.append((assignments_of(placement, tried[mark:]), found))
+                    return choices_of_child
+                fitting.append((assignments_of(placement, tried[mark:]), choices_of_child))
             yield from self._take_back(mark)
             if fitting and self._spent >= STEPS_MAX:
                 break

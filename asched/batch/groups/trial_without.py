@@ -26,14 +26,14 @@ AT_ONCE: Final = 32
 
 Steps = Generator[Effect, Answer, GroupOutcome]
 #: Further changes for the trial, in parts; yields the cost of each part before it.
-Beside = Callable[[Supposition], Iterator[float]]
+Preparation = Callable[[Supposition], Iterator[float]]
 
 
 class Leg(NamedTuple):
     """The result of steps up to a wait: the effect that wants an answer, or their outcome."""
 
     passing: list[Effect]
-    asked: Effect | None
+    effect: Effect | None
     outcome: GroupOutcome | None
 
 
@@ -45,7 +45,7 @@ def without(
     cluster: Cluster,
     pods: Sequence[PodInfo],
     steps: Steps,
-    beside: Beside = nothing,
+    prepare: Preparation = nothing,
     back_steps: Callable[[], float] = lambda: MOVE_STEPS,
 ) -> Steps:
     """Run steps without these pods, as far as they are still placed. `back_steps`: the budget steps
@@ -59,7 +59,7 @@ def without(
         cluster.is_supposed = True
         try:
             with cluster.supposing() as suppose:
-                yield from _in_slices(budget, _gone(cluster, suppose, pods, beside))
+                yield from _in_slices(budget, _gone(cluster, suppose, pods, prepare))
                 moving = 2 * (budget.spent - spent)
                 if moving <= SLICE_STEPS:  # removing and putting back fit into the slice
                     budget.open()
@@ -73,19 +73,19 @@ def without(
         yield from leg.passing
         if leg.outcome is not None:
             return leg.outcome
-        assert leg.asked is not None
-        answer = yield leg.asked
+        assert leg.effect is not None
+        answer = yield leg.effect
 
 
 def _gone(
-    cluster: Cluster, suppose: Supposition, pods: Sequence[PodInfo], beside: Beside
+    cluster: Cluster, suppose: Supposition, pods: Sequence[PodInfo], prepare: Preparation
 ) -> Iterator[float]:
     for start in range(0, len(pods), AT_ONCE):
         some = [cluster.placed.get(info.pod.uid) for info in pods[start : start + AT_ONCE]]
         standing = [info for info in some if info is not None]
         yield MOVE_STEPS * len(standing)
         suppose.without(standing)
-    yield from beside(suppose)
+    yield from prepare(suppose)
 
 
 def _back(suppose: Supposition, steps: float) -> Iterator[float]:

@@ -61,11 +61,11 @@ class GangProblem(msgspec.Struct, frozen=True, dict=True):
 
     def cheapest(self, prices: I64) -> tuple[int, tuple[int, ...]]:
         """(the lowest price of `needed` pods, the number of these pods by class)."""
-        left, total = self.needed, 0
+        remaining, total = self.needed, 0
         taken = [0] * len(self.counts)
         for at in np.argsort(prices, kind="stable").tolist():
-            taken[at] = min(left, self.counts[at])
-            left -= taken[at]
+            taken[at] = min(remaining, self.counts[at])
+            remaining -= taken[at]
             total += taken[at] * int(prices[at])
         return total, tuple(taken)
 
@@ -112,8 +112,8 @@ def _too_much(problem: GangProblem, resources: list[str]) -> str:
         # Exact: sums of 64 bits over all rows may not fit into 64 bits.
         have = sum(problem.free[at, usable].tolist())
         if have < wanted:
-            left = f"the nodes that take it have {written(name, have)} left"
-            return f"it needs {written(name, wanted)} of {name}, and {left}"
+            remaining = f"the nodes that take it have {written(name, have)} left"
+            return f"it needs {written(name, wanted)} of {name}, and {remaining}"
     return ""
 
 
@@ -144,32 +144,32 @@ def max_flow(supply: list[int], edges: I64, room: I64) -> int:
     """How much of `supply` [C] reaches kinds of rows over edges int64[C, K], each of which takes
     no more than `room` [K]. Greedy, then along the shortest improving paths.
     """
-    left, free = list(supply), room.tolist()
+    remaining, free = list(supply), room.tolist()
     used = np.zeros_like(edges)
     order = sorted(range(len(supply)), key=lambda c: int(np.count_nonzero(edges[c])))
     for c in order:
         for kind in np.flatnonzero(edges[c]).tolist():
-            step = min(left[c], free[kind], int(edges[c, kind]))
+            step = min(remaining[c], free[kind], int(edges[c, kind]))
             used[c, kind] += step
-            left[c] -= step
+            remaining[c] -= step
             free[kind] -= step
     for c in order:
-        while left[c] and (step := _improve(c, left[c], edges, used, free)):
-            left[c] -= step
-    return sum(supply) - sum(left)
+        while remaining[c] and (step := _improve(c, remaining[c], edges, used, free)):
+            remaining[c] -= step
+    return sum(supply) - sum(remaining)
 
 
 def _improve(start: int, most: int, edges: I64, used: I64, free: list[int]) -> int:
     """Move pods of other classes so that some of `start` get a place; how many."""
     takes: dict[int, tuple[int, int]] = {}  # class -> (class that takes its places, kind of these)
-    reached: set[int] = set()
-    line = deque([start])
-    while line:
-        c = line.popleft()
+    seen: set[int] = set()
+    pending = deque([start])
+    while pending:
+        c = pending.popleft()
         for kind in np.flatnonzero(edges[c] > used[c]).tolist():
-            if kind in reached:
+            if kind in seen:
                 continue
-            reached.add(kind)
+            seen.add(kind)
             if free[kind]:
                 path = [(c, kind)]
                 while path[-1][0] in takes:
@@ -180,7 +180,7 @@ def _improve(start: int, most: int, edges: I64, used: I64, free: list[int]) -> i
             for other in np.flatnonzero(used[:, kind]).tolist():
                 if other != start and other not in takes:
                     takes[other] = (c, kind)
-                    line.append(other)
+                    pending.append(other)
     return 0
 
 

@@ -59,7 +59,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
     """Yield plans, one after the other; and before each step its cost in budget steps."""
-    left = VARIANTS_MAX
+    remaining = VARIANTS_MAX
     for variant in islice(variants(problem, rules), LOOKED_MAX):
         looked = 1 + problem.rows.size // COUNTED_A_STEP
         if variant is None:
@@ -72,8 +72,8 @@ def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
             plan = None if isinstance(found, Infeasible) else found
         if plan is not None:
             yield _in_order(plan, variant)
-        left -= 1
-        if not left:
+        remaining -= 1
+        if not remaining:
             return
 
 

@@ -43,7 +43,7 @@ PATTERNS_MAX: Final = 4_000
 DRAWS, DRAWS_MIN = 48, 6
 DRAWN_MAX: Final = 12_000_000
 #: How often each cell is read for one way. Measured roughly.
-DRAW_LOOKS: Final = 16
+DRAW_PASSES: Final = 16
 CELLS_MAX: Final = 6_000_000
 #: Rounds in which prices move: as many as this many looks at the table of patterns allow.
 ROUND_CELLS: Final = 100_000_000
@@ -143,8 +143,8 @@ def _grown(
                 if banned:
                     break
                 more += 1
-                asked = used + more * problem.needs[at]
-                now = now & (slots[at] >= more) & (free >= asked[:, None]).all(axis=0)
+                cost = used + more * problem.needs[at]
+                now = now & (slots[at] >= more) & (free >= cost[:, None]).all(axis=0)
             if len(grown) > PATTERNS_MAX or len(grown) * kinds.shape[1] > CELLS_MAX:
                 return None
         found = grown
@@ -174,7 +174,7 @@ def _drawn(
     draw = np.random.default_rng(size)
     drawn = np.zeros((kinds.shape[1], ways, size), dtype=np.int64)
     for number in range(ways):
-        yield 1 + 2 * size * kinds.shape[1] * DRAW_LOOKS // CELLS_A_STEP
+        yield 1 + 2 * size * kinds.shape[1] * DRAW_PASSES // CELLS_A_STEP
         free, held = kinds[: len(problem.free)].copy(), np.zeros((size, kinds.shape[1]), np.int64)
         order = draw.permutation(size).tolist()
         shares = [*draw.random(size - 1).tolist(), 1.0] if number >= size else [1.0] * size
@@ -211,11 +211,11 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
             chosen.append(best)
         supply = (best * found.times[:, None]).sum(axis=0)
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
-        asked, _ = problem.cheapest(whole)
-        if bound < asked and found.drawn is None:
+        cost, _ = problem.cheapest(whole)
+        if bound < cost and found.drawn is None:
             return Infeasible(
                 "if its pods are weighed by what they take away from each other, the nodes hold"
-                f" {bound * 100 // asked} % of what it needs, however they are packed"
+                f" {bound * 100 // cost} % of what it needs, however they are packed"
             )
         short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
@@ -251,13 +251,13 @@ def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[
 def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
     plan: Plan = []
     for at in np.argsort(-prices, kind="stable").tolist():
-        left = int(wanted[at])
+        remaining = int(wanted[at])
         for row in np.flatnonzero(held[:, at]).tolist():
-            count = min(left, int(held[row, at]))
+            count = min(remaining, int(held[row, at]))
             if not count:
                 break
             plan.append((at, row, count))
-            left -= count
+            remaining -= count
     return plan
 
 
@@ -317,8 +317,8 @@ def _changes(found: RowPatterns, held: I64, prices: I64) -> tuple[I64, I64, I64]
     """(what changes, in which row, to what): from rows that look alike, two each, and of all
     changes the CHANGES_MAX that lose least.
     """
-    look = np.column_stack((found.kind, held))
-    _, first, inverse = np.unique(look, axis=0, return_index=True, return_inverse=True)
+    kinds_held = np.column_stack((found.kind, held))
+    _, first, inverse = np.unique(kinds_held, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(inverse.ravel(), kind="stable")
     starts = np.searchsorted(inverse.ravel()[order], np.arange(len(first)))
     second = order[np.minimum(starts + 1, len(order) - 1)]
@@ -350,9 +350,9 @@ def by_size(problem: GangProblem) -> Plan | None:
     sizes = (problem.needs / total).max(axis=1, initial=0.0)
     plan: Plan = []
     closed = np.zeros(problem.rows.shape, dtype=np.bool_)
-    left = problem.needed
+    remaining = problem.needed
     for at in np.argsort(-sizes, kind="stable").tolist():
-        goal = min(problem.counts[at], left)
+        goal = min(problem.counts[at], remaining)
         needs = problem.needs[at]
         most = np.full(free.shape[1], problem.caps[at], dtype=np.int64)
         most = slots_of(most, needs.tolist(), free)
@@ -365,7 +365,7 @@ def by_size(problem: GangProblem) -> Plan | None:
                 free[:, row] -= count * needs
                 closed[problem.apart[at], row] = True
                 goal -= count
-                left -= count
+                remaining -= count
             if not goal:
                 break
-    return None if left else plan
+    return None if remaining else plan

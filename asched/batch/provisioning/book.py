@@ -118,12 +118,12 @@ class Booking(msgspec.Struct, eq=False):
         """The pod sets of which a pod may have a slot: those with equal requests, or if there are
         none those with higher requests.
         """
-        asked, larger = info.cls.accounted, []
+        accounted, larger = info.cls.accounted, []
         for pod_set, like in self.likes.items():
             held = like.cls.accounted
-            if all(amount <= held.get(name, 0) for name, amount in asked.items()):
+            if all(amount <= held.get(name, 0) for name, amount in accounted.items()):
                 larger.append(pod_set)
-        return [s for s in larger if self.likes[s].cls.accounted == asked] or larger
+        return [s for s in larger if self.likes[s].cls.accounted == accounted] or larger
 
 
 class Bookings:

@@ -304,7 +304,7 @@ class HeldPlaces(Extension):
                 continue
             self._bookings.moved.pop(key, None)
             try:
-                self._look_at_booking(key)
+                self._check_booking(key)
             except MISTAKES as raised:
                 self.context.contain(raised, "requests", key)
                 self._forget(key)
@@ -389,7 +389,7 @@ class HeldPlaces(Extension):
         self._requests.ended[tracked.key] = tracked.uid
         self._say(tracked, requests.over(reason, message))
 
-    def _look_at_booking(self, key: str) -> None:
+    def _check_booking(self, key: str) -> None:
         """Handle a booking that ended, or whose slots were taken or lost."""
         tracked, booking = self._requests.tracked.get(key), self._bookings.get(key)
         if tracked is None:
@@ -442,8 +442,8 @@ class HeldPlaces(Extension):
             self._requests.trying = ""
 
     def _pause(self, tracked: Tracked) -> None:
-        left_s = max(tracked.valid_until_s - self.context.now_s, 0.0)
-        self._requests.try_at(tracked, self.context.now_s + min(tracked.pause_s, left_s))
+        remaining_s = max(tracked.valid_until_s - self.context.now_s, 0.0)
+        self._requests.try_at(tracked, self.context.now_s + min(tracked.pause_s, remaining_s))
         tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
 
     def _answer(
@@ -505,7 +505,7 @@ class HeldPlaces(Extension):
             why = "nodes went, or others took room on them, while it was tried"
             return RequestOutcome(requests.not_found(why), is_tried_again=True)
         bookings.match(booking)
-        return RequestOutcome(_found(self._cluster, booking))
+        return RequestOutcome(_found_status(self._cluster, booking))
 
     def _expiry_of(self, tracked: Tracked, request: ProvisioningRequest, terms: Terms) -> float:
         """Until when a request is tried, in seconds of turns. Its age is read once."""
@@ -539,7 +539,7 @@ class HeldPlaces(Extension):
             self._pause(tracked)
         else:
             tracked.pause_s = PAUSE_S
-        self._say(tracked, _found(self._cluster, booking))
+        self._say(tracked, _found_status(self._cluster, booking))
 
     def _hold(
         self, booking: Booking, outcome: GroupOutcome, slot_for: Callable[[PodInfo, str], Slot]
@@ -661,8 +661,8 @@ def holding_promised(
     if promised is None:
         return LOST_PLACES
     places, end_s = promised
-    left_s = end_s - cluster.wall_clock_s
-    if left_s <= 0:
+    remaining_s = end_s - cluster.wall_clock_s
+    if remaining_s <= 0:
         return TIME_IS_UP
     try:
         hold_s = hypothetical_pods.terms_of(request, args).hold_s
@@ -685,7 +685,7 @@ def holding_promised(
     over = over or NodeShare(cluster, namespace, args).why_beyond(_known(cluster, places))
     if over:
         return requests.LOST, over
-    until_s = cluster.steady_s + min(left_s, hold_s)
+    until_s = cluster.steady_s + min(remaining_s, hold_s)
     key, uid = request.metadata.key, request.metadata.uid
     booking = bookings.begin(key, uid, until_s, args.priority)
     for place in places:
@@ -728,7 +728,7 @@ def _args(
     return args
 
 
-def _found(cluster: Cluster, booking: Booking) -> DesiredStatus:
+def _found_status(cluster: Cluster, booking: Booking) -> DesiredStatus:
     """The status with the places of a booking, including places that pods have taken."""
     places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values() if slot.node)
     where = [requests.Where(pod_set, node, count) for (pod_set, node), count in places.items()]

@@ -169,7 +169,7 @@ def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStat
         status["provisioningClassDetails"] = details
     metadata = request.metadata
     return Patch(
-        kind=cluster.spoken(PROVISIONING_REQUEST),
+        kind=cluster.served_kind(PROVISIONING_REQUEST),
         namespace=metadata.namespace,
         name=metadata.name,
         body={

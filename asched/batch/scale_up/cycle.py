@@ -317,7 +317,9 @@ class NewNodes(Extension):
     def _kind(self, scale_up: ScaleUp, number: int) -> Kind:
         """The kind of one of its objects, of which the last one is the request."""
         is_request = number == scale_up.templates
-        return self.context.cluster.spoken(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
+        return (
+            self.context.cluster.served_kind(PROVISIONING_REQUEST) if is_request else POD_TEMPLATE
+        )
 
     def _stored(self, scale_up: ScaleUp, number: int) -> PodTemplate | ProvisioningRequest | None:
         """The object of this name, as the watch has shown it."""

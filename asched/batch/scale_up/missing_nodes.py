@@ -132,11 +132,11 @@ class ShapeTrial:
             context.cluster.budget.note(NODE_STEPS)
             assert self._suppose is not None
             self._suppose.seen(NODE, node)
-            left = yield from self._fill(outcome, waiting, node.name)
-            if len(left) == len(waiting):  # another one would take none of them either
+            unplaced = yield from self._fill(outcome, waiting, node.name)
+            if len(unplaced) == len(waiting):  # another one would take none of them either
                 self.nodes.pop()
                 break
-            waiting = left
+            waiting = unplaced
         if len(self.nodes) == self.shape.max_nodes:
             self.limit = f"maxNodes {len(self.nodes)}"
         self.pods = [tried.attempt.pod for tried in outcome.tried]
@@ -153,11 +153,11 @@ class ShapeTrial:
     ) -> Generator[Effect, Answer, list[Attempt]]:
         """Place pods on a supposed node, or on existing nodes; returns the others."""
         context, group = self._context, self._group
-        left, rejected = [], set[tuple[int, int]]()
+        unplaced, rejected = [], set[tuple[int, int]]()
         for attempt in waiting:
             equals = attempt.info.cls.number, attempt.pod.priority
             if equals in rejected or self.has_failed:
-                left.append(attempt)
+                unplaced.append(attempt)
                 continue
             yield from context.pause_if_due(TRY_STEPS)
             nodes = context.cluster.nodes  # whose rows may change in a pause
@@ -171,12 +171,12 @@ class ShapeTrial:
             assert tried.failure is not None
             self.has_failed |= tried.failure.is_error
             rejected.add(equals)
-            left.append(attempt)
+            unplaced.append(attempt)
             rejection = tried.failure.rejection
             if name is not None and rejection is not None:
                 status = rejection.status_at(nodes.row_of[name])
                 self.limit = status.message if status is not None else ""
-        return left
+        return unplaced
 
 
 def _node(shape: NodeShape, number: int) -> Node:

@@ -135,7 +135,7 @@ def bodies(
     text = orjson.dumps((group.metadata.uid, templates), option=orjson.OPT_SORT_KEYS)
     name = f"asched-{hashlib.sha256(text).hexdigest()[:16]}"
     owner = {
-        "apiVersion": cluster.spoken(kind).group_version,
+        "apiVersion": cluster.served_kind(kind).group_version,
         "kind": kind.name,
         "name": group.metadata.name,
         "uid": group.metadata.uid,
@@ -159,7 +159,7 @@ def bodies(
     }
     notes = {PROFILE: profile, NEW_NODES: new_nodes}
     metadata = {"name": name, **shared, "annotations": notes}
-    return (*found, _body(cluster.spoken(PROVISIONING_REQUEST), metadata, spec=spec))
+    return (*found, _body(cluster.served_kind(PROVISIONING_REQUEST), metadata, spec=spec))
 
 
 def _body(kind: Kind, metadata: Json, **content: Json) -> Json:

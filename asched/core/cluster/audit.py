@@ -187,27 +187,27 @@ def _unlike(what: str, kept: Any, counted: Any) -> Iterator[str]:
 def _row(cluster: Cluster, row: int) -> dict[str, Any]:
     """One node's row in terms that are equal in every cluster."""
     nodes, read = cluster.nodes, cluster.nodes.columns.read
-    found: dict[str, Any] = {name: int(read(name)[row]) for name in _PLAIN}
-    found["nonzero"] = [int(amount) for amount in read("nonzero")[:, row]]
-    found["taints"] = nodes.taint_sets.values[int(read("taint_set")[row])]
-    found["features"] = set(nodes.feature_sets.values[int(read("feature_set")[row])])
+    counted: dict[str, Any] = {name: int(read(name)[row]) for name in _PLAIN}
+    counted["nonzero"] = [int(amount) for amount in read("nonzero")[:, row]]
+    counted["taints"] = nodes.taint_sets.values[int(read("taint_set")[row])]
+    counted["features"] = set(nodes.feature_sets.values[int(read("feature_set")[row])])
     for name in ("allocatable", "requested"):
         amounts = read(name)[:, row]
-        found[name] = {
+        counted[name] = {
             nodes.resources.values[index + 1]: int(amounts[index])
             for index in np.flatnonzero(amounts)
         }
-    found["requested"] |= nodes.pod_amounts.unlisted(row)
-    found["beyond 64 bits"] = sorted(nodes.pod_amounts.beyond(row).values())
+    counted["requested"] |= nodes.pod_amounts.unlisted(row)
+    counted["beyond 64 bits"] = sorted(nodes.pod_amounts.beyond(row).values())
     node = nodes.node_at[row]
     labels = node.labels if node is not None else {}
-    found["label columns that differ from the node"] = {
+    counted["label columns that differ from the node"] = {
         key: column.values.values[int(column.ids[row])]
         for key, column in nodes._labels.items()
         if column.values.values[int(column.ids[row])] != labels.get(key, "")
     }
-    found["pods"] = set(cluster._rows[row])
-    return found
+    counted["pods"] = set(cluster._rows[row])
+    return counted
 
 
 def _dead_rows(cluster: Cluster) -> Iterator[str]:

@@ -47,33 +47,33 @@ class Budget:
     """The rest of a slice, in steps."""
 
     def __init__(self) -> None:
-        self.left = math.inf
+        self.remaining = math.inf
         #: steps since the start
         self.spent = 0.0
 
     def open(self, steps: int = SLICE_STEPS) -> None:
         """Begin a slice."""
-        self.left = steps
+        self.remaining = steps
 
     def close(self) -> None:
         """No limit any more."""
-        self.left = math.inf
+        self.remaining = math.inf
 
     @property
     def is_used_up(self) -> bool:
-        return self.left <= 0
+        return self.remaining <= 0
 
     def charge(self, steps: float, doing: str = "") -> None:
         """Call before work of this many steps. Raises OutOfTurn if nothing is left; `doing` names
         the work for the error, should the attempt have used all its slices.
         """
-        if self.left <= 0:
+        if self.remaining <= 0:
             raise OutOfTurn(doing or TOO_MUCH)
         self.note(steps)
 
     def note(self, steps: float) -> None:
         """Count work that cannot be postponed."""
-        self.left -= steps
+        self.remaining -= steps
         self.spent += steps
 
 
@@ -94,9 +94,9 @@ class Sliced:
     def go_on(self) -> None:
         """Continue as far as the budget allows."""
         budget = self.budget
-        while self.pieces and budget.left > 0:
+        while self.pieces and budget.remaining > 0:
             for _ in self.pieces[0]:
-                if budget.left <= 0:
+                if budget.remaining <= 0:
                     return
             self.pieces.popleft()
 

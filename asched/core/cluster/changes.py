@@ -181,7 +181,7 @@ def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
 #: Entries per summarized block. A guess: fewer are quickly read one by one.
 BLOCK: Final = 256
 #: Results cached until the next entry.
-FOUND_MAX: Final = 16
+QUESTIONS_MAX: Final = 16
 
 #: Entries stored before the older half is dropped (readers then start again). A guess: 64 Ki
 #: decisions between two reads of one reader.
@@ -241,15 +241,15 @@ class RowLog(ChangeLog[tuple[int, int]]):
     rows, and so have a thousand other classes: whole blocks of entries are summarized once for all.
     """
 
-    __slots__ = ("_blocks", "_found", "_found_at", "last")
+    __slots__ = ("_blocks", "_rows_at", "_rows_of", "last")
 
     def __init__(self, entries_max: int | None = None) -> None:
         super().__init__(entries_max)
         #: the newest entry: all that a reader with the cursor `end` - 1 has missed
         self.last = (-1, 0)
         #: results of `rows` since the newest entry
-        self._found: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._found_at = -1
+        self._rows_of: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._rows_at = -1
         #: summaries of blocks: row -> aspects
         self._blocks: dict[int, dict[int, int]] = {}
 
@@ -262,31 +262,33 @@ class RowLog(ChangeLog[tuple[int, int]]):
 
         Usually several readers have the same question before the next entry.
         """
-        known, asked = self._found, (cursor, aspects)
-        if self._found_at != self.end or len(known) >= FOUND_MAX:
+        known, question = self._rows_of, (cursor, aspects)
+        if self._rows_at != self.end or len(known) >= QUESTIONS_MAX:
             known.clear()
-            self._found_at = self.end
-        elif asked in known:
-            return known[asked]
+            self._rows_at = self.end
+        elif question in known:
+            return known[question]
         if cursor < self._base:
             return None
         if self.end - cursor < BLOCK:  # usually
             entries = self._entries[cursor - self._base :]
-            found = known[asked] = tuple({row for row, touched in entries if touched & aspects})
-            return found
+            changed = known[question] = tuple(
+                {row for row, touched in entries if touched & aspects}
+            )
+            return changed
         begin, end = self._whole_blocks(cursor)
         entries = self._outside(cursor, begin, end)
         rows = {row for row, touched in entries if touched & aspects}
         for number in range(begin, end):
             by_row = self._block(number).items()
             rows.update([row for row, touched in by_row if touched & aspects])
-        found = known[asked] = tuple(rows)
-        return found
+        changed = known[question] = tuple(rows)
+        return changed
 
     def forget(self) -> None:
         super().forget()
         self._blocks.clear()
-        self._found.clear()
+        self._rows_of.clear()
 
     def _whole_blocks(self, cursor: int) -> tuple[int, int]:
         """The range of blocks whose entries all came after the cursor: first, and end."""
@@ -304,16 +306,16 @@ class RowLog(ChangeLog[tuple[int, int]]):
 
     def _block(self, number: int) -> dict[int, int]:
         """The summary of a block."""
-        found = self._blocks.get(number)
-        if found is None:
+        summary = self._blocks.get(number)
+        if summary is None:
             start = number * BLOCK - self._base
             by_row = dict[int, int]()
             for row, aspects in self._entries[start : start + BLOCK]:
                 by_row[row] = by_row.get(row, 0) | aspects
             if len(self._blocks) > self._entries_max // BLOCK:  # most are of dropped entries
                 self._blocks = {n: b for n, b in self._blocks.items() if n * BLOCK >= self._base}
-            found = self._blocks[number] = by_row
-        return found
+            summary = self._blocks[number] = by_row
+        return summary
 
 
 class NodeLog(RowLog):
@@ -340,11 +342,11 @@ class NodeLog(RowLog):
         """All aspects in which any row changed since the cursor; None if unknown."""
         if cursor < self._base:
             return None
-        found = 0
+        touched = 0
         for aspects, end in self._newest.items():
             if end > cursor:
-                found |= aspects
-        return found
+                touched |= aspects
+        return touched
 
     def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
         for touched, end in self._newest.items():

@@ -115,10 +115,10 @@ class Cluster(Objects):
 
     def singleton(self, make: Callable[["Cluster"], C]) -> C:
         """Data that a rule derives from the cluster for all profiles, made on first use."""
-        found = self._singletons.get(make)
-        if found is None:
-            found = self._singletons[make] = make(self)
-        return found
+        instance = self._singletons.get(make)
+        if instance is None:
+            instance = self._singletons[make] = make(self)
+        return instance
 
     def pods_on(self, row: int) -> dict[str, PodInfo]:
         """Uid -> pod on a row, the newest last, including assumed and terminating ones."""
@@ -179,15 +179,15 @@ class Cluster(Objects):
                 return []
             return [ObservedChange(kind, self._put_object(kind, obj), obj)]
         except Exception as e:
-            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly known", e) from e
+            raise self._incomplete(f"{kind.resource} {obj.metadata.key} is wholly known", e) from e
 
     def _lose(self, kind: Kind, obj: Any) -> list[ObservedChange]:
         try:
             return self._lose_object(kind, obj)
         except Exception as e:
-            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly gone", e) from e
+            raise self._incomplete(f"{kind.resource} {obj.metadata.key} is wholly gone", e) from e
 
-    def _half_done(self, invariant: str, cause: Exception) -> InvariantError:
+    def _incomplete(self, invariant: str, cause: Exception) -> InvariantError:
         """The error for an incomplete change; each later turn raises it, too."""
         self._broken = self._broken or broken(invariant, cause)
         return self._broken
@@ -208,7 +208,7 @@ class Cluster(Objects):
         Nothing else of its kind may be applied until its end. Waiting pods come last, by age.
         """
         kind = fact.kind
-        self._spoken[kind.resource] = kind
+        self._served_kinds[kind.resource] = kind
         listed, staying = yield from self._list_parts.take(fact)
         known: Mapping[str, Any] = self.pods_seen if kind is POD else self._stored(kind)
         if kind is NODE:
@@ -401,13 +401,13 @@ class Cluster(Objects):
             else:
                 self._place(info, row)
         except Exception as e:
-            raise self._half_done(f"pod {info.pod.key} counts wholly on {node_name}", e) from e
+            raise self._incomplete(f"pod {info.pod.key} counts wholly on {node_name}", e) from e
 
     def _unplace(self, info: PodInfo) -> None:
         try:
             self._take_away(info)
         except Exception as e:
-            raise self._half_done(f"pod {info.pod.key} counts nowhere any more", e) from e
+            raise self._incomplete(f"pod {info.pod.key} counts nowhere any more", e) from e
 
     def _take_away(self, info: PodInfo) -> None:
         if self.placed.pop(info.pod.uid, None) is not None:
@@ -446,7 +446,7 @@ class Cluster(Objects):
                 del self._rows[row][info.pod.metadata.uid]
             self._count_unlisted(info, row, sign)
         except Exception as e:
-            raise self._half_done(f"row {row} counts pod {info.pod.key} wholly or not", e) from e
+            raise self._incomplete(f"row {row} counts pod {info.pod.key} wholly or not", e) from e
 
     def _count_unlisted(self, info: PodInfo, row: int, sign: int) -> None:
         cls = info.cls
@@ -476,7 +476,7 @@ class Cluster(Objects):
                 self.usage.move(what, sign)
             self.nodes.log.add(row, PODS_MOVED)
         except Exception as e:
-            raise self._half_done(f"row {row} counts what is held there wholly or not", e) from e
+            raise self._incomplete(f"row {row} counts what is held there wholly or not", e) from e
 
     # --- suppositions ----------------------------------------------------------------------------
 

@@ -130,17 +130,17 @@ class Vocab(Generic[T]):
 
     def take_all(self, values: Iterable[T | None]) -> list[int]:
         """The ids, each with one more holder; 0 for None."""
-        ids, holders, found = self.ids, self._holders, []
+        ids, holders, taken = self.ids, self._holders, []
         for value in values:
             if value is None:
-                found.append(0)
+                taken.append(0)
                 continue
             id_ = ids.get(value)
             if id_ is None:
                 id_ = ids[value] = self._born(value)
             holders[id_] += 1
-            found.append(id_)
-        return found
+            taken.append(id_)
+        return taken
 
     def release(self, id_: int) -> bool:
         """Remove one holder; whether that was the last one. Releasing 0 does nothing."""

@@ -87,9 +87,9 @@ class Tally:
 
     def move(self, row: int, amount: int) -> None:
         """Add an amount, possibly negative, at a row."""
-        left = self._by_row.get(row, 0) + amount
-        if left:
-            self._by_row[row] = left
+        remaining = self._by_row.get(row, 0) + amount
+        if remaining:
+            self._by_row[row] = remaining
         else:
             self._by_row.pop(row, None)
         self.total += amount
@@ -198,7 +198,7 @@ class CounterKey(NamedTuple):
     on_trial_only: bool = False
 
     @property
-    def found_by(self) -> PodPredicate:
+    def indexed_by(self) -> PodPredicate:
         """A predicate that all counted pods match."""
         return self.predicates[0] if self.predicates else EVERYBODY
 
@@ -269,7 +269,7 @@ class TermKey(NamedTuple):
     weight: int
 
 
-class Spoken(NamedTuple):
+class MatchingTerm(NamedTuple):
     """A term of placed pods that matches a pod; `tally`: the nodes of the pods that have it."""
 
     tally: Tally
@@ -288,7 +288,7 @@ class TermCounter(Tally):
         self.key = key
         self._matcher = Matcher(key.selector.requirements)
 
-    def speaks_of(self, label_set: LabelSet, namespace_labels: dict[str, str]) -> bool:
+    def matches_labels(self, label_set: LabelSet, namespace_labels: dict[str, str]) -> bool:
         """Whether the term matches a pod with these labels in a namespace with those labels."""
         key = self.key
         inside = label_set.namespace in key.namespaces or (
@@ -351,7 +351,7 @@ ENTRIES_MAX: Final = 1 << 17
 SETS_FEW: Final = 64
 #: Sets per part, and per step of the budget: to be returned, and to be indexed.
 PART: Final = 1_000
-FOUND_PER_STEP: Final = 50
+SETS_PER_STEP: Final = 50
 READ_PER_STEP: Final = 25
 
 
@@ -404,19 +404,19 @@ class Populations:
                     self._read()
                     yield ()
                 by_value = self._by_value.get((namespace, named.key), {})
-                found: list[LabelSet] = []
+                label_sets: list[LabelSet] = []
                 for value in sorted(named.values):
                     sets = by_value.get(value, ())
-                    found += (sets,) if isinstance(sets, LabelSet) else sets
-                yield from self._in_parts(found)
+                    label_sets += (sets,) if isinstance(sets, LabelSet) else sets
+                yield from self._in_parts(label_sets)
 
-    def _in_parts(self, found: Sequence[LabelSet]) -> Iterator[Sequence[LabelSet]]:
-        if len(found) <= SETS_FEW:
-            yield found
+    def _in_parts(self, label_sets: Sequence[LabelSet]) -> Iterator[Sequence[LabelSet]]:
+        if len(label_sets) <= SETS_FEW:
+            yield label_sets
             return
-        for start in range(0, len(found), PART):
-            part = found[start : start + PART]
-            self._budget.note(len(part) / FOUND_PER_STEP)
+        for start in range(0, len(label_sets), PART):
+            part = label_sets[start : start + PART]
+            self._budget.note(len(part) / SETS_PER_STEP)
             yield part
 
     def move(self, label_set: LabelSet, row: int, amount: int, is_terminating: bool) -> None:
@@ -430,9 +430,9 @@ class Populations:
                 self._entries += _add(self._by_value[namespace, key], key, label_set)
             self._cut()
         rows = population.terminating if is_terminating else population.staying
-        left = rows.get(row, 0) + amount
-        if left:
-            rows[row] = left
+        remaining = rows.get(row, 0) + amount
+        if remaining:
+            rows[row] = remaining
             return
         del rows[row]
         if not (population.staying or population.terminating):
@@ -462,18 +462,18 @@ class Populations:
         """Whether a namespace is indexed by a key. If not, it is being indexed, or another key has
         to be indexed before.
         """
-        asked = namespace, key
+        index_key = namespace, key
         inside = self._inside.get(namespace)
         if inside is None:
             return True
-        if asked not in self._by_value:
+        if index_key not in self._by_value:
             if self._reading is None:
-                self._reading, self._unread = asked, list(inside)
-                self._by_value[asked] = {}
+                self._reading, self._unread = index_key, list(inside)
+                self._by_value[index_key] = {}
                 self._known_keys.setdefault(namespace, []).append(key)
             return False
-        self._by_value.move_to_end(asked)
-        return asked != self._reading
+        self._by_value.move_to_end(index_key)
+        return index_key != self._reading
 
     def _read(self) -> None:
         """Index a part of the remaining sets."""
@@ -496,17 +496,17 @@ class Populations:
         while len(self._by_value) > 1 and (
             len(self._by_value) > KEYS_MAX or self._entries > ENTRIES_MAX
         ):
-            namespace, key = asked = next(iter(self._by_value))
-            by_value = self._by_value[asked]
+            namespace, key = index_key = next(iter(self._by_value))
+            by_value = self._by_value[index_key]
             self._entries -= sum(
                 1 if isinstance(s, LabelSet) else len(s) for s in by_value.values()
             )
-            self._drop(asked)
+            self._drop(index_key)
             self._known_keys[namespace].remove(key)
 
-    def _drop(self, asked: tuple[str, str]) -> None:
-        del self._by_value[asked]
-        if asked == self._reading:
+    def _drop(self, index_key: tuple[str, str]) -> None:
+        del self._by_value[index_key]
+        if index_key == self._reading:
             self._reading, self._unread = None, []
 
 

@@ -101,21 +101,21 @@ class Shortages:
         if self._totals_at != self._cluster.nodes.log.end:
             self._totals_at = self._cluster.nodes.log.end
             self._totals.clear()
-        found = self._totals.get(name)
-        if found is None:
+        total = self._totals.get(name)
+        if total is None:
             place = self._cluster.nodes.find_resource(name)
             if place is None:
                 return 0.0
-            found = self._totals[name] = self._sum(place)
-        return found
+            total = self._totals[name] = self._sum(place)
+        return total
 
     def _sum(self, place: int) -> float:
         nodes = self._cluster.nodes
         read, height = nodes.columns.read, nodes.height
         takes: npt.NDArray[np.bool_] = read("live")[:height] & ~read("unschedulable")[:height]
         takes = takes & (read("pod_count")[:height] < read("allowed_pods")[:height])
-        left = read("allocatable")[place, :height] - read("requested")[place, :height]
-        return float(np.where(takes, np.maximum(left, 0), 0).sum(dtype=np.float64))
+        free = read("allocatable")[place, :height] - read("requested")[place, :height]
+        return float(np.where(takes, np.maximum(free, 0), 0).sum(dtype=np.float64))
 
 
 def amounts_text(amounts: Mapping[str, int]) -> str:

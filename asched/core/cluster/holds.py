@@ -188,9 +188,9 @@ class Holds:
             row = row_of[node_name]
             self._count(what, row, sign)
             owners = self.by_row.setdefault(row, {})
-            left = owners.get(hold.owner, 0) + sign
-            if left:
-                owners[hold.owner] = left
+            remaining = owners.get(hold.owner, 0) + sign
+            if remaining:
+                owners[hold.owner] = remaining
             else:
                 del owners[hold.owner]
                 if not owners:

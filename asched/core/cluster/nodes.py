@@ -225,9 +225,9 @@ class PodAmounts:
 
     def _add_unlisted(self, name: str, row: int, amount: int) -> None:
         rows = self._unlisted.setdefault(name, {})
-        left = rows.get(row, 0) + amount
-        if left:
-            rows[row] = left
+        remaining = rows.get(row, 0) + amount
+        if remaining:
+            rows[row] = remaining
         else:
             rows.pop(row, None)
             if not rows:

@@ -28,7 +28,7 @@ class Objects:
         self._objects: dict[str, dict[str, Record]] = {}  # resource -> key -> object
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
-        self._spoken: dict[str, Kind] = {}  # resource -> the API version received last
+        self._served_kinds: dict[str, Kind] = {}  # resource -> the API version received last
         #: grows with every change of any object
         self.epoch = 0
         #: the changed objects, in order
@@ -53,9 +53,9 @@ class Objects:
         assumed = self._assumed_objects.get(kind.resource)
         return {**stored, **assumed} if assumed else stored
 
-    def spoken(self, kind: Kind) -> Kind:
+    def served_kind(self, kind: Kind) -> Kind:
         """The API version in which the API sends a kind, if known."""
-        return self._spoken.get(kind.resource, kind)
+        return self._served_kinds.get(kind.resource, kind)
 
     def epoch_of(self, kind: Kind) -> int:
         """A number that grows with every change of an object of this kind that rules may read."""

@@ -228,8 +228,8 @@ def _one_of(own: T, known: T) -> T:
 
 def _bytes_of(cls: PodClass) -> int:
     own = cls.example.metadata
-    beside = (own.annotations, own.finalizers, own.owner_references)
-    extra = footprint(beside) if any(beside) else 0
+    uncounted = (own.annotations, own.finalizers, own.owner_references)
+    extra = footprint(uncounted) if any(uncounted) else 0
     return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key) + extra
 
 

@@ -31,7 +31,7 @@ class AffinityTerm(NamedTuple):
     namespace_selector: Selector | None
     weight: int = 0
 
-    def looks_into(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+    def covers_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
         """Whether it concerns pods of a namespace with these labels."""
         return namespace in self.namespaces or matches(self.namespace_selector, labels)
 
@@ -110,8 +110,8 @@ class LabelSet:
 
 def _asks_for_both(container: Container) -> bool:
     """Whether a container has requests for cpu and memory, including zero."""
-    asked = container.resources.requests
-    return asked is not None and requests.CPU in asked and requests.MEMORY in asked
+    requested = container.resources.requests
+    return requested is not None and requests.CPU in requested and requests.MEMORY in requested
 
 
 class Memory(Protocol):
@@ -216,21 +216,21 @@ class PodClass:
     def scoring_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) of such a pending pod for the resource scorers."""
         if self.is_simple and all(map(_asks_for_both, self.example.spec.containers or ())):
-            asked = self.requests  # then no defaults apply
-            return asked.get(requests.CPU, 0), asked.get(requests.MEMORY, 0)
+            requested = self.requests  # then no defaults apply
+            return requested.get(requests.CPU, 0), requested.get(requests.MEMORY, 0)
         return requests.scoring_requests(self.example, pod_level=False, resized=False)
 
     @derived
     def host_ports(self) -> tuple[HostPort, ...]:
         """Of containers and sidecars; a missing address means any, a missing protocol TCP."""
-        spec, found = self.example.spec, list[HostPort]()
+        spec, ports = self.example.spec, list[HostPort]()
         sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
         for container in (*(spec.containers or ()), *sidecars):
             for port in container.ports or ():
                 if port.host_port > 0:
                     ip, protocol = port.host_ip or "0.0.0.0", port.protocol or "TCP"  # noqa: S104
-                    found.append(HostPort(ip, protocol, port.host_port))
-        return tuple(found)
+                    ports.append(HostPort(ip, protocol, port.host_port))
+        return tuple(ports)
 
     @derived
     def terms(self) -> AffinityTerms:

@@ -154,7 +154,7 @@ class Refusals:
 
     def crowded(self, pod: PodInfo, is_feasible: Callable[[int], bool], now_s: float) -> list[int]:
         """The feasible rows that are contested and would not have enough room left with the pod."""
-        found, over = [], []
+        rows, over = [], []
         for name, known in self.contested_nodes.items():
             row = self._nodes.row_of.get(name, -1)
             if known.until_s <= now_s:
@@ -165,10 +165,10 @@ class Refusals:
                 and is_feasible(row)
                 and not self._leaves_room(pod, row, known.amounts)
             ):
-                found.append(row)
+                rows.append(row)
         for name in over:
             del self.contested_nodes[name]
-        return found
+        return rows
 
     def _leaves_room(self, pod: PodInfo, row: int, amounts: Mapping[str, int]) -> bool:
         read = self._nodes.columns.read
@@ -177,13 +177,13 @@ class Refusals:
         if read("pod_count").item(row) + 1 + more > allowed:
             return False
         allocatable, requested = read("allocatable"), read("requested")
-        for name, asked in pod.cls.accounted.items():
+        for name, amount in pod.cls.accounted.items():
             index = self._nodes.find_resource(name)
             if index is None or name not in amounts:
                 continue
             offered = allocatable.item(index, row)
-            if requested.item(index, row) + asked + min(amounts[name], offered // HEADROOM_PART) > (
-                offered
-            ):
+            if requested.item(index, row) + amount + min(
+                amounts[name], offered // HEADROOM_PART
+            ) > (offered):
                 return False
         return True

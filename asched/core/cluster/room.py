@@ -21,13 +21,13 @@ Mask = npt.NDArray[np.bool_]
 
 def vector(nodes: NodeTable, accounted: Mapping[str, int], pods: int) -> I64:
     """int64[R+1]: amounts by axis; resources that no node has are left out."""
-    found = np.zeros(len(nodes.columns.read("allocatable")) + 1, dtype=np.int64)
+    amounts = np.zeros(len(nodes.columns.read("allocatable")) + 1, dtype=np.int64)
     for name, amount in accounted.items():
         at = nodes.find_resource(name)
         if at is not None:
-            found[at] = within_int64(amount)  # the sum of several pods may be larger
-    found[-1] = pods
-    return found
+            amounts[at] = within_int64(amount)  # the sum of several pods may be larger
+    amounts[-1] = pods
+    return amounts
 
 
 def free_amounts(nodes: NodeTable, row: int) -> I64:
@@ -41,8 +41,8 @@ def have_room(free: I64, need: I64) -> Mask:
     """bool[n]: whether free amounts int64[R+1, n] suffice for int64[R+1] `need`, in the resources
     that it asks for.
     """
-    asked = need > 0
-    enough: Mask = np.logical_and.reduce(need[asked, None] <= free[asked], axis=0)
+    is_needed = need > 0
+    enough: Mask = np.logical_and.reduce(need[is_needed, None] <= free[is_needed], axis=0)
     return enough
 
 

@@ -19,10 +19,10 @@ from weakref import WeakKeyDictionary
 from asched.core.cluster.budget import Budget
 from asched.core.cluster.counters import (
     CounterKey,
+    MatchingTerm,
     PodCounter,
     Populations,
     SelectorIndex,
-    Spoken,
     Tally,
     TallyLedger,
     TermCounter,
@@ -95,7 +95,7 @@ class TopologyCounters:
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
-                counter.finding = self._populations.who_may_match(key.found_by)
+                counter.finding = self._populations.who_may_match(key.indexed_by)
             if self.on_trial:
                 self.on_trial[-1].made.append(counter)
         if counter.finding or counter.uncounted:
@@ -108,19 +108,19 @@ class TopologyCounters:
         self._uses += 1
         counter.used = self._uses
 
-    def terms_speaking_of(
+    def matching_terms(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
-    ) -> list[Spoken]:
+    ) -> list[MatchingTerm]:
         """The distinct terms of placed pods (also former ones) that match a pod with these
         labels.
         """
         return [
-            Spoken(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
+            MatchingTerm(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
             for counter in self._terms_index.candidates(label_set)
-            if counter.speaks_of(label_set, namespace_labels)
+            if counter.matches_labels(label_set, namespace_labels)
         ]
 
-    def may_speak_of(self, label_set: LabelSet) -> bool:
+    def may_match_terms(self, label_set: LabelSet) -> bool:
         """Whether there may be such a term, by labels and namespaces only."""
         return next(self._terms_index.candidates(label_set), None) is not None
 
@@ -236,15 +236,15 @@ class TopologyCounters:
         """
         while counter.finding is not None:
             self._budget.charge(0)
-            found = next(counter.finding, None)
-            if found is None:
+            label_sets = next(counter.finding, None)
+            if label_sets is None:
                 counter.finding = None
             else:
-                counter.uncounted.update(dict.fromkeys(found))
-        left, at_once = counter.uncounted, FILLED_STEPS * LABEL_SETS_PER_STEP
-        while left:
-            self._budget.charge(min(len(left), at_once) / LABEL_SETS_PER_STEP)
-            for label_set in list(islice(left, at_once)):
+                counter.uncounted.update(dict.fromkeys(label_sets))
+        uncounted, at_once = counter.uncounted, FILLED_STEPS * LABEL_SETS_PER_STEP
+        while uncounted:
+            self._budget.charge(min(len(uncounted), at_once) / LABEL_SETS_PER_STEP)
+            for label_set in list(islice(uncounted, at_once)):
                 population = self._populations.of(label_set)
                 if population is not None and counter.matches(label_set):
                     for row, number in population.staying.items():
@@ -252,10 +252,10 @@ class TopologyCounters:
                     if counter.key.counts_terminating:
                         for row, number in population.terminating.items():
                             counter.move(row, number)
-                del left[label_set]
+                del uncounted[label_set]
 
     def _add_to_index(self, counter: PodCounter) -> None:
-        first = counter.key.found_by
+        first = counter.key.indexed_by
         self._index.add(first.namespaces, first.selector, counter)
 
     def _add_term_to_index(self, counter: TermCounter) -> None:

@@ -117,8 +117,8 @@ class NodeView:
         row = self._table.row_of.get(name)
         if row is None or self.rows is None:
             return row
-        found = np.flatnonzero(self.rows == row)
-        return int(found[0]) if len(found) else None
+        positions = np.flatnonzero(self.rows == row)
+        return int(positions[0]) if len(positions) else None
 
     def nodes(self) -> Iterator[tuple[int, Node | None]]:
         """(row, node) of each row of the view; None for a dead row.

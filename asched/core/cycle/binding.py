@@ -184,9 +184,9 @@ class Binding(msgspec.Struct):
         try:
             yield from self._ask_permits()
             while not waiting.is_settled:
-                left_s = max(waiting.next_deadline_s - context.now_s, 0.0)
+                remaining_s = max(waiting.next_deadline_s - context.now_s, 0.0)
                 answer = yield WaitFor(
-                    ready=lambda: waiting.is_settled, timeout_s=left_s, on=(waiting.topic,)
+                    ready=lambda: waiting.is_settled, timeout_s=remaining_s, on=(waiting.topic,)
                 )
                 if isinstance(answer, TimedOut) and not waiting.is_settled:
                     waiting.expire()

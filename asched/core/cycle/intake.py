@@ -105,7 +105,7 @@ class Intake:
             if classes.long_bytes:
                 budget.note(classes.long_bytes / KEY_BYTES_PER_STEP)
                 classes.long_bytes = 0
-            if budget.left <= 0:
+            if budget.remaining <= 0:
                 break
         unreadable = self._context.cluster.unreadable
         for about, error in unreadable:

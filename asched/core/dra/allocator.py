@@ -303,7 +303,7 @@ class DeviceSearch:
         self._plans = plans
         self._taken = taken
         self._node = node
-        self._steps_left = steps_max
+        self._remaining_steps = steps_max
         self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
         self._sharing: dict[DeviceId, list[dict[str, Fraction]]] = {}  # what chosen shares take
         self._counters = CounterLedger(pools, taken)
@@ -469,8 +469,8 @@ class DeviceSearch:
 
     def _step(self) -> None:
         self.effort.steps += 1
-        self._steps_left -= 1
-        if self._steps_left == 0:
+        self._remaining_steps -= 1
+        if self._remaining_steps == 0:
             raise OutOfSteps
 
     # --- one device ------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ ROW_BYTES: Final = 12
 #: ... but never fewer than this.
 ANSWERS_MIN: Final = 8
 #: Limit for results of single nodes that are shared by demands of the same shape.
-FOUND_MAX: Final = 1 << 15
+RESULTS_MAX: Final = 1 << 15
 #: Maximum number of alternatives in firstAvailable (API limit); the first scores as much.
 ALTERNATIVES_MAX: Final = 8
 _NODE_ASPECTS: Final = int(NODE_ASPECTS)
@@ -86,12 +86,12 @@ class DeviceSearchResult(NamedTuple):
 
 
 class Answers:
-    """`codes` and `scores` over all rows, once no row is `left` to be searched (in that order)."""
+    """`codes` and `scores` over all rows, once no row is `pending`; in the order of searches."""
 
     def __init__(self) -> None:
         self.codes: I32 = np.zeros(0, dtype=np.int32)
         self.scores: I64 = np.zeros(0, dtype=np.int64)
-        self.left: dict[int, None] = {}
+        self.pending: dict[int, None] = {}
         self.search: PendingDeviceSearch | None = None
         self.seen: dict[Hashable, DeviceSearchResult] = {}
         #: results that took long, by row
@@ -104,7 +104,7 @@ class Answers:
     def forget_all(self, height: int) -> None:
         """Mark every row to be searched."""
         self.codes, self.scores = np.zeros(height, np.int32), np.zeros(height, np.int64)
-        self.left = dict.fromkeys(range(height))
+        self.pending = dict.fromkeys(range(height))
         self.search = None
         self.seen, self.long = {}, {}
 
@@ -119,17 +119,17 @@ class Answers:
         """Mark some rows to be searched, or searched again."""
         if not rows:
             return
-        self.left.update(dict.fromkeys(rows))
+        self.pending.update(dict.fromkeys(rows))
         self.seen = {}
         for row in rows:
             self.long.pop(row, None)
             if self.search is not None and self.search.row == row:
                 self.search = None
 
-    def take(self, row: int, found: DeviceSearchResult) -> None:
-        self.codes[row], self.scores[row] = found.code, found.score
-        if found.solution is not None or found.text:
-            self.long[row] = found
+    def take(self, row: int, result: DeviceSearchResult) -> None:
+        self.codes[row], self.scores[row] = result.code, result.score
+        if result.solution is not None or result.text:
+            self.long[row] = result
 
 
 class AnswerBook:
@@ -141,8 +141,8 @@ class AnswerBook:
         self._steps_max = steps_max
         self._known: Lru[Hashable, Answers] = Lru(ANSWERS_MIN)
         #: row -> shape -> result of the search, valid up to these cursors
-        self._found: dict[int, dict[Hashable, DeviceSearchResult]] = {}
-        self._found_count = 0
+        self._results: dict[int, dict[Hashable, DeviceSearchResult]] = {}
+        self._results_count = 0
         self._cursors = Answers()
 
     def answers(self, demand: DeviceDemand) -> Answers:
@@ -164,8 +164,8 @@ class AnswerBook:
             answers.forget(rows)
             answers.grow(height)
         self._follow(answers)
-        if answers.left:
-            self._forget_found()
+        if answers.pending:
+            self._forget_results()
             self._search(answers, demand)
         return answers
 
@@ -176,21 +176,21 @@ class AnswerBook:
         answers.taken_cursor = self._ledger.taken.log.end
         answers.node_cursor = self._nodes.log.end
 
-    def _forget_found(self) -> None:
+    def _forget_results(self) -> None:
         """Drop results of rows that have to be searched again, whatever the demand."""
         rows = self._old_rows(self._cursors)
-        if rows is None or self._found_count > FOUND_MAX:
-            self._found.clear()
-            self._found_count = 0
+        if rows is None or self._results_count > RESULTS_MAX:
+            self._results.clear()
+            self._results_count = 0
         else:
             for row in rows:
-                self._found_count -= len(self._found.pop(row, ()))
+                self._results_count -= len(self._results.pop(row, ()))
         self._follow(self._cursors)
 
     def text_of(self, demand: DeviceDemand, row: int) -> str:
         """The message of an error that took long to compute; "" otherwise."""
-        found = self._long(demand, row)
-        return "" if found is None else found.text
+        result = self._long(demand, row)
+        return "" if result is None else result.text
 
     def _long(self, demand: DeviceDemand, row: int) -> DeviceSearchResult | None:
         """A result that took long, if it is still valid."""
@@ -247,8 +247,8 @@ class AnswerBook:
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
         served: frozenset[str] | None = frozenset()
         if not has_extended:
-            self._judge_those_without(answers, demand)
-        for row in tuple(answers.left):
+            self._evaluate_rows_without_own(answers, demand)
+        for row in tuple(answers.pending):
             node = self._nodes.node_at[row]
             if node is not None:
                 if has_extended:
@@ -260,30 +260,30 @@ class AnswerBook:
                 else:
                     pools = pools_for(node.metadata.name, node.labels)
                     alike = (id(pools), served)
-                    found = answers.seen.get(alike)
-                    if found is None:
-                        found = self._judge(answers, demand, served, row)
+                    result = answers.seen.get(alike)
+                    if result is None:
+                        result = self._evaluate(answers, demand, served, row)
                         if not any(pool.chooses_nodes for pool in pools):
-                            answers.seen[alike] = found
-                    answers.take(row, found)
-            del answers.left[row]
+                            answers.seen[alike] = result
+                    answers.take(row, result)
+            del answers.pending[row]
 
-    def _judge_those_without(self, answers: Answers, demand: DeviceDemand) -> None:
+    def _evaluate_rows_without_own(self, answers: Answers, demand: DeviceDemand) -> None:
         """Judge all nodes without a pool at once, usually the majority. Raises OutOfTurn."""
         having = self._ledger.inventory.have_own()
         if having is None:
             return
         row_of, node_at = self._nodes.row_of, self._nodes.node_at
         own = {row_of[name] for name in having if name in row_of}
-        rows = [row for row in answers.left if row not in own and node_at[row] is not None]
+        rows = [row for row in answers.pending if row not in own and node_at[row] is not None]
         if not rows:
             return
-        found = self._judge(answers, demand, frozenset(), rows[0])
+        result = self._evaluate(answers, demand, frozenset(), rows[0])
         for row in rows:
-            answers.take(row, found)
-            del answers.left[row]
+            answers.take(row, result)
+            del answers.pending[row]
 
-    def _judge(
+    def _evaluate(
         self,
         answers: Answers,
         demand: DeviceDemand,
@@ -296,7 +296,7 @@ class AnswerBook:
             search, answers.search = answers.search, None
         try:
             if search is None:
-                known = self._found.get(row, {}).get(demand.shape(served))
+                known = self._results.get(row, {}).get(demand.shape(served))
                 if known is not None:
                     return known
                 search = self._begin(demand, served, row)
@@ -311,16 +311,16 @@ class AnswerBook:
         except AllocationError as error:
             return DeviceSearchResult(FAILED, text=search.text_of(error) if search else "")
         if solution is None:
-            found = DeviceSearchResult(CANNOT_ALLOCATE)
+            result = DeviceSearchResult(CANNOT_ALLOCATE)
         else:
             is_long = search.effort.steps > CHUNK_STEPS
-            found = DeviceSearchResult(
+            result = DeviceSearchResult(
                 FITS, score(search.plans, solution), solution if is_long else None
             )
-        if found.solution is None:
-            self._found.setdefault(row, {})[demand.shape(served)] = found
-            self._found_count += 1
-        return found
+        if result.solution is None:
+            self._results.setdefault(row, {})[demand.shape(served)] = result
+            self._results_count += 1
+        return result
 
     def _begin(self, demand: DeviceDemand, served: frozenset[str], row: int) -> PendingDeviceSearch:
         node = self._nodes.node_at[row]
@@ -338,8 +338,8 @@ class AnswerBook:
             try:
                 next(search.steps)
             except StopIteration as end:
-                found: Solution | None = end.value
-                return found
+                result: Solution | None = end.value
+                return result
             finally:
                 budget.note(search.effort.tell() / DEVICES_PER_STEP)
 

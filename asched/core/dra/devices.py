@@ -35,11 +35,11 @@ class SelectorAnswers:
     Bounds  BYTES_MAX per inventory; ANSWERS_MAX per device.
     """
 
-    __slots__ = ("_asked", "_texts", "bytes")
+    __slots__ = ("_devices", "_texts", "bytes")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._asked: dict[ReadyDevice, None] = {}  # in the order of their first result
+        self._devices: dict[ReadyDevice, None] = {}  # in the order of their first result
         self._texts: dict[str, tuple[str, int]] = {}  # (the shared string, number of devices)
 
     def keep(self, device: "ReadyDevice", expression: str, answer: Answer) -> None:
@@ -52,13 +52,13 @@ class SelectorAnswers:
             self.bytes += len(text)
         device.answers[text] = answer
         self.bytes += _bytes_of(answer)
-        self._asked.setdefault(device)
+        self._devices.setdefault(device)
         while self.bytes > BYTES_MAX:
-            self.forget(next(iter(self._asked)))
+            self.forget(next(iter(self._devices)))
 
     def forget(self, device: "ReadyDevice") -> None:
         """Drop all results of a device, which may be freed then."""
-        if self._asked.pop(device, device) is device:
+        if self._devices.pop(device, device) is device:
             return
         for text, answer in device.answers.items():
             self.bytes -= _bytes_of(answer)

@@ -79,22 +79,22 @@ def _for_resource(
         if index < init_count and container.restart_policy != "Always":
             passing.append(index)
             continue
-        asked = _need(index, container, resource, (), 0, mappings)
-        if asked is not None:
-            lasting[index] = asked
+        needed = _need(index, container, resource, (), 0, mappings)
+        if needed is not None:
+            lasting[index] = needed
     largest: _ExtendedNeed | None = None
     replaced: set[str] = set()
     later: list[RequestMapping] = []
     usable = deque(lasting.items())
-    offered = sum(asked.count for asked in lasting.values())
+    offered = sum(needed.count for needed in lasting.values())
     for index in passing:
         while usable and usable[0][0] < index:
             offered -= usable.popleft()[1].count
-        asked = _need(index, containers[index], resource, usable, offered, later)
-        if asked is not None:
-            replaced.add(asked.name)
-            if largest is None or largest.count < asked.count:
-                largest = asked
+        needed = _need(index, containers[index], resource, usable, offered, later)
+        if needed is not None:
+            replaced.add(needed.name)
+            if largest is None or largest.count < needed.count:
+                largest = needed
     if largest is not None:
         # They run one after the other: the largest request serves all of them.
         later = [m._replace(request=largest.name) if m.request in replaced else m for m in later]

@@ -88,8 +88,8 @@ class PlannedRequest(msgspec.Struct, frozen=True, eq=False):
         """See `ClaimPlan`; includes the name, to which constraints refer."""
         expressions = tuple([selector.expression for selector in self.selectors])
         capacity = tuple(sorted(self.capacity.items())) if self.capacity else None
-        asked = (self.name, self.parent, self.takes_all, self.count, self.admin)
-        return (*asked, self.tolerations, capacity, expressions)
+        shape = (self.name, self.parent, self.takes_all, self.count, self.admin)
+        return (*shape, self.tolerations, capacity, expressions)
 
     def selects(self, device: ReadyDevice, *, is_named: bool = False) -> tuple[bool, int]:
         """(whether the selectors of class and request match, their CEL cost). Raises
@@ -136,66 +136,67 @@ class ClaimPlan(NamedTuple):
         """Everything that the search reads, except texts of errors: names of classes and claims are
         not part of it.
         """
-        asked = tuple([tuple([request.shape for request in some]) for some in self.requests])
-        return asked, self.claim.spec.devices.constraints
+        shapes = tuple([tuple([request.shape for request in some]) for some in self.requests])
+        return shapes, self.claim.spec.devices.constraints
 
 
 def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
     """Resolve classes and check the requests. Raises AllocationError."""
     key, requests = claim.metadata.key, claim.spec.devices.requests or ()
-    return ClaimPlan(claim, tuple(_alternatives(key, asked, class_of) for asked in requests))
+    return ClaimPlan(claim, tuple(_alternatives(key, request, class_of) for request in requests))
 
 
 def _alternatives(
-    claim: str, asked: DeviceRequest, class_of: ClassLookup
+    claim: str, request: DeviceRequest, class_of: ClassLookup
 ) -> tuple[PlannedRequest, ...]:
-    if asked.first_available:
+    if request.first_available:
         return tuple(
-            _request(claim, sub.name, asked.name, sub, class_of) for sub in asked.first_available
+            _request(claim, sub.name, request.name, sub, class_of)
+            for sub in request.first_available
         )
-    if asked.exactly is None:
+    if request.exactly is None:
         raise AllocationError(
-            f"claim {claim}, request {asked.name}: missing device class name "
+            f"claim {claim}, request {request.name}: missing device class name "
             "(unsupported request type?)"
         )
-    return (_request(claim, asked.name, "", asked.exactly, class_of),)
+    return (_request(claim, request.name, "", request.exactly, class_of),)
 
 
 def _request(
     claim: str,
     name: str,
     parent: str,
-    asked: ExactDeviceRequest | DeviceSubRequest,
+    request: ExactDeviceRequest | DeviceSubRequest,
     class_of: ClassLookup,
 ) -> PlannedRequest:
     where = f"claim {claim}, request {name}"
-    for index, selector in enumerate(asked.selectors or ()):
+    for index, selector in enumerate(request.selectors or ()):
         if selector.cel is None:
             raise AllocationError(
                 f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
             )
-    if not asked.device_class_name:
+    if not request.device_class_name:
         raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-    device_class = class_of(asked.device_class_name)
+    device_class = class_of(request.device_class_name)
     if device_class is None:
         raise AllocationError(
-            f"{where}: could not retrieve device class {asked.device_class_name}: "
-            f'deviceclass.resource.k8s.io "{asked.device_class_name}" not found'
+            f"{where}: could not retrieve device class {request.device_class_name}: "
+            f'deviceclass.resource.k8s.io "{request.device_class_name}" not found'
         )
-    if asked.allocation_mode not in (EXACT_COUNT, ALL):
-        raise AllocationError(f"{where}: unsupported count mode {asked.allocation_mode}")
+    if request.allocation_mode not in (EXACT_COUNT, ALL):
+        raise AllocationError(f"{where}: unsupported count mode {request.allocation_mode}")
     return PlannedRequest(
         name,
         parent,
         device_class,
-        takes_all=asked.allocation_mode == ALL,
-        count=asked.count,
-        admin=isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access),
-        tolerations=asked.tolerations or (),
-        capacity=asked.capacity.requests if asked.capacity is not None else None,
+        takes_all=request.allocation_mode == ALL,
+        count=request.count,
+        admin=isinstance(request, ExactDeviceRequest) and bool(request.admin_access),
+        tolerations=request.tolerations or (),
+        capacity=request.capacity.requests if request.capacity is not None else None,
         selectors=(
             *_selectors(f"class {device_class.metadata.name}", device_class.spec.selectors),
-            *_selectors(f"claim {claim}", asked.selectors),
+            *_selectors(f"claim {claim}", request.selectors),
         ),
     )
 

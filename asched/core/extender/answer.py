@@ -54,7 +54,7 @@ class Advisor:
         passed: list[str] = []
         failed: dict[str, str] = {}
         never: dict[str, str] = {}
-        state, refused, rejection = self._judge(runner, info)
+        state, refused, rejection = self._filter(runner, info)
         for name in question.node_names:
             row = self._cluster.nodes.row_of.get(name)
             if row is None:
@@ -74,19 +74,19 @@ class Advisor:
         MalformedObjectError.
         """
         runner, info = self._about(decode(Pod, question.pod))
-        state, refused, _ = self._judge(runner, info)
+        state, refused, _ = self._filter(runner, info)
         scores = dict.fromkeys(question.node_names, 0)
         if state.outcome.rejection is not None:
             return wire.priorities_answer(scores)
-        asked = self._rows(question.node_names, len(state.feasible)) & state.feasible
-        asked[list(refused)] = False
-        if asked.any():
-            ranking = state.rank(info, asked)
-            totals = ranking[asked & (ranking != NOT_FEASIBLE)]
+        eligible = self._rows(question.node_names, len(state.feasible)) & state.feasible
+        eligible[list(refused)] = False
+        if eligible.any():
+            ranking = state.rank(info, eligible)
+            totals = ranking[eligible & (ranking != NOT_FEASIBLE)]
             lowest, spread = int(totals.min()), int(totals.max()) - int(totals.min())
             for name in scores:
                 row = self._cluster.nodes.row_of.get(name)
-                if row is not None and asked[row]:
+                if row is not None and eligible[row]:
                     over = int(ranking[row]) - lowest
                     scores[name] = over * PRIORITY_MAX // spread if spread else PRIORITY_MAX
         return wire.priorities_answer(scores)
@@ -94,7 +94,7 @@ class Advisor:
     def preempt(self, question: wire.PreemptionArguments) -> dict[str, Any]:
         """ExtenderPreemptionResult. Raises PointError, MalformedObjectError."""
         runner, info = self._about(decode(Pod, question.pod))
-        state, _, _ = self._judge(runner, info)
+        state, _, _ = self._filter(runner, info)
         accepted = {
             name: victims
             for name, victims in question.victims.items()
@@ -125,7 +125,7 @@ class Advisor:
         runner = self._runners.get(pod.spec.scheduler_name) or next(iter(self._runners.values()))
         return runner, self._cluster.classes.info_of(pod)
 
-    def _judge(
+    def _filter(
         self, runner: Runner, info: PodInfo
     ) -> tuple[ClassState, dict[int, Status], Rejection]:
         """(the class with its verdicts, rows rejected by nominated pods, which plugin rejects which

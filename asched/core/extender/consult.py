@@ -110,9 +110,9 @@ class Chain:
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether any of them affects the pod's placement."""
         verbs = ("filter_verb", "prioritize_verb", "preempt_verb")
-        return any(self._asked(pod, verb) for verb in verbs)
+        return any(self._concerned(pod, verb) for verb in verbs)
 
-    def _asked(self, pod: PodInfo, verb: str) -> list[Consulted]:
+    def _concerned(self, pod: PodInfo, verb: str) -> list[Consulted]:
         """The extenders that have a verb, and manage the pod."""
         return [
             extender
@@ -128,14 +128,14 @@ class Chain:
         """(remaining rows, statuses of rows rejected with a reason). Raises PointError."""
         remaining = self._by_name(feasible)
         failed: dict[str, Status] = {}
-        for extender in self._asked(pod, "filter_verb"):
+        for extender in self._concerned(pod, "filter_verb"):
             if not remaining:
                 break
-            found = yield from _tolerated(
+            outcome = yield from _tolerated(
                 extender, self._filter_by(extender, pod.pod, tuple(remaining))
             )
-            if found is not None:
-                passed, refused = found
+            if outcome is not None:
+                passed, refused = outcome
                 remaining = {name: remaining[name] for name in remaining if name in passed}
                 failed.update(refused)
         if remaining:
@@ -145,18 +145,18 @@ class Chain:
         return self._mask(remaining, len(feasible)), statuses
 
     def _filter_by(
-        self, extender: Consulted, pod: Pod, asked: Sequence[str]
+        self, extender: Consulted, pod: Pod, node_names: Sequence[str]
     ) -> Generator[Effect, Answer, tuple[set[str], dict[str, Status]]]:
         """(remaining names, reasons of the other nodes). Raises PointError."""
         config = extender.config
-        body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
+        body = wire.arguments(pod, node_names, names_only=config.node_cache_capable)
         result = yield from extender.ask(config.filter_verb, body, wire.filter_result)
         if result.error:
             raise PointError(result.error[:ERROR_CHARS_MAX])
         passed = result.nodes or ()
         if config.node_cache_capable and result.node_names is not None:
             passed = result.node_names
-        known = set(asked)
+        known = set(node_names)
         for name in passed:
             if name not in known:
                 raise PointError(
@@ -182,21 +182,21 @@ class Chain:
         rows = self._by_name(feasible)
         parts = [
             self._scores_by(extender, pod.pod, tuple(rows))
-            for extender in self._asked(pod, "prioritize_verb")
+            for extender in self._concerned(pod, "prioritize_verb")
         ]
         if not parts:
             return None
         if len(parts) == 1:
-            found = [(yield from parts[0])]
+            outcome = [(yield from parts[0])]
         else:
             answer = yield Together(parts=tuple(parts))
             assert isinstance(answer, Returned)
-            found = answer.value
-        if not any(found):
+            outcome = answer.value
+        if not any(outcome):
             return None
         extra = np.zeros(len(feasible), dtype=np.int64)
         totals: dict[str, int] = {}
-        for scores in found:
+        for scores in outcome:
             for name, score in scores:
                 totals[name] = totals.get(name, 0) + score
         row_of = self._cluster.nodes.row_of
@@ -206,11 +206,11 @@ class Chain:
         return extra
 
     def _scores_by(
-        self, extender: Consulted, pod: Pod, asked: Sequence[str]
+        self, extender: Consulted, pod: Pod, node_names: Sequence[str]
     ) -> Generator[Effect, Answer, list[tuple[str, int]]]:
         """Weighted points by node name; none if the extender fails, which is not an error."""
         config = extender.config
-        body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
+        body = wire.arguments(pod, node_names, names_only=config.node_cache_capable)
         try:
             priorities = yield from extender.ask(config.prioritize_verb, body, wire.priorities)
         except PointError:
@@ -239,7 +239,7 @@ class Chain:
 
     def finds_victims(self, pod: PodInfo) -> bool:
         """Whether any of them may name victims for the pod."""
-        return bool(self._asked(pod, "preempt_verb"))
+        return bool(self._concerned(pod, "preempt_verb"))
 
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
@@ -248,7 +248,7 @@ class Chain:
         some. Raises PointError.
         """
         remaining = dict(candidates)
-        for extender in self._asked(pod, "preempt_verb"):
+        for extender in self._concerned(pod, "preempt_verb"):
             if not remaining:
                 break
             steps = self._preempt_by(extender, pod.pod, remaining)
@@ -256,13 +256,13 @@ class Chain:
                 remaining = chosen
         remaining = {name: c for name, c in remaining.items() if c.victims}
         is_placed = bool(pod.pod.spec.node_name)  # a resized pod runs there
-        for extender in () if is_placed else self._asked(pod, "filter_verb"):
+        for extender in () if is_placed else self._concerned(pod, "filter_verb"):
             if not remaining:
                 break
-            found = yield from _tolerated(
+            outcome = yield from _tolerated(
                 extender, self._filter_by(extender, pod.pod, tuple(remaining))
             )
-            refused = found[1] if found is not None else {}
+            refused = outcome[1] if outcome is not None else {}
             never = {n for n, status in refused.items() if status.code is unresolvable().code}
             remaining = {name: c for name, c in remaining.items() if name not in never}
         return remaining
@@ -321,7 +321,7 @@ class Chain:
     # --- bind ------------------------------------------------------------------------------------
 
     def binder(self, pod: PodInfo) -> BindPlugin | None:
-        binders = self._asked(pod, "bind_verb")
+        binders = self._concerned(pod, "bind_verb")
         return ExtenderBinder(binders[0].config, self._cluster) if binders else None
 
     # --- rows and names --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ action.
         └─held: wait retry x (1 … 1.2), or its end     └─none did for the renew deadline──> LOST
 
 A try of the leader writes at once, guarded by the version it saw last; if that fails, or while the
-lease is free, it reads first. Whether a holder is alive is judged by local time since its record
+lease is free, it reads first. Whether a holder is alive is evaluated by local time since its record
 was last seen to change; times inside the record are never compared with the local clock.
 
 A candidate whose cache of the cluster is not complete yet (`is_fit`) watches the lease without
@@ -136,7 +136,7 @@ class Predecessor(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """GET the lease; answer with `found` or `failed`."""
+    """GET the lease; answer with `lease_read` or `failed`."""
 
 
 class CreateLease(msgspec.Struct, frozen=True):
@@ -244,7 +244,7 @@ class Election:
             return self._write(self.lease, self._cached(now_s))
         return Read()
 
-    def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
+    def lease_read(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
         """The lease as read, None if there is none."""
         if lease is None:
             self.lease = None

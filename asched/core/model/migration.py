@@ -2,7 +2,7 @@
 
 Five kinds have moved permanently: AWS EBS, GCE PD, Azure disk, OpenStack Cinder, Portworx. Volume
 limits count their volumes under the driver's name. Where a node says that it has moved (an
-annotation of its CSINode), a volume's zone is judged by the driver's own topology key instead of
+annotation of its CSINode), a volume's zone is evaluated by the driver's own topology key instead of
 the zone label.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/csi-translation-lib

@@ -1,5 +1,5 @@
 """Limits for the pods that are scheduled. A pod beyond one of them is refused with a message that
-names the limit: judging it would take longer than other pods should wait.
+names the limit: evaluating it would take longer than other pods should wait.
 
 Ordinary pods have tens of entries and take hundreds of bytes.
 """
@@ -41,7 +41,7 @@ def exceeded(pod: Pod, size_bytes: int) -> str:
 def pod_terms(affinity: Affinity | None) -> int:
     """The number of terms of pod affinity and anti-affinity."""
     both = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    return sum(len(half.required or ()) + len(half.preferred or ()) for half in both if half)
+    return sum(len(part.required or ()) + len(part.preferred or ()) for part in both if part)
 
 
 def _node_terms(affinity: Affinity | None) -> list[NodeSelectorTerm]:

@@ -52,12 +52,12 @@ def parse(text: Quantity) -> Fraction:
     """The exact value. Raises QuantityError if the text is no quantity."""
     if len(str(text)) > CHARS_MAX:
         raise QuantityError(f"quantity {str(text)[:40]!r}... has more than {CHARS_MAX} characters")
-    found = _FORM.fullmatch(str(text))
-    if found is None:
+    matched = _FORM.fullmatch(str(text))
+    if matched is None:
         raise QuantityError(
             f"quantity {str(text)!r} is not a number with an optional suffix such as 100m or 2Gi"
         )
-    sign, digits, suffix, exponent = found.groups()
+    sign, digits, suffix, exponent = matched.groups()
     if exponent is not None and abs(int(exponent)) > 40:
         raise QuantityError(f"quantity {str(text)!r} has an exponent out of range")
     scale = Fraction(10) ** int(exponent) if exponent is not None else _SCALE[suffix or ""]

@@ -114,14 +114,14 @@ def together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Merge requirements with the same key and operator where possible; the result is
     equivalent.
     """
-    found: dict[tuple[str, str], list[frozenset[str]]] = {}
+    values_of: dict[tuple[str, str], list[frozenset[str]]] = {}
     written = tuple(requirements)
     for requirement in written:
-        found.setdefault(requirement[:2], []).append(requirement.values)
-    if len(found) == len(written):
+        values_of.setdefault(requirement[:2], []).append(requirement.values)
+    if len(values_of) == len(written):
         return written
     merged = []
-    for (key, operator), values in found.items():
+    for (key, operator), values in values_of.items():
         if len(values) == 1:
             merged.append(Requirement(key, operator, values[0]))
         elif operator == "In":

@@ -97,8 +97,8 @@ def _make(name: str, gates: Mapping[str, bool], args: Any, cluster: Cluster) -> 
     begin: Any = cls.__init__
     # `object.__init__` takes no parameters; `inspect` takes milliseconds to find that out.
     code = begin.__code__ if isinstance(begin, FunctionType) else None
-    asked = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
-    return cls(**{word: offered[word] for word in asked})
+    parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
+    return cls(**{word: offered[word] for word in parameters})
 
 
 IN_TREE: Final = in_tree(DEFAULT_GATES)

@@ -193,7 +193,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if obstacle is not None:
             return prefixed(unschedulable(obstacle))
         if self._other_schedulers:
-            self._lost_rooms.look_for_loss(now, self._other_schedulers)
+            self._lost_rooms.check_for_loss(now, self._other_schedulers)
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._find(pod, rejection, trial)

@@ -102,9 +102,9 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
             pods.hold(pod.pod.metadata.uid)
             return self.too_few_places, self.patience_s(gang)
         for uid in groups.let_go(key):
-            mate = self._waiting.get(uid)
-            if mate is not None:
-                mate.allow(self.name)
+            waiting = self._waiting.get(uid)
+            if waiting is not None:
+                waiting.allow(self.name)
         return SUCCESS, 0.0
 
     def has_all_pods(self, key: str) -> bool:

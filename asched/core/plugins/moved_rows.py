@@ -91,6 +91,6 @@ def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> npt.NDArray[np.
     had their label changed, and are known from that.
     """
     common = min(len(before), len(after))
-    turned = (before[:common] != after[:common]).nonzero()[0]
+    changed = (before[:common] != after[:common]).nonzero()[0]
     longer = before if len(before) > common else after
-    return np.concatenate((turned, longer[common:].nonzero()[0] + common))
+    return np.concatenate((changed, longer[common:].nonzero()[0] + common))

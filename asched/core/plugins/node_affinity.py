@@ -4,7 +4,7 @@ Rejects   nodes outside the operator's addedAffinity, or outside the pod's nodeS
           required terms; evicting pods cannot help.
 Prefers   nodes by the summed weights of the preferred terms they match.
 Retry     a node appears, or comes to match by a change of its labels.
-Cost      each requirement is judged once for each distinct value of its label, then one gather.
+Cost      each requirement is evaluated once for each distinct value of its label, then one gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeaffinity
 """
 

@@ -3,7 +3,7 @@
 Rejects   nodes whose `status.declaredFeatures` lack a feature that the pod's spec implies;
           evicting pods cannot help.
 Retry     a node appears or declares other features; the needs of the pod itself change.
-Cost      each distinct set of features is judged once for each need, then one gather.
+Cost      each distinct set of features is evaluated once for each need, then one gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodedeclaredfeatures,
           staging/src/k8s.io/component-helpers/nodedeclaredfeatures
 """

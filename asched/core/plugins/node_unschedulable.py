@@ -1,7 +1,7 @@
 """NodeUnschedulable: a cordoned node takes no pod that does not tolerate the cordon.
 
 Rejects   nodes with `spec.unschedulable`, unless the pod tolerates the unschedulable taint;
-          the taint itself is TaintToleration's to judge.
+          the taint itself is left to TaintToleration.
 Retry     a node appears or is uncordoned; the pod itself gains the toleration.
 Cost      one copy of bool[N].
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeunschedulable

@@ -3,7 +3,8 @@
 Rejects   a NoSchedule or NoExecute taint outside the tolerations; evicting pods cannot help.
 Prefers   nodes with the fewest untolerated PreferNoSchedule taints.
 Retry     a node appears or loses a taint; the pod itself gains a toleration.
-Cost      each distinct set of taints is judged once for each set of tolerations, then one gather.
+Cost      each distinct set of taints is evaluated once for each set of tolerations, then one
+          gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration
 """
 

@@ -1,4 +1,4 @@
-"""Node selector terms over a view: each distinct label value is judged once, then gathered.
+"""Node selector terms over a view: each distinct label value is evaluated once, then gathered.
 
 A label column holds an id for each row (0: no such label), so a requirement becomes a table of
 verdicts by id. `metadata.name`, the only field there is, is compared by row instead.
@@ -92,21 +92,21 @@ def _match_name(nodes: NodeView, field: Requirement) -> Mask:
 
 
 class ByValue(Generic[T]):
-    """What `judge` says of each value of a vocabulary, by id."""
+    """The result of `evaluate` for each value of a vocabulary, by id."""
 
-    def __init__(self, judge: Callable[[T], int], dtype: type[np.generic]) -> None:
-        self._judge = judge
+    def __init__(self, evaluate: Callable[[T], int], dtype: type[np.generic]) -> None:
+        self._evaluate = evaluate
         self._seen = -1
-        self._found: npt.NDArray[Any] = np.zeros(0, dtype=dtype)
+        self._results: npt.NDArray[Any] = np.zeros(0, dtype=dtype)
 
     def of(self, vocab: Vocab[T]) -> npt.NDArray[Any]:
-        """The results; values that have appeared since the last call are judged."""
+        """The results; values that have appeared since the last call are evaluated."""
         if self._seen != vocab.end:
-            self._found = with_room(self._found, len(vocab))
+            self._results = with_room(self._results, len(vocab))
             for id_ in vocab.births(self._seen):
-                self._found[id_] = self._judge(vocab.values[id_])
+                self._results[id_] = self._evaluate(vocab.values[id_])
             self._seen = vocab.end
-        return self._found
+        return self._results
 
 
 # A selector can match only pods with one of the values of its first `In` requirement: it seeks one

@@ -129,7 +129,7 @@ class Budgets:
         if not self._is_counted:
             self._count()
 
-    def speaking_for(self, info: PodInfo) -> I64:
+    def covering(self, info: PodInfo) -> I64:
         """The numbers of all budgets that match the pod, including those that already count it as
         disrupted.
         """
@@ -150,7 +150,7 @@ class Budgets:
             for info in pods:
                 if info.cls.label_set not in self._of:
                     self._cluster.budget.charge(self.depth / MATCHES_PER_STEP)
-                    self.speaking_for(info)
+                    self.covering(info)
 
     def _kept_once(self, numbers: list[int]) -> I64:
         """Share equal arrays: thousands of different pods are mostly covered by the same
@@ -161,11 +161,11 @@ class Budgets:
         if key not in self._arrays:
             self._bytes += 2 * len(key)
             if self._bytes > BYTES_MAX:
-                self._forget_found()
+                self._forget_covering()
             self._arrays[key] = made
         return self._arrays[key]
 
-    def _forget_found(self) -> None:
+    def _forget_covering(self) -> None:
         self._of.clear()
         self._arrays.clear()
         self._bytes = 0
@@ -199,7 +199,7 @@ class Budgets:
 
     def _takes_too_much(self, allowed: I64, info: PodInfo) -> bool:
         """Count one more evicted pod. Whether a budget does not allow it."""
-        numbers = self.speaking_for(info)
+        numbers = self.covering(info)
         if len(numbers) and self._disrupted:
             metadata = info.pod.metadata
             counted = self._disrupted.get((metadata.namespace, metadata.name), ())
@@ -212,7 +212,7 @@ class Budgets:
     def keys_for(self, pods: Iterable[PodInfo]) -> set[str]:
         """Keys of the budgets that cover any of these pods."""
         of_sets = {info.cls.label_set: info for info in pods}.values()
-        return {self._keys[n] for info in of_sets for n in self.speaking_for(info).tolist()}
+        return {self._keys[n] for info in of_sets for n in self.covering(info).tolist()}
 
     def _take(self, key: str, stored: PodDisruptionBudget | None) -> None:
         old = self._budgets.get(key)
@@ -238,7 +238,7 @@ class Budgets:
             entry = number, budget.matcher
             self._index.add(frozenset((budget.namespace,)), budget.selector, entry)
         self.depth = self._index.deepest
-        self._forget_found()
+        self._forget_covering()
 
     def _count(self) -> None:
         """Update the remaining disruptions of each budget."""

@@ -271,12 +271,12 @@ class Eviction:
                 failed = next((s for s in (failed, *answer.value) if not s.is_success), SUCCESS)
             self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
-            has_left = last.uid not in self._cluster.placed
+            is_gone = last.uid not in self._cluster.placed
             is_held_up = self._site.waiting.get(last.uid) is not None
-            is_deleted = status.is_success and not has_left and not is_held_up
+            is_deleted = status.is_success and not is_gone and not is_held_up
         finally:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
-        if failed.is_success and status.is_success and has_left:
+        if failed.is_success and status.is_success and is_gone:
             return SKIP  # it left early, and pods woken by that were held back
         return failed if status.is_success else status
 

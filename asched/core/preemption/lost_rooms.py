@@ -58,7 +58,7 @@ class LostRooms:
         if row is not None:
             self._rooms.put(uid, _Room(node, frozenset(self._foreign(row))))
 
-    def look_for_loss(self, preemptor: Pod, others: Collection[str]) -> None:
+    def check_for_loss(self, preemptor: Pod, others: Collection[str]) -> None:
         """Let the node rest where room was made for a preemptor that still fits nowhere, if a pod
         of one of these schedulers has taken it.
         """

@@ -59,7 +59,7 @@ def start_of(info: PodInfo) -> int:
         return NOW
 
 
-def in_line(infos: Iterable[PodInfo]) -> list[PodInfo]:
+def by_importance(infos: Iterable[PodInfo]) -> list[PodInfo]:
     """Sort the most important pod first; among equals by uid, so that runs can be replayed."""
     return sorted(infos, key=_importance)
 
@@ -104,10 +104,10 @@ class PodsByPriority:
             self._follow_rows()
             self._cursor = nodes.log.end
         while behind:
-            self._line_up_some(in_one_go=in_one_go)
+            self._insert_some(in_one_go=in_one_go)
         self._write_bulks()
 
-    def _line_up_some(self, *, in_one_go: bool) -> None:
+    def _insert_some(self, *, in_one_go: bool) -> None:
         """Sort as many changed rows as allowed before the next check of the budget."""
         cluster, behind = self._cluster, self._behind
         rows = list(islice(behind, ROWS_AT_ONCE))
@@ -116,7 +116,7 @@ class PodsByPriority:
             spend = cluster.budget.note if in_one_go else cluster.budget.charge
             spend(ROWS_AT_ONCE * ROW_STEPS + pods * POD_STEPS)
         for row in rows:
-            self._line_up(row, in_line(cluster.pods_on(row).values()))
+            self._insert(row, by_importance(cluster.pods_on(row).values()))
             del behind[row]
 
     def pods(self, row: int) -> list[PodInfo]:
@@ -142,7 +142,7 @@ class PodsByPriority:
         places: I64 = np.where(slots < sizes, self._offsets[rows] + slots, 0)
         return places
 
-    def _line_up(self, row: int, pods: list[PodInfo]) -> None:
+    def _insert(self, row: int, pods: list[PodInfo]) -> None:
         size, before = len(pods), int(self._sizes[row])
         fresh = [
             self._known.take((info.pod.priority, tuple(info.cls.accounted.items())))
@@ -193,7 +193,7 @@ class PodsByPriority:
         nodes, capacity = self._cluster.nodes, self._cluster.nodes.columns.capacity
         for row in range(nodes.height, len(self._pods)):
             self._behind.pop(row, None)
-            self._line_up(row, [])
+            self._insert(row, [])
             self._given -= int(self._rooms[row])
             self._rooms[row] = 0
         del self._pods[nodes.height :]

@@ -307,15 +307,15 @@ class VictimSearch:
         """Try rows, from one chosen by the seed on, until there are enough candidates."""
         wanted = self._limit.of(len(rows))
         start = draw(trial.seed, max(len(rows), 1))
-        turned = np.roll(rows, -start)
+        rotated = np.roll(rows, -start)
         free = np.roll(~blocked, -start)
-        unknown = turned[prospects.outcome[turned] == UNKNOWN]
+        unknown = rotated[prospects.outcome[rotated] == UNKNOWN]
         if not self._cluster.priorities.are_below(pod.pod.priority):
             prospects.evaluate(pod, unknown, trial)
             return
         while True:
-            is_open = (prospects.outcome[turned] == OPEN) & free
-            kind = prospects.costs[0, turned[is_open]] == 0
+            is_open = (prospects.outcome[rotated] == OPEN) & free
+            kind = prospects.costs[0, rotated[is_open]] == 0
             if (kind.any() and len(kind) >= wanted) or not len(unknown):
                 return
             size = min(BLOCK, max(wanted - len(kind), 1))

@@ -9,8 +9,8 @@ That is the rule; it would cost a trial of the whole group for each pod of the c
 
     proposed    the rows' room (`EvictionTrial`) proposes victims by amounts, and one trial confirms
                 them. A proposed unit could not stay by amounts: the result is that of the rule
-    searched    where other filters reject, up to LINE_MAX units: the first victim is found by
-                doubling and halving how many of the last in line are removed; those ahead of it
+    searched    where other filters reject, up to UNITS_MAX units: the first victim is found by
+                doubling and halving how many of the last units are removed; those ahead of it
                 stay, and the room proposes again for those behind. The result is that of the rule
     by places   with more units: room is made for twice as much, then for four times, until the
                 group fits somewhere, and these places are used. Units that are not in the way
@@ -54,7 +54,7 @@ from asched.core.preemption.victim_units import Below, VictimUnit, units_of
 #: Three seconds of work, as for the search for a gang's places. A guess.
 STEPS_MAX: Final = 300_000
 #: Units that are searched. With 256 of them a trial moves pods for some 6 ms.
-LINE_MAX: Final = 256
+UNITS_MAX: Final = 256
 #: Pods removed at most to find where a group fits: for a quarter of a second.
 GONE_MAX: Final = 10_000
 #: Steps for a unit that is put back by amounts, and for each of its pods; the budget is charged
@@ -73,26 +73,26 @@ Steps = Generator[Effect, Answer, Probe]
 
 
 class Sparing:
-    """`line`: units in the order in which they are put back, without the `leaving` ones. `victims`
-    is known once `run` has found places.
+    """`ordered`: units in the order in which they are put back, without the `leaving` ones.
+    `victims` is known once `run` has found places.
     """
 
     def __init__(
         self,
         trial: GroupTrial,
         likes: Sequence[EqualMembers],
-        line: Sequence[VictimUnit],
+        units: Sequence[VictimUnit],
         leaving: Sequence[VictimUnit],
     ) -> None:
         self._trial = trial
         self._likes = likes
-        self._line = line
+        self._units = units
         self._leaving = leaving
-        self._next = 0  # of the line: units before it are decided
+        self._next = 0  # of the units: those before it are decided
         self._wants = of_group(likes, trial.needed)
         self.victims: list[VictimUnit] = []
         #: the last trial that found places: the victims, and all undecided units, were removed
-        self._found: Probe | None = None
+        self._last_success: Probe | None = None
         self._hints = NO_HINTS
         self._moves = 0
         self._spent = self._owed = 0.0
@@ -106,9 +106,9 @@ class Sparing:
         probe = yield from self._try(proposed)
         if probe.status.is_success:
             self._decide(proposed)
-        elif len(proposed) == len(self._line):
+        elif len(proposed) == len(self._units):
             return probe
-        elif len(self._line) > LINE_MAX:
+        elif len(self._units) > UNITS_MAX:
             probe = yield from self._widen(proposed)
             if probe.status.is_success and not (yield from self._by_places()):
                 yield from self._narrow()
@@ -121,22 +121,22 @@ class Sparing:
         if self._undecided and not (yield from self._by_places()):
             if not (yield from self._narrow()):
                 return Probe(SPENT)
-            self._decide(range(self._next, len(self._line)))
+            self._decide(range(self._next, len(self._units)))
         return (yield from self._confirmed())
 
     @property
     def _undecided(self) -> int:
-        return len(self._line) - self._next
+        return len(self._units) - self._next
 
     def _decide(self, go: Iterable[int]) -> None:
         """Of the undecided units, `go` become victims, the rest stays."""
-        self.victims += [self._line[at] for at in go]
-        self._next = len(self._line)
+        self.victims += [self._units[at] for at in go]
+        self._next = len(self._units)
 
     def _try(self, gone: Iterable[int]) -> Steps:
         """Try the group without the victims, the units at `gone`, and the leaving ones."""
         pods: list[PodInfo] = []
-        going = chain(self._leaving, self.victims, (self._line[at] for at in gone))
+        going = chain(self._leaving, self.victims, (self._units[at] for at in gone))
         for number, unit in enumerate(going, 1):
             pods += unit.pods
             if not number % UNITS_AT_ONCE:
@@ -145,15 +145,15 @@ class Sparing:
         probe = yield from self._trial.fits_without(pods, self._hints)
         self._spent += probe.steps
         if probe.status.is_success:
-            self._found, self._moves = probe, moves
+            self._last_success, self._moves = probe, moves
         return probe
 
     def _confirmed(self) -> Steps:
         """The result, if it is still valid although other tasks have run meanwhile."""
-        assert self._found is not None
+        assert self._last_success is not None
         if self._moves == self._trial.moves:
-            return self._found
-        self._hints = self._found.places
+            return self._last_success
+        self._hints = self._last_success.places
         return (yield from self._try(()))
 
     # --- proposed --------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Sparing:
     def _room_for(self, wants: Sequence[Want]) -> Generator[Effect, Answer, EvictionTrial]:
         """The room without the undecided units, the leaving ones, and the victims."""
         room = EvictionTrial(self._trial.cluster, wants)
-        undecided = islice(self._line, self._next, None)
+        undecided = islice(self._units, self._next, None)
         for unit in chain(self._leaving, self.victims, undecided):
             room.without(unit)
             if self._owes(unit):
@@ -172,8 +172,8 @@ class Sparing:
     def _propose(self, room: EvictionTrial) -> Generator[Effect, Answer, list[int]]:
         """Positions of the undecided units that cannot be put back by amounts."""
         found = []
-        for at in range(self._next, len(self._line)):
-            unit = self._line[at]
+        for at in range(self._next, len(self._units)):
+            unit = self._units[at]
             if self._owes(unit):
                 yield from self._pay()
             room.put_back(unit)
@@ -185,12 +185,12 @@ class Sparing:
     def _take_away_again(
         self, start: int, proposed: Sequence[int]
     ) -> Generator[Effect, Answer, None]:
-        """The room without all units from a position in the line on."""
+        """The room without all units from a position on."""
         gone = set(proposed)
-        for at in range(start, len(self._line)):
+        for at in range(start, len(self._units)):
             if at not in gone:
-                self._room.take_away(self._line[at])
-                if self._owes(self._line[at]):
+                self._room.take_away(self._units[at])
+                if self._owes(self._units[at]):
                     yield from self._pay()
 
     def _owes(self, unit: VictimUnit) -> bool:
@@ -206,33 +206,33 @@ class Sparing:
 
     def _search(self, refuted: Sequence[int]) -> Steps:
         """Decide one unit after the other, as long as the budget lasts. `refuted`: the proposed
-        victims, in the order of the line, which are not enough.
+        victims, in their order, which are not enough.
         """
         while True:
             start = yield from self._first_victim(refuted)
             if isinstance(start, Probe):
                 return start
-            assert self._found is not None
+            assert self._last_success is not None
             if self._spent >= STEPS_MAX or not self._undecided:
-                return self._found
+                return self._last_success
             yield from self._take_away_again(start, refuted)
             refuted = yield from self._propose(self._room)
             is_all = len(refuted) == self._undecided
             if is_all or (yield from self._try(refuted)).status.is_success:
                 self._decide(refuted)
-                return self._found
+                return self._last_success
 
     def _first_victim(self, refuted: Sequence[int]) -> Generator[Effect, Answer, Probe | int]:
         """Decide the undecided units up to the first victim, and return its position. A probe: the
         group does not fit even without all of them.
         """
-        size, end = self._undecided, len(self._line)
-        low = 0  # removing so many from the end of the line is too few
+        size, end = self._undecided, len(self._units)
+        low = 0  # removing so many from the end is too few
         if refuted:
             low = end - refuted[0]
             low -= low > len(refuted)  # it may fit without more than the proposed units
         high = low + 1
-        while high < size or self._found is None:
+        while high < size or self._last_success is None:
             high = min(high, size)
             probe = yield from self._try(range(end - high, end))
             if probe.status.is_success:
@@ -247,7 +247,7 @@ class Sparing:
                 high = middle
             else:
                 low = middle
-        self.victims.append(self._line[end - high])
+        self.victims.append(self._units[end - high])
         self._next = end - low
         return end - high
 
@@ -258,23 +258,23 @@ class Sparing:
         while self._room.widen():
             yield from self._take_away_again(0, proposed)
             proposed = yield from self._propose(self._room)
-            if sum(len(self._line[at].pods) for at in proposed) > GONE_MAX:
+            if sum(len(self._units[at].pods) for at in proposed) > GONE_MAX:
                 return Probe(SPENT)
             probe = yield from self._try(proposed)
             if probe.status.is_success:
-                self._line = [self._line[at] for at in proposed]
+                self._units = [self._units[at] for at in proposed]
                 return probe
-        if sum(len(unit.pods) for unit in self._line) > GONE_MAX:
+        if sum(len(unit.pods) for unit in self._units) > GONE_MAX:
             return Probe(SPENT)
-        return (yield from self._try(range(len(self._line))))
+        return (yield from self._try(range(len(self._units))))
 
     def _by_places(self) -> Generator[Effect, Answer, bool]:
         """Of the undecided units, those that are, by amounts, in the way of the places found become
         victims. False: that is not enough, and nothing is decided. Later trials try these places
         first.
         """
-        assert self._found is not None
-        self._hints = self._found.places
+        assert self._last_success is not None
+        self._hints = self._last_success.places
         nodes = self._trial.cluster.nodes
         room = yield from self._room_for(of_places(self._likes, self._hints, nodes))
         go = yield from self._propose(room)
@@ -290,14 +290,14 @@ class Sparing:
         rows = {self._trial.cluster.nodes.row_of.get(node) for node in self._hints.values()}
         on_nodes = [
             at
-            for at in range(self._next, len(self._line))
-            if any(info.row in rows for info in self._line[at].pods)
+            for at in range(self._next, len(self._units))
+            if any(info.row in rows for info in self._units[at].pods)
         ]
         fits = (
             len(on_nodes) == self._undecided or (yield from self._try(on_nodes)).status.is_success
         )
         if fits:
-            self._line = [*self._line[: self._next], *(self._line[at] for at in on_nodes)]
+            self._units = [*self._units[: self._next], *(self._units[at] for at in on_nodes)]
         return fits
 
 
@@ -329,11 +329,11 @@ def victims_for(
         return Probe(unschedulable(trial.refusal)), GroupVictims()
     staying, leaving = yield from units_of(below, trial)
     yield from _caught_up(budgets, trial)
-    line, over = yield from _in_line(trial, staying, budgets)
-    sparing = Sparing(trial, likes, line, leaving)
+    ordered, over = yield from _put_back_order(trial, staying, budgets)
+    sparing = Sparing(trial, likes, ordered, leaving)
     probe = yield from sparing.run()
     victims = sparing.victims if probe.status.is_success else []
-    line.clear()
+    ordered.clear()
     del sparing
     gone, violations, disruptions = set[int](), 0, 0
     for start in range(0, len(victims), UNITS_AT_ONCE):
@@ -373,7 +373,7 @@ def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer,
             yield from trial.charge(0)
 
 
-def _in_line(
+def _put_back_order(
     trial: GroupTrial, units: Sequence[VictimUnit], budgets: Budgets
 ) -> Generator[Effect, Answer, tuple[list[VictimUnit], dict[int, int]]]:
     """The order in which units are put back, and how many pods of a unit (by id) violate a budget;

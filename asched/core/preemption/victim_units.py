@@ -148,12 +148,12 @@ def _sorted(
     for start in range(0, len(units), PART):
         yield from trial.charge(POD_STEPS * PART)
         parts.append(sorted(units[start : start + PART], key=_importance))
-    line: tuple[list[VictimUnit], list[VictimUnit]] = ([], [])
+    by_leaving: tuple[list[VictimUnit], list[VictimUnit]] = ([], [])
     for at, unit in enumerate(merge(*parts, key=_importance)):
         if not at % PART:
             yield from trial.charge(POD_STEPS * PART)
-        line[unit.is_leaving].append(unit)
-    return line
+        by_leaving[unit.is_leaving].append(unit)
+    return by_leaving
 
 
 def _importance(unit: VictimUnit) -> tuple[int, bool, int, int, str]:

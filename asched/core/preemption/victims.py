@@ -39,7 +39,7 @@ from asched.core.framework.points import FilterPlugin
 from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line, start_of
+from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, by_importance, start_of
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -147,7 +147,7 @@ def reprieve(
             suppose.back()
             victims.append(info)
             violations += is_over
-    return tuple(in_line(victims)), violations
+    return tuple(by_importance(victims)), violations
 
 
 class VictimTrial(NamedTuple):
@@ -210,12 +210,12 @@ def suppose(
         more_pods += promise.pods
     view = SupposedView(cluster.nodes, rows.astype(np.int32), more, more_pods)
     try:
-        codes = [np.asarray((asked := v.plugin).filter(pod, view, v.data)) for v in verdicts]
+        codes = [np.asarray((plugin := v.plugin).filter(pod, view, v.data)) for v in verdicts]
     except MISTAKES as raised:
-        raise_plugin_error(asked.name, "filter", raised)
+        raise_plugin_error(plugin.name, "filter", raised)
     fits = lower > 0
-    for found in codes:
-        fits &= found == 0
+    for kept in codes:
+        fits &= kept == 0
     some = fits.nonzero()[0]
     if not len(some):  # the usual case where few rows are tried again
         return VictimTrial(lower, codes, some, NO_VICTIM, NO_COSTS)
@@ -241,12 +241,12 @@ def _beyond(rows: I64, cluster: Cluster) -> npt.NDArray[np.object_] | None:
     held = cluster.nodes.pod_amounts.rows_beyond
     if not held or not any(row in held for row in rows.tolist()):
         return None
-    found = np.zeros((cluster.nodes.columns.size_of("R"), len(rows)), dtype=np.object_)
+    kept = np.zeros((cluster.nodes.columns.size_of("R"), len(rows)), dtype=np.object_)
     for position, row in enumerate(rows.tolist()):
         for (column, index), surplus in held.get(row, _NOTHING).items():
             if column == "requested":
-                found[index, position] = surplus
-    return found
+                kept[index, position] = surplus
+    return kept
 
 
 def _order(

@@ -7,7 +7,7 @@ tried, so that its condition is updated; equal pods then wait under the same rej
 When a pod leaves a node, a check of this node comes first. Mostly it shows that the node has no
 room for the waiting pods, and they stay unschedulable without a dry run.
 
-Bounds  LOOKS_MAX dry runs for one pop (`due.py`).
+Bounds  DRY_RUNS_MAX dry runs for one pop (`due.py`).
 """
 
 from collections.abc import Callable, Iterator

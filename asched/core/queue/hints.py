@@ -5,7 +5,7 @@ rejected a pod are called. Plugins are data here: no plugin is known by name.
 
 A hint that raises counts as Queue, as upstream. Equal errors are reported once.
 
-Bounds  CAUSES_MAX different errors are reported between two reloads; all are counted. HEARD_MAX
+Bounds  CAUSES_MAX different errors are reported between two reloads; all are counted. EFFECTS_MAX
         pairs of rejectors and changes are cached.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)

@@ -24,7 +24,7 @@ One change may concern a hundred thousand classes, and as many pods may exceed t
 once. So the work is `sliced`: it stops after each class and each pod, and goes on in later turns,
 before other facts or attempts.
 
-Bounds  LOOKS_MAX dry runs at once for one change, not counting pods that room is being made for
+Bounds  DRY_RUNS_MAX dry runs at once for one change, not counting pods that room is being made for
         elsewhere: most of these need none, by the free amounts of the node.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own

@@ -56,14 +56,14 @@ class GpuShares(NamedTuple):
     """M nodes. Absent devices have nothing left; `models` are the names of the ids in `model`."""
 
     cpu: I64  # [M] milli-CPU left
-    left: I64  # [M, D]
+    free: I64  # [M, D]
     devices: I64  # [M] number of devices
     model: I32  # [M]
     models: tuple[str, ...]
 
     def take(self, rows: I64) -> "GpuShares":
         return GpuShares(
-            self.cpu[rows], self.left[rows], self.devices[rows], self.model[rows], self.models
+            self.cpu[rows], self.free[rows], self.devices[rows], self.model[rows], self.models
         )
 
 
@@ -81,7 +81,7 @@ class Placements(NamedTuple):
 
 def has_devices(shares: GpuShares, demand: GpuDemand) -> Mask:
     """bool[M]: enough devices have enough left."""
-    enough: Mask = (shares.left >= demand.milli).sum(axis=1) >= demand.number
+    enough: Mask = (shares.free >= demand.milli).sum(axis=1) >= demand.number
     return enough
 
 
@@ -104,21 +104,21 @@ def placements(shares: GpuShares, demand: GpuDemand) -> Placements:
     the first.
     """
     if 0 < demand.milli < WHOLE:
-        left = shares.left
-        offered = left >= demand.milli
-        for device in range(1, left.shape[1]):
-            same = left[:, :device] == left[:, device : device + 1]
+        free = shares.free
+        offered = free >= demand.milli
+        for device in range(1, free.shape[1]):
+            same = free[:, :device] == free[:, device : device + 1]
             offered[:, device] &= ~same.any(axis=1)
         position, device_of = offered.nonzero()
         after = shares.take(position)
-        after.left[np.arange(len(position)), device_of] -= demand.milli
+        after.free[np.arange(len(position)), device_of] -= demand.milli
     else:
         position = np.arange(len(shares.cpu))
         device_of = np.full(len(position), -1)
         after = shares.take(position)
         if demand.number:
-            free = after.left == WHOLE
-            after.left[free & (free.cumsum(axis=1) <= demand.number)] = 0
+            is_whole = after.free == WHOLE
+            after.free[is_whole & (is_whole.cumsum(axis=1) <= demand.number)] = 0
     return Placements(position, device_of, after._replace(cpu=after.cpu - demand.cpu))
 
 
@@ -154,7 +154,7 @@ def dot_product(shares: GpuShares, demand: GpuDemand) -> I64:
     """Few points where much is left of what the pod mostly requests."""
     largest = float(LARGEST_DEVICES * WHOLE)
     product = (shares.cpu / LARGEST_CPU) * (demand.cpu / LARGEST_CPU)
-    product = product + (shares.left.sum(axis=1) / largest) * (demand.total / largest)
+    product = product + (shares.free.sum(axis=1) / largest) * (demand.total / largest)
     points: I64 = (MAX_SCORE * (1.0 - product / 2)).astype(np.int64)
     return points
 
@@ -163,7 +163,7 @@ def best_fit(shares: GpuShares, demand: GpuDemand) -> I64:
     """The less is left with the pod, the better. Not scaled to 0..100 yet."""
     largest = float(LARGEST_DEVICES * WHOLE)
     rest = (shares.cpu - demand.cpu) / LARGEST_CPU * 0.5
-    rest = rest + (shares.left.sum(axis=1) - demand.total) / largest * 0.5
+    rest = rest + (shares.free.sum(axis=1) - demand.total) / largest * 0.5
     points: I64 = ((1.0 - rest) * MAX_SCORE).astype(np.int64)
     return points
 
@@ -174,13 +174,13 @@ def packing(shares: GpuShares, demand: GpuDemand) -> I64:
     """
     if not demand.number:
         return np.zeros(len(shares.cpu), dtype=np.int64)
-    free = (shares.left == WHOLE).sum(axis=1)
-    ascending = np.sort(np.where(shares.left >= demand.milli, shares.left, WHOLE + 1), axis=1)
+    is_whole = (shares.free == WHOLE).sum(axis=1)
+    ascending = np.sort(np.where(shares.free >= demand.milli, shares.free, WHOLE + 1), axis=1)
     taken = ascending[:, : demand.number]
     untouched = (taken == WHOLE).sum(axis=1)
     shared = np.maximum(100 - (taken * 100 // WHOLE).sum(axis=1) // 10, 50)
     used = np.where(untouched > 0, np.maximum(50 - untouched, 33), shared)
-    points: I64 = np.where(free == shares.devices, np.maximum(33 - free, free), used)
+    points: I64 = np.where(is_whole == shares.devices, np.maximum(33 - is_whole, is_whole), used)
     return points
 
 
@@ -195,7 +195,7 @@ def clustering(
         return np.zeros(len(shares.cpu), dtype=np.int64)
     largest = LARGEST_DEVICES * WHOLE
     base = np.where(holds_kind, np.where(kinds == 1, 75, 50), np.where(kinds == 0, 25, 0))
-    points: I64 = base + 25 * (largest - shares.left.sum(axis=1)) // largest
+    points: I64 = base + 25 * (largest - shares.free.sum(axis=1)) // largest
     return points
 
 
@@ -264,12 +264,12 @@ class Fragmentation:
         The order of summation is fixed: by workload, separately for each kind of shortage. Scores
         are cut to whole points, so that another order may change them.
         """
-        left = shares.left
-        total = left.sum(axis=1)
+        free = shares.free
+        total = free.sum(axis=1)
         if not self.workload:
             return np.zeros(len(total))
-        enough = left[None, :, :] >= self._millis[:, None, None]  # [U, M, D]
-        missed = total - np.where(enough, left, 0).sum(axis=2)  # [U, M]
+        enough = free[None, :, :] >= self._millis[:, None, None]  # [U, M, D]
+        missed = total - np.where(enough, free, 0).sum(axis=2)  # [U, M]
         has_devices = enough.sum(axis=2)[self._milli_of] >= self._count  # [m, M]
         has_cpu = shares.cpu >= self._cpu
         if shares.models != self._models:
@@ -393,14 +393,14 @@ class Stock:
     def price(self, milli: int) -> float:
         return float(self._rest[_cells(milli)])
 
-    def loss(self, left: I64, milli: int) -> F64:
+    def loss(self, free: I64, milli: int) -> F64:
         """Loss of a device's value by giving `milli`, beyond the price of the piece."""
-        after = self._rest[(left - milli) // GRAIN]
-        return self._rest[left // GRAIN] - after - self.price(milli)
+        after = self._rest[(free - milli) // GRAIN]
+        return self._rest[free // GRAIN] - after - self.price(milli)
 
     def stranded(self, shares: GpuShares) -> F64:
         """float64[M] devices that stay idle for lack of CPU if pods come as expected."""
-        total = shares.left.sum(axis=1)
+        total = shares.free.sum(axis=1)
         if not self.cpu_per_milli:
             return np.zeros(len(total))
         idle: F64 = np.maximum(0.0, total - shares.cpu / self.cpu_per_milli) / WHOLE
@@ -410,8 +410,8 @@ class Stock:
         """float64[X] devices lost by each way to place a pod; may be negative."""
         cost: F64 = self.stranded(ways.after) - self.stranded(shares)[ways.position]
         if 0 < demand.milli < WHOLE:
-            left = shares.left[ways.position, ways.device]
-            cost += self.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
+            free = shares.free[ways.position, ways.device]
+            cost += self.loss(free, demand.milli) + TIGHT * (free - demand.milli) / WHOLE
         return cost
 
 
@@ -513,20 +513,20 @@ class GpuLedger(ByNode):
     def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
         super().__init__(cluster, ASPECTS)
         self._args = args
-        self._left: I64 = np.zeros((0, 1), dtype=np.int64)
+        self._free: I64 = np.zeros((0, 1), dtype=np.int64)
         self._devices: I64 = np.zeros(0, dtype=np.int64)
         self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
-        self._asked: list[Counter[GpuDemand]] = []
+        self._demands: list[Counter[GpuDemand]] = []
         self.demand = PerClass(partial(_demand_of, args))
         #: Requests of the pods on all rows.
-        self.asked: Counter[GpuDemand] = Counter()
+        self.total_demands: Counter[GpuDemand] = Counter()
 
     def _reset(self, height: int) -> None:
-        self._left = np.zeros((height, self._left.shape[1]), dtype=np.int64)
+        self._free = np.zeros((height, self._free.shape[1]), dtype=np.int64)
         self._devices = np.zeros(height, dtype=np.int64)
         self._kinds = np.zeros((height, self._kinds.shape[1]), dtype=np.bool_)
-        self._asked = [Counter() for _ in range(height)]
-        self.asked = Counter()
+        self._demands = [Counter() for _ in range(height)]
+        self.total_demands = Counter()
 
     def shares(self, view: NodeView) -> GpuShares:
         """The current rows of a view; in a trial, with its changes."""
@@ -534,16 +534,16 @@ class GpuLedger(ByNode):
         rows = view.row_numbers()
         if self._cluster.topology.on_trial:
             held = [held_by(self._using(row), self._number_of(row)) for row in rows.tolist()]
-            devices = np.array([len(left) for left in held], dtype=np.int64)
-            left = np.zeros((len(held), int(devices.max(initial=1))), dtype=np.int64)
-            for at, device_left in enumerate(held):
-                left[at, : len(device_left)] = device_left
+            devices = np.array([len(free) for free in held], dtype=np.int64)
+            free = np.zeros((len(held), int(devices.max(initial=1))), dtype=np.int64)
+            for at, device_free in enumerate(held):
+                free[at, : len(device_free)] = device_free
         else:
             self.refresh()
-            left, devices = self._left[rows], self._devices[rows]
+            free, devices = self._free[rows], self._devices[rows]
         cpu = view.allocatable(0) - view.requested(0)
         names = tuple(name or "" for name in column.values.values)
-        return GpuShares(cpu, left, devices, model, names)
+        return GpuShares(cpu, free, devices, model, names)
 
     def kinds(self, view: NodeView, demand: GpuDemand) -> tuple[Mask, I64]:
         """Whether pods of this kind are on each row, and the number of kinds there."""
@@ -553,20 +553,20 @@ class GpuLedger(ByNode):
 
     def _read(self, row: int) -> None:
         number = self._number_of(row)
-        if number >= self._left.shape[1]:
-            more = number + 1 - self._left.shape[1]
-            self._left = np.pad(self._left, ((0, 0), (0, more)))
+        if number >= self._free.shape[1]:
+            more = number + 1 - self._free.shape[1]
+            self._free = np.pad(self._free, ((0, 0), (0, more)))
             self._kinds = np.pad(self._kinds, ((0, 0), (0, more)))
         demands = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
-        self.asked.update(demands)
-        self.asked.subtract(self._asked[row])
-        for gone in [demand for demand in self._asked[row] if not self.asked[demand]]:
-            del self.asked[gone]
-        self._asked[row] = demands
+        self.total_demands.update(demands)
+        self.total_demands.subtract(self._demands[row])
+        for gone in [demand for demand in self._demands[row] if not self.total_demands[demand]]:
+            del self.total_demands[gone]
+        self._demands[row] = demands
         using = self._using(row)
         self._devices[row] = number
-        self._left[row] = 0
-        self._left[row, :number] = held_by(using, number)
+        self._free[row] = 0
+        self._free[row, :number] = held_by(using, number)
         self._kinds[row] = False
         for demand in using:
             self._kinds[row, min(demand.kind, self._kinds.shape[1] - 1)] = True
@@ -593,11 +593,11 @@ def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
     """The demand of a class, none if an amount cannot be parsed; a share of several devices counts
     as whole devices.
     """
-    asked = cls.accounted
-    cpu, number = asked.get(CPU, 0), min(asked.get(args.resource, 0), DEVICES_MAX)
+    requests = cls.accounted
+    cpu, number = requests.get(CPU, 0), min(requests.get(args.resource, 0), DEVICES_MAX)
     if not number:
         return GpuDemand(cpu)
-    percent = asked.get(args.share_resource, 0)
+    percent = requests.get(args.share_resource, 0)
     is_share = number == 1 and 0 < percent < WHOLE // _PER_PERCENT
     model = (cls.example.spec.node_selector or {}).get(args.model_label)
     milli = percent * _PER_PERCENT if is_share else WHOLE
@@ -606,15 +606,15 @@ def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
 
 def held_by(using: Iterable[GpuDemand], number: int) -> list[int]:
     """Free shares of a node's devices with these pods packed as tightly as possible."""
-    left = [WHOLE] * number
+    free = [WHOLE] * number
     for demand in sorted(using, key=lambda demand: -demand.total):
         for _ in range(demand.number):
-            fitting = [at for at, share in enumerate(left) if share >= demand.milli]
+            fitting = [at for at, share in enumerate(free) if share >= demand.milli]
             if fitting:
-                at = min(fitting, key=left.__getitem__)
-            elif left:
-                at = max(range(number), key=left.__getitem__)
+                at = min(fitting, key=free.__getitem__)
+            elif free:
+                at = max(range(number), key=free.__getitem__)
             else:
                 break
-            left[at] = max(left[at] - demand.milli, 0)
-    return left
+            free[at] = max(free[at] - demand.milli, 0)
+    return free

@@ -86,9 +86,9 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         """Changes when the expected pods change."""
         if self._learns:
             self._ledger.refresh()
-            placed = self._ledger.asked.total()
+            placed = self._ledger.total_demands.total()
             if not self._learnt_from <= placed * LEARN_AGAIN <= self._learnt_from * LEARN_AGAIN**2:
-                self._expect(self._ledger.asked.most_common(SHAPES_MAX))
+                self._expect(self._ledger.total_demands.most_common(SHAPES_MAX))
                 self._learnt_from = placed
                 self._version += 1
         return self._version

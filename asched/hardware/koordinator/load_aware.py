@@ -98,18 +98,18 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         wanted = np.where(by_prod, thresholds[1], thresholds[0])
         load = np.where(by_prod, loads.loads[PROD_LOAD][:, rows], loads.loads[FILTER][:, rows])
         load = load + estimate.amounts[:, np.newaxis]
-        is_judged = wanted.any(axis=0) & loads.has_report[rows]
-        expired = is_judged & ~loads.is_valid[rows]
+        is_checked = wanted.any(axis=0) & loads.has_report[rows]
+        expired = is_checked & ~loads.is_valid[rows]
         if self._args.filter_expired_node_metrics:
-            is_judged &= ~expired
+            is_checked &= ~expired
             if not self._args.enable_schedule_when_node_metrics_expired:
                 found[expired] = 1
-        is_judged &= loads.has_info[rows]
+        is_checked &= loads.has_info[rows]
         offered = loads.allocatable[:, rows]
         aggregated = (loads.is_aggregated[rows] & ~by_prod).astype(np.int32)
         for at in range(len(self._resources)):
             over = (wanted[at] > 0) & (percent(load[at], offered[at]) > wanted[at])
-            over &= is_judged & (found == 0)
+            over &= is_checked & (found == 0)
             found[over] = 2 + 2 * at + aggregated[over]
         return found
 
@@ -127,9 +127,9 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
     def _points(self, load: I64, offered: I64) -> I64:
         """int64[M]: the weighted mean of the free shares, and of the scarcest."""
         divisor = np.maximum(offered, 1)
-        left = np.where((offered > 0) & (load <= offered), (offered - load) * 100 // divisor, 0)
+        free = np.where((offered > 0) & (load <= offered), (offered - load) * 100 // divisor, 0)
         dominant = self._args.dominant_resource_weight
-        total = np.array(self._weights) @ left + np.minimum(left.min(axis=0), 100) * dominant
+        total = np.array(self._weights) @ free + np.minimum(free.min(axis=0), 100) * dominant
         weights = sum(self._weights) + dominant
         return np.clip(total // weights, 0, 100) if weights else np.zeros_like(total)
 

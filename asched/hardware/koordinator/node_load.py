@@ -356,8 +356,8 @@ def estimate_of(args: LoadAwareSchedulingArgs, cls: PodClass) -> Estimate:
     for at, name in enumerate(resources):
         if name in factors:
             real = _OWN_NAMES[kind].get(name, "") if kind in _OWN_NAMES else name
-            asked, allowed = requests.get(real, 0), limits.get(real, 0)
-            amounts[at] = min(used(real, asked, allowed, factors[name]), AMOUNT_MAX)
+            request, allowed = requests.get(real, 0), limits.get(real, 0)
+            amounts[at] = min(used(real, request, allowed, factors[name]), AMOUNT_MAX)
     return Estimate(
         amounts,
         kind == PROD,

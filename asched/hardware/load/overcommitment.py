@@ -79,8 +79,8 @@ class LowRiskOverCommitment(LoadScorer):
         mean, deviation = self._usage.mean()[:, rows], self._usage.deviation()[:, rows]
         requests, limits = np.split(self._placed.by_row()[:, rows].astype(np.float64), 2)
         offered = np.array([nodes.allocatable(at)[known] for at in (CPU, MEMORY)], dtype=np.float64)
-        asked, allowed = np.array(amounts)[:, :, np.newaxis]
-        from_limits = limit_risk(requests + asked, limits + allowed, offered)
+        requested, allowed = np.array(amounts)[:, :, np.newaxis]
+        from_limits = limit_risk(requests + requested, limits + allowed, offered)
         from_load = self._load_risk(mean, deviation, requests, limits, offered)
         risk = self._weights * from_limits + (1 - self._weights) * from_load
         worst = np.clip(risk, 0, 1).max(axis=0)
@@ -95,8 +95,8 @@ class LowRiskOverCommitment(LoadScorer):
         largest = np.sqrt(mu * (1 - mu) * VARIANCE_ALLOWANCE)
         sigma = np.minimum(sigma * self._smoothing, largest)
         request = np.minimum(request, offered)
-        asked = np.where(offered > 0, request / divisor, 0.0)
-        within = self._probability(mu, sigma, asked)
+        requested = np.where(offered > 0, request / divisor, 0.0)
+        within = self._probability(mu, sigma, requested)
         bounded = limit < offered
         allowed = np.where(bounded, limit / divisor, 1.0)
         below_limit = self._probability(mu, sigma, allowed)

@@ -355,7 +355,7 @@ class DomainShares:
 #         domain with pods of the group.
 
 
-class Mates:
+class PlacedMembers:
     """The pods of one group whose node is known."""
 
     def __init__(self, cluster: Cluster, tree: Tree, versions: Iterator[int]) -> None:
@@ -468,7 +468,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             self.kinds = (kind,)  # type: ignore[misc]
         self._tree = Tree(cluster, kind, args.topology, args.levels)
         self._shares = DomainShares(cluster, self._tree)
-        self._mates: WeakKeyDictionary[GroupPods, Mates] = WeakKeyDictionary()
+        self._placed_members: WeakKeyDictionary[GroupPods, PlacedMembers] = WeakKeyDictionary()
         self._versions = count(1)
 
     def registrations(self) -> Sequence[Registration]:
@@ -476,7 +476,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
         self._tree.refresh()
-        asked = self._asked(group)
+        asked = self._requested_levels(group)
         if isinstance(asked, Status):
             return asked
         levels = {name: self._tree.source.level_of(name) for name in asked if name}
@@ -516,7 +516,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         rows = {placed[uid].row for uid in pods if uid in placed}
         return [row for row in sorted(rows) if row >= 0]
 
-    def _asked(self, group: str) -> RequestedLevels | Status:
+    def _requested_levels(self, group: str) -> RequestedLevels | Status:
         """The levels requested by the group's object, else by its first pod."""
         if is_coscheduled(group):
             known = self._cluster.get(COSCHEDULING_GROUP, group.removeprefix(COSCHEDULED))
@@ -563,8 +563,8 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         read, rows = nodes.columns.read, assignments.placement.mask(nodes)
         offered, asked = read("allocatable")[resource], read("requested")[resource]
         height = nodes.height
-        left = int(np.maximum(offered[:height] - asked[:height], 0)[rows].sum())
-        return rank * _LEFT_MAX - min(left, _LEFT_MAX - 1)
+        free = int(np.maximum(offered[:height] - asked[:height], 0)[rows].sum())
+        return rank * _FREE_MAX - min(free, _FREE_MAX - 1)
 
     def _scarce(self, assignments: Assignments) -> int:
         """The scarcest resource that the group's pods request: devices before CPU."""
@@ -585,13 +585,13 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         self._tree.refresh()
-        mates = self._mates_of(pod)
-        if mates is not None:
-            return True, mates.version, self._tree.full_version
+        placed = self._placed_members_of(pod)
+        if placed is not None:
+            return True, placed.version, self._tree.full_version
         self._shares.refresh()
         return False, self._shares.version, self._tree.full_version
 
-    def _mates_of(self, pod: PodInfo) -> Mates | None:
+    def _placed_members_of(self, pod: PodInfo) -> PlacedMembers | None:
         """Current counts, with a tree that is up to date; None for pods without a group, or without
         placed pods of it.
         """
@@ -599,26 +599,28 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         if not group:
             return None
         pods = self._cluster.pod_groups.get(group)
-        mates = self._mates.get(pods)
-        if mates is None:
-            mates = self._mates[pods] = Mates(self._cluster, self._tree, self._versions)
-        mates.refresh(pods)
-        return mates if mates.total else None
+        placed = self._placed_members.get(pods)
+        if placed is None:
+            placed = self._placed_members[pods] = PlacedMembers(
+                self._cluster, self._tree, self._versions
+            )
+        placed.refresh(pods)
+        return placed if placed.total else None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._tree.refresh()
-        mates, height = self._mates_of(pod), self._tree.height
-        if mates is None:
+        placed, height = self._placed_members_of(pod), self._tree.height
+        if placed is None:
             self._shares.refresh()
         found = np.zeros(nodes.size, dtype=np.float64)
         domains = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
         for level, weight in enumerate(weights):
             # the last entry of points is for rows in no domain
-            if mates is not None:
+            if placed is not None:
                 points = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
-                counts = mates.counts[level]
-                points[list(counts)] = np.array(list(counts.values())) * 100 / mates.total
+                counts = placed.counts[level]
+                points[list(counts)] = np.array(list(counts.values())) * 100 / placed.total
             else:
                 points = np.append(self._shares.points[level], 0).astype(np.float64)
             found += weight * points[domains[level]]
@@ -627,4 +629,4 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
 
 #: More than any placement has left, in the units of a resource.
-_LEFT_MAX: Final = 1 << 62
+_FREE_MAX: Final = 1 << 62

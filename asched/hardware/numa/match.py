@@ -440,14 +440,14 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         self._cache.refresh()
         rows = nodes.row_numbers()
         fresh, cache = self._cache.is_fresh[rows], self._cache
-        judged = np.flatnonzero(fresh & cache.has_topology[rows] & cache.zones.is_single[rows])
-        zones = cache.zones.take(rows[judged])
-        some = NodeView(nodes.table, rows[judged])
+        checked = np.flatnonzero(fresh & cache.has_topology[rows] & cache.zones.is_single[rows])
+        zones = cache.zones.take(rows[checked])
+        some = NodeView(nodes.table, rows[checked])
         alignment = Alignment(zones, some, demand)
         together, _ = alignment.fits(demand.whole)
         inits, containers = aligned_containers(alignment, demand)
         by_container = np.where(inits, np.where(containers, 0, 3), 4)
-        found[judged] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
+        found[checked] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
         found[~fresh] = 1
         return found
 
@@ -460,12 +460,12 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         rows, cache = nodes.row_numbers(), self._cache
         counts = cache.is_fresh[rows] & cache.has_topology[rows]
         if self._strategy == LEAST_NUMA_NODES:
-            judged = np.flatnonzero(counts)
-            found[judged] = least_numa_nodes(cache.zones.take(rows[judged]), demand)
+            checked = np.flatnonzero(counts)
+            found[checked] = least_numa_nodes(cache.zones.take(rows[checked]), demand)
         else:
-            judged = np.flatnonzero(counts & cache.zones.is_single[rows])
-            zones = cache.zones.take(rows[judged])
-            found[judged] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
+            checked = np.flatnonzero(counts & cache.zones.is_single[rows])
+            zones = cache.zones.take(rows[checked])
+            found[checked] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
         return found
 
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:

@@ -598,9 +598,9 @@ def _take(zones: Zones, request: Request, sets: Mask) -> None:
         held = zones.available.get(name)
         if held is None:
             continue
-        left = np.full(zones.size, amount, dtype=np.int64)
+        remaining = np.full(zones.size, amount, dtype=np.int64)
         for at in range(zones.width):
             is_used = sets[at] & (held[at] != NOT_LISTED)
-            taken = np.where(is_used, np.minimum(held[at], left), 0)
+            taken = np.where(is_used, np.minimum(held[at], remaining), 0)
             held[at] = np.where(is_used, held[at] - taken, held[at])
-            left -= taken
+            remaining -= taken

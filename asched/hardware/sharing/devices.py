@@ -104,7 +104,7 @@ class SharingRequest(NamedTuple):
     problem: str = ""
 
     @property
-    def asked(self) -> list[DeviceShareRequest]:
+    def device_requests(self) -> list[DeviceShareRequest]:
         return [request for request in self.requests if request is not None]
 
     @classmethod
@@ -116,7 +116,7 @@ class SharingRequest(NamedTuple):
     @property
     def is_simple(self) -> bool:
         """Whether it fits a node if enough devices of the node fit."""
-        return len(self.asked) == 1 and not (self.rules.ids or self.rules.is_in_one_zone)
+        return len(self.device_requests) == 1 and not (self.rules.ids or self.rules.is_in_one_zone)
 
 
 class DevicePart(NamedTuple):
@@ -291,8 +291,8 @@ class FreeDevices:
             return False
         if device.cores and (request.cores > cores or not cores):
             return False
-        asked = request.memory_of(device.memory)
-        return asked <= self.memory[at]
+        device_requests = request.memory_of(device.memory)
+        return device_requests <= self.memory[at]
 
 
 def _take_in_order(free: list[int], order: Sequence[int], amount: int) -> None:

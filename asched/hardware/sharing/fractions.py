@@ -125,9 +125,9 @@ class FractionRequest(NamedTuple):
     amounts: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, asked: Mapping[str, int], whole_resource: str) -> "FractionRequest":
-        amounts = tuple((name, asked[name]) for name in PARTS if asked.get(name, 0) > 0)
-        return cls(most_of(asked, whole_resource), amounts)
+    def of(cls, requested: Mapping[str, int], whole_resource: str) -> "FractionRequest":
+        amounts = tuple((name, requested[name]) for name in PARTS if requested.get(name, 0) > 0)
+        return cls(most_of(requested, whole_resource), amounts)
 
     def total_on(self, node: Node, whole_resource: str) -> int:
         """Millionths of devices that the pod has together."""
@@ -200,11 +200,11 @@ class _Taken(ByNode):
         return named
 
 
-def most_of(asked: Mapping[str, int], whole: str) -> int:
+def most_of(requested: Mapping[str, int], whole: str) -> int:
     """Maximum number of devices that a pod has parts of; 0 if it requests whole ones, or none."""
-    if asked.get(whole, 0) > 0:
+    if requested.get(whole, 0) > 0:
         return 0
-    shares = [(asked[name], of) for name, of in SHARES.items() if asked.get(name, 0) > 0]
+    shares = [(requested[name], of) for name, of in SHARES.items() if requested.get(name, 0) > 0]
     return min(max((-(-amount // (of or amount)) for amount, of in shares), default=0), MOST)
 
 
@@ -237,10 +237,10 @@ class GpuFractions(FilterPlugin):
         return pod.cls.requests.get(self._resource, 0) or IDLE
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        asked = pod.cls.requests.get(self._resource, 0)
+        requested = pod.cls.requests.get(self._resource, 0)
         at = nodes.table.find_resource(self._resource)
-        if not asked or at is None:
+        if not requested or at is None:
             return np.zeros(nodes.size, dtype=np.int32)
         taken = self._taken.of(nodes)
-        left = nodes.allocatable(at) - nodes.requested(at) - taken
-        return ((taken > 0) & (left < asked)).astype(np.int32)
+        free = nodes.allocatable(at) - nodes.requested(at) - taken
+        return ((taken > 0) & (free < requested)).astype(np.int32)

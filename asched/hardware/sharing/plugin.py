@@ -96,13 +96,13 @@ from asched.plugin import (
 #                when they were first seen so) until GIVEN_UP_S later: what their owners write
 #                afterwards is ignored.
 #
-# Pods of ours wait in a line for each node. A lock is set with the known version of the node, so
+# Pods of ours wait in a queue for each node. A lock is set with the known version of the node, so
 # that only one client gets it.
 #
 # Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `conventions.py`
 # Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
-# Bounds  a line that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until
-#         a check without events.
+# Bounds  a queue that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX
+#         until a check without events.
 
 TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
@@ -110,8 +110,8 @@ ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
 #: The turn began so long ago that it is over.
 SERVED: Final = -inf
-#: Topic of a node: a pod has left its line, and the next has its turn.
-LINE: Final = "lines"
+#: Topic of a node: a pod has left its queue, and the next has its turn.
+QUEUE: Final = "queue"
 
 
 class ServingTurns(ABC):
@@ -119,45 +119,45 @@ class ServingTurns(ABC):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lines: dict[str, deque[str]] = {}
+        self._queues: dict[str, deque[str]] = {}
 
     def take(self, pod: Pod, node: str) -> Late:
         """Let the pod through once its turn has come."""
-        line = self._lines.setdefault(node, deque())
-        line.append(pod.uid)
-        first, until_s = line[0], self._cluster.steady_s + TURN_S_MAX
+        queue = self._queues.setdefault(node, deque())
+        queue.append(pod.uid)
+        first, until_s = queue[0], self._cluster.steady_s + TURN_S_MAX
         try:
             for _ in range(ATTEMPTS_MAX):
-                while why := self._obstacle(pod, node, line):
-                    if line[0] != first:  # the line moves on
-                        first, until_s = line[0], self._cluster.steady_s + TURN_S_MAX
-                    left_s = until_s - self._cluster.steady_s
-                    if left_s <= 0:
+                while why := self._obstacle(pod, node, queue):
+                    if queue[0] != first:  # the queue moves on
+                        first, until_s = queue[0], self._cluster.steady_s + TURN_S_MAX
+                    remaining_s = until_s - self._cluster.steady_s
+                    if remaining_s <= 0:
                         return failure(f"node {node} was not free to serve {pod.key}: {why}")
                     yield WaitFor(
-                        ready=partial(self._has_moved, pod, node, line, why),
-                        timeout_s=min(left_s, NEWS_S_MAX),
-                        on=((LINE, node), *self._topics(node)),
+                        ready=partial(self._has_moved, pod, node, queue, why),
+                        timeout_s=min(remaining_s, NEWS_S_MAX),
+                        on=((QUEUE, node), *self._topics(node)),
                         why=partial(str, why),
                     )
                 status = yield from self._enter(pod, node)
                 if status is not None:
                     return status
         finally:
-            line.remove(pod.uid)
-            if not line:
-                self._lines.pop(node, None)
-            self._cluster.object_log.add(LINE, node)
+            queue.remove(pod.uid)
+            if not queue:
+                self._queues.pop(node, None)
+            self._cluster.object_log.add(QUEUE, node)
         return failure(
             f"the lock of node {node} could not be taken: it changed {ATTEMPTS_MAX} times"
         )
 
-    def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
-        return self._in_the_way(pod, node) if line[0] == pod.uid else "other pods wait before it"
+    def _obstacle(self, pod: Pod, node: str, queue: deque[str]) -> str:
+        return self._in_the_way(pod, node) if queue[0] == pod.uid else "other pods wait before it"
 
-    def _has_moved(self, pod: Pod, node: str, line: deque[str], before: str) -> bool:
+    def _has_moved(self, pod: Pod, node: str, queue: deque[str], before: str) -> bool:
         """Whether the obstacle has changed or is gone."""
-        return self._obstacle(pod, node, line) != before
+        return self._obstacle(pod, node, queue) != before
 
     @abstractmethod
     def leave(self, pod: Pod, node: str) -> Late:
@@ -556,7 +556,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
             return np.zeros(nodes.size, dtype=np.int32)
         has_room = self._ledger.has_devices(nodes)
         found = np.where(has_room, 2, 1).astype(np.int32)
-        for asked in set(request.asked):
+        for asked in set(request.device_requests):
             has_room &= self._ledger.fitting(nodes, asked, request.rules) >= asked.number
         if not request.is_simple:
             rows = nodes.row_numbers()

@@ -169,7 +169,7 @@ class Fleet:
 
     def place(self, pod: TracePod, row: int, device: int) -> None:
         """`device` serves a fraction; whole devices are the first free ones."""
-        demand, free = pod.demand, self.shares.left[row]
+        demand, free = pod.demand, self.shares.free[row]
         self.shares.cpu[row] -= demand.cpu
         self.memory[row] -= pod.memory
         self.room[row] -= 1
@@ -191,7 +191,7 @@ class Fleet:
     def _state(self, row: int) -> int:
         shares = self.shares
         words = (int(shares.cpu[row]), int(shares.model[row]), int(shares.devices[row]))
-        key = (*shares.left[row].tolist(), *words)
+        key = (*shares.free[row].tolist(), *words)
         return self._state_of.setdefault(key, len(self._state_of))
 
 

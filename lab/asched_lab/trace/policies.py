@@ -68,8 +68,8 @@ class Simple(Policy):
     def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, is_scarce: bool) -> Scored:  # noqa: ARG002
         shares = fleet.shares.take(rows)
         found = self._kernel(fleet, rows, shares, demand)
-        left = shares.left
-        device: I64 = np.where(left >= demand.milli, left, np.iinfo(np.int64).max).argmin(axis=1)
+        free = shares.free
+        device: I64 = np.where(free >= demand.milli, free, np.iinfo(np.int64).max).argmin(axis=1)
         return Scored(found.astype(np.float64), device)
 
 
@@ -80,7 +80,7 @@ class Random(Policy):
         self._random = np.random.default_rng(seed)
 
     def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, is_scarce: bool) -> Scored:  # noqa: ARG002
-        offered = fleet.shares.left[rows] >= demand.milli
+        offered = fleet.shares.free[rows] >= demand.milli
         drawn = np.where(offered, self._random.random(offered.shape), -1.0)
         return Scored(np.zeros(len(rows)), drawn.argmax(axis=1))
 
@@ -154,7 +154,7 @@ class CuttingStock(_ByWays):
         ways = placements(shares, demand)
         found = -self._stock.costs(shares, demand, ways)
         if is_scarce:  # a device that a whole pod could still use is not opened
-            untouched = shares.left[ways.position, ways.device] == WHOLE
+            untouched = shares.free[ways.position, ways.device] == WHOLE
             usable = shares.cpu[ways.position] >= self._whole_cpu
             found[untouched & usable] = -np.inf
         return ways, found

@@ -25,7 +25,7 @@ def test_what_is_kept_is_what_would_be_said_afresh(policy: str, tmp_path: Path) 
     for pod in setting.pods:
         fresh.forget()
         assert kept.offer(pod) == fresh.offer(pod)
-    assert (kept.fleet.shares.left == fresh.fleet.shares.left).all()
+    assert (kept.fleet.shares.free == fresh.fleet.shares.free).all()
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))
@@ -36,7 +36,7 @@ def test_nothing_is_given_twice(policy: str, tmp_path: Path) -> None:
     counts = list(Counter(pod.demand for pod in trace.pods).items())
     run = Run(fleet, POLICIES[policy][1](counts, 3))
     given = sum(pod.demand.total for pod in setting.pods if run.offer(pod) is not None)
-    left = fleet.shares.left
+    left = fleet.shares.free
     assert given
     assert int(left.sum()) == setting.devices * 1000 - given
     assert left.min() >= 0

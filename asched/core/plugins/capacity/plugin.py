@@ -62,7 +62,7 @@ from asched.core.preemption.eviction import (
     UnderWay,
     prefixed,
 )
-from asched.core.preemption.pods_by_priority import in_line
+from asched.core.preemption.pods_by_priority import by_importance
 from asched.core.preemption.victims import NO_VICTIMS, best_of, reprieve
 
 OVER: Final = Reason("global quota max exceeded", resolvable=True)
@@ -112,7 +112,7 @@ class Victims:
         """The victims on a row, or why it is no candidate."""
         self._in_trial.clear()
         gone: list[PodInfo] = []
-        for info in reversed(in_line(self._cluster.pods_on(row).values())):
+        for info in reversed(by_importance(self._cluster.pods_on(row).values())):
             if self._may_go(info):
                 gone.append(info)
                 self._move(info, -1)
@@ -122,8 +122,8 @@ class Victims:
             status = trial.status_of(self._pod, row)
             if status is not None:
                 return status
-            asked = self._pod.cls.accounted
-            if self._is_over(asked, asked):
+            accounted = self._pod.cls.accounted
+            if self._is_over(accounted, accounted):
                 return OVER.status
 
             def stays(info: PodInfo) -> bool:
@@ -134,7 +134,7 @@ class Victims:
                 self._move(info, -1)
                 return False
 
-            victims, violations = reprieve(suppose, in_line(gone), row, self._budgets, stays)
+            victims, violations = reprieve(suppose, by_importance(gone), row, self._budgets, stays)
         if not victims:
             return NO_VICTIMS.status
         node = self._cluster.nodes.node_at[row]
@@ -249,13 +249,13 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
                 quota = self._quotas.of(other_namespace)
                 if uid == pod.pod.uid or quota is None or uid in self._cluster.placed:
                     continue
-                asked = self._cluster.classes.class_of(other).accounted
+                accounted = self._cluster.classes.class_of(other).accounted
                 if other_namespace == namespace:
                     if other.priority >= pod.pod.priority:
-                        add(in_namespace, asked)
-                        add(in_all, asked)
+                        add(in_namespace, accounted)
+                        add(in_all, accounted)
                 elif not is_borrowing(quota, usage.of(other_namespace)):
-                    add(in_all, asked)
+                    add(in_all, accounted)
         return in_namespace, in_all
 
     # --- making room -----------------------------------------------------------------------------

@@ -36,16 +36,16 @@ def exceeds(used: Amounts, more: Amounts, limit: Amounts) -> bool:
     """Whether both together exceed the guarantee, in native resources or those in `more`; a
     resource that the limit does not name is 0.
     """
-    asked = (*NATIVE, *more)
-    return any(used.get(r, 0) + more.get(r, 0) > limit.get(r, 0) for r in asked)
+    names = (*NATIVE, *more)
+    return any(used.get(r, 0) + more.get(r, 0) > limit.get(r, 0) for r in names)
 
 
 def exceeds_max(used: Amounts, more: Amounts, limit: Amounts | None) -> bool:
     """The same for the maximum: extended resources that it does not name are unlimited."""
     if limit is None:
         return False
-    asked = (*NATIVE, *(r for r in more if r in limit))
-    return any(used.get(r, 0) + more.get(r, 0) > limit.get(r, 0) for r in asked)
+    names = (*NATIVE, *(r for r in more if r in limit))
+    return any(used.get(r, 0) + more.get(r, 0) > limit.get(r, 0) for r in names)
 
 
 def is_borrowing(quota: Quota, used: Amounts) -> bool:

@@ -169,11 +169,11 @@ def _status_of(
 TURN_S_MAX: Final = 5.0
 #: Devices that are described.
 DESCRIBED_MAX: Final = 5
-#: Topic of a pod: it is the first of its line.
+#: Topic of a pod: it is the first of its queue.
 TURN: Final = "turns to write a claim"
 
 
-class WriterLine:
+class WriterQueue:
     """The pods that write one claim or wait for it, first come, first served."""
 
     __slots__ = ("since_s", "uids")
@@ -186,46 +186,46 @@ class WriterLine:
 
 class Writers:
     """Serialize writes of a claim that several pods share: each write names the version before it,
-    so that all but one of several concurrent writes would be refused. A line moves on once its
+    so that all but one of several concurrent writes would be refused. A queue moves on once its
     first pod has written, or after TURN_S_MAX.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lines: dict[str, WriterLine] = {}
+        self._queues: dict[str, WriterQueue] = {}
 
     def begin(self, claim: ResourceClaim, pod: Pod) -> Generator[Effect, Answer, None]:
-        """Wait until the pod is the first of its line. Call `end` in any case."""
-        line = self._lines.setdefault(claim.uid, WriterLine())
-        line.uids.append(pod.uid)
-        if line.uids[0] == pod.uid:
-            line.since_s = self._cluster.steady_s
-        while line.uids[0] != pod.uid:
-            left_s = line.since_s + TURN_S_MAX - self._cluster.steady_s
-            if left_s <= 0:
-                self._leave(line, line.uids[0])
+        """Wait until the pod is the first of its queue. Call `end` in any case."""
+        queue = self._queues.setdefault(claim.uid, WriterQueue())
+        queue.uids.append(pod.uid)
+        if queue.uids[0] == pod.uid:
+            queue.since_s = self._cluster.steady_s
+        while queue.uids[0] != pod.uid:
+            remaining_s = queue.since_s + TURN_S_MAX - self._cluster.steady_s
+            if remaining_s <= 0:
+                self._leave(queue, queue.uids[0])
                 continue
             yield WaitFor(
-                ready=lambda: line.uids[0] == pod.uid,
-                timeout_s=left_s,
+                ready=lambda: queue.uids[0] == pod.uid,
+                timeout_s=remaining_s,
                 on=((TURN, pod.uid),),
                 why=lambda: f"other pods write ResourceClaim {claim.metadata.key}",
             )
 
     def end(self, claim: ResourceClaim, pod: Pod) -> None:
         """The pod has written the claim, or gives up."""
-        line = self._lines.get(claim.uid)
-        if line is not None and pod.uid in line.uids:
-            self._leave(line, pod.uid)
-            if not line.uids:
-                del self._lines[claim.uid]
+        queue = self._queues.get(claim.uid)
+        if queue is not None and pod.uid in queue.uids:
+            self._leave(queue, pod.uid)
+            if not queue.uids:
+                del self._queues[claim.uid]
 
-    def _leave(self, line: WriterLine, uid: str) -> None:
-        was_first = line.uids[0] == uid
-        line.uids.remove(uid)
-        if was_first and line.uids:
-            line.since_s = self._cluster.steady_s
-            self._cluster.object_log.add(TURN, line.uids[0])
+    def _leave(self, queue: WriterQueue, uid: str) -> None:
+        was_first = queue.uids[0] == uid
+        queue.uids.remove(uid)
+        if was_first and queue.uids:
+            queue.since_s = self._cluster.steady_s
+            self._cluster.object_log.add(TURN, queue.uids[0])
 
 
 #: Upstream retries a conflict as often (client-go's DefaultRetry).

@@ -118,12 +118,12 @@ OF_CLAIMS: Final = Concerns(_claims_sought, _claims_offered)
 class ClaimHints:
     """Hint functions; they read the cluster as it is after the change."""
 
-    def __init__(self, cluster: Cluster, *, heeds_rules: bool = False) -> None:
-        """`heeds_rules`: register for DRADeviceTaintRules, whose taints affect devices as slices
-        do.
+    def __init__(self, cluster: Cluster, *, uses_taint_rules: bool = False) -> None:
+        """`uses_taint_rules`: register for DRADeviceTaintRules, whose taints affect devices as
+        slices do.
         """
         self._cluster = cluster
-        self._heeds_rules = heeds_rules
+        self._uses_taint_rules = uses_taint_rules
 
     def registrations(self) -> Sequence[Registration]:
         appeared = Action.ADD | Action.UPDATE
@@ -137,7 +137,7 @@ class ClaimHints:
             Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
             *(
                 (Registration(Trigger(DEVICE_TAINT_RULE.resource, Action.ALL)),)
-                if self._heeds_rules
+                if self._uses_taint_rules
                 else ()
             ),
         )
@@ -273,9 +273,9 @@ class DynamicResources(
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
         self._places = DevicePlaces(cluster, binding_s)
         self._binding = ClaimBinding(cluster, self._ledger, binding_s)
-        heeds_rules = gates["DRADeviceTaintRules"]
-        super().__init__(cluster, heeds_rules=heeds_rules)
-        if heeds_rules:
+        uses_taint_rules = gates["DRADeviceTaintRules"]
+        super().__init__(cluster, uses_taint_rules=uses_taint_rules)
+        if uses_taint_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         #: pod uid -> of its last attempt
         self._prepared: OrderedDict[str, ClaimDemand] = OrderedDict()
@@ -326,8 +326,8 @@ class DynamicResources(
             if status is not None:
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
-        asked = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
-        prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, asked)
+        demand = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
+        prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, demand)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)
         return PreFilterResult(data=prepared)

@@ -6,7 +6,7 @@ Rejects   a node without pods that match all required affinity terms in its doma
 Prefers   domains with pods that its preferred terms match, or whose terms match it.
 Retry     a pod that matches is added, deleted or relabelled; a node is added, or its domains
           change.
-Cost      counts are kept per term and domain: each domain is judged once, then one gather.
+Cost      counts are kept per term and domain: each domain is evaluated once, then one gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity
 """
 

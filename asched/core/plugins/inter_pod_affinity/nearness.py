@@ -11,7 +11,7 @@ Score   raw = the sum over topology keys of what the node's domain has: the weig
         affinity term of placed pods that does. Points are 100 * ((raw - min) / (max - min)),
         divided first, multiplied then, cut last (float64); all 0 if max equals min. Where nothing
         attracts or repels, the plugin is skipped.
-Cost    each domain is judged once, then one gather over the rows for each key.
+Cost    each domain is evaluated once, then one gather over the rows for each key.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go,
         scoring.go
 """
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.counters import PodCounter, Spoken, Tally, TermKind
+from asched.core.cluster.counters import MatchingTerm, PodCounter, Tally, TermKind
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
@@ -31,8 +31,8 @@ from asched.core.framework.status import Reason
 from asched.core.plugins.inter_pod_affinity.terms import (
     ByKey,
     CountedTerm,
+    MatchingTerms,
     Namespaces,
-    Speakers,
     all_matching,
 )
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
@@ -46,11 +46,11 @@ CODE_NOT_NEAR: Final = 1
 CODE_TOO_NEAR: Final = 2
 CODE_UNWANTED: Final = 3
 
-NO_SPOKEN: Final[tuple[Spoken, ...]] = ()
+NO_TERMS: Final[tuple[MatchingTerm, ...]] = ()
 NONE_REFUSED: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
-class Judged(NamedTuple):
+class DomainVerdicts(NamedTuple):
     """Verdict of one rule on the domains of a topology key: bool[D] of those it refuses. `tallies`
     are the counts that decide.
     """
@@ -76,7 +76,7 @@ class Nearness:
     """
 
     def __init__(
-        self, cluster: Cluster, namespaces: Namespaces, speakers: Speakers, cls: PodClass
+        self, cluster: Cluster, namespaces: Namespaces, matching_terms: MatchingTerms, cls: PodClass
     ) -> None:
         terms = cls.terms
         self._cluster = cluster
@@ -94,12 +94,12 @@ class Nearness:
         #: ... and their counters, as far as the budget sufficed to create them
         self._counters: list[PodCounter] = []
         #: terms of placed pods that match this class; of these, required anti-affinity
-        self._speakers, self._spoken = speakers, NO_SPOKEN
-        self._unwanted: tuple[Spoken, ...] = ()
+        self._matching_terms, self._terms = matching_terms, NO_TERMS
+        self._unwanted: tuple[MatchingTerm, ...] = ()
         #: verdicts, the weakest rule first; and what they were made for
-        self._judged: list[Judged] = []
+        self._verdicts: list[DomainVerdicts] = []
         #: a generation of nodes, and which terms of other pods counted then
-        self._judged_for: tuple[int, list[bool]] = (-1, [])
+        self._evaluated_for: tuple[int, list[bool]] = (-1, [])
         self._seen = CountsSeen()
         self._refused_count = 0
         self._is_first = False  # the first pod of its group: no pod to be near to exists
@@ -110,7 +110,7 @@ class Nearness:
         """Whether no node can be refused: no own term, and no pod's anti-affinity matches this
         class.
         """
-        self._judge_anew()
+        self._update()
         return not self.has_terms and not self._refused_count
 
     @property
@@ -130,25 +130,25 @@ class Nearness:
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
-        self._judge_anew()
+        self._update()
         codes = np.zeros(nodes.size, dtype=np.int32)
-        for judged in self._judged:  # the first rule last: it overwrites the other codes
-            codes[judged.refused[nodes.label(judged.key)[0]]] = judged.code
+        for verdicts in self._verdicts:  # the first rule last: it overwrites the other codes
+            codes[verdicts.refused[nodes.label(verdicts.key)[0]]] = verdicts.code
         return codes
 
     def code_of(self, row: int) -> int:
         """The same for one row."""
-        self._judge_anew()
+        self._update()
         code, label = 0, self._cluster.nodes.label_column
-        for judged in self._judged:
-            if judged.refused.item(label(judged.key).ids.item(row)):
-                code = judged.code
+        for verdicts in self._verdicts:
+            if verdicts.refused.item(label(verdicts.key).ids.item(row)):
+                code = verdicts.code
         return code
 
     def _renew(self) -> None:
-        terms = self._speakers.terms()
-        if terms is not self._spoken:
-            self._spoken = terms
+        terms = self._matching_terms.terms()
+        if terms is not self._terms:
+            self._terms = terms
             self._unwanted = tuple(
                 term for term in terms if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
             )
@@ -169,60 +169,60 @@ class Nearness:
             near = [] if self._affinity is None else [CountedTerm(self._affinity, "")]
             self._counted = near + self._anti.carried()
 
-    def _judge_anew(self) -> None:
-        """Judge the domains again whose counts have changed; or all domains if these are unknown,
-        or if other terms count.
+    def _update(self) -> None:
+        """Evaluate the domains again whose counts have changed; or all domains if these are
+        unknown, or if other terms count.
         """
         self._renew()
         carriers = [term.tally for term in self._unwanted]
         rows = self._seen.rows((*self._counters, *carriers))
-        if rows is not None and not rows and self._judged_for[0] == self._generation:
+        if rows is not None and not rows and self._evaluated_for[0] == self._generation:
             return
         are_counted = [tally.total > 0 for tally in carriers]
-        judged_for = (self._generation, are_counted)
-        if rows is None or judged_for != self._judged_for or self._is_first:
-            self._judge_all()
-            self._judged_for = judged_for
-        elif not all(map(self._judge_row, rows)):
-            self._judge_all()
+        evaluated_for = (self._generation, are_counted)
+        if rows is None or evaluated_for != self._evaluated_for or self._is_first:
+            self._evaluate_all()
+            self._evaluated_for = evaluated_for
+        elif not all(map(self._evaluate_row, rows)):
+            self._evaluate_all()
 
-    def _judge_row(self, row: int) -> bool:
-        """Judge the domains of a row again. False if all domains have to be."""
-        for judged in self._judged:
-            column = self._cluster.nodes.label_column(judged.key)
+    def _evaluate_row(self, row: int) -> bool:
+        """Evaluate the domains of a row again. False if all domains have to be."""
+        for verdicts in self._verdicts:
+            column = self._cluster.nodes.label_column(verdicts.key)
             id_ = column.ids.item(row)
             if not id_:
                 continue
-            now = judged.refuses(id_)
-            if now == judged.refused.item(id_):
+            now = verdicts.refuses(id_)
+            if now == verdicts.refused.item(id_):
                 continue
-            if now and judged.code == CODE_NOT_NEAR:
+            if now and verdicts.code == CODE_NOT_NEAR:
                 return False  # perhaps the last pod of its group
-            judged.refused[id_] = now
+            verdicts.refused[id_] = now
             self._refused_count += 1 if now else -1
             self.moved.turn_row(row, column, id_)
         return True
 
-    def _judge_all(self) -> None:
-        old = {(rule.code, rule.key): rule.refused for rule in self._judged}
-        self._judged = self._judge()
-        self._refused_count = sum(int(np.count_nonzero(rule.refused)) for rule in self._judged)
-        now = {(rule.code, rule.key): rule.refused for rule in self._judged}
+    def _evaluate_all(self) -> None:
+        old = {(rule.code, rule.key): rule.refused for rule in self._verdicts}
+        self._verdicts = self._evaluate()
+        self._refused_count = sum(int(np.count_nonzero(rule.refused)) for rule in self._verdicts)
+        now = {(rule.code, rule.key): rule.refused for rule in self._verdicts}
         for rule in old.keys() | now.keys():
             before, after = old.get(rule, NONE_REFUSED), now.get(rule, NONE_REFUSED)
             code, key = rule
             if code == CODE_NOT_NEAR and (before is NONE_REFUSED or after is NONE_REFUSED):
                 self.moved.turn_all()
                 return
-            turned = difference(before, after)
-            if len(turned):
-                self.moved.turn(self._cluster.nodes.label_column(key), turned.tolist())
+            changed = difference(before, after)
+            if len(changed):
+                self.moved.turn(self._cluster.nodes.label_column(key), changed.tolist())
 
-    def _judge(self) -> list[Judged]:
+    def _evaluate(self) -> list[DomainVerdicts]:
         """Verdicts, the weakest rule first."""
         self._is_first = False
         if self._missing is not None:
-            return [Judged(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_), ())]
+            return [DomainVerdicts(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_), ())]
         unwanted: dict[str, list[Tally]] = {}
         is_carried = self._cluster.nodes.is_carried
         for term in self._unwanted:
@@ -233,15 +233,17 @@ class Nearness:
         own = zip(self._counted[first:], self._counters[first:], strict=True)
         for counted, counter in own:
             too_near.setdefault(counted.topology_key, []).append(counter)
-        judged = [_forbidden(CODE_UNWANTED, *rule) for rule in unwanted.items()]
-        judged += [_forbidden(CODE_TOO_NEAR, *rule) for rule in too_near.items()]
-        return judged + self._judge_affinity()
+        verdicts = [_forbidden(CODE_UNWANTED, *rule) for rule in unwanted.items()]
+        verdicts += [_forbidden(CODE_TOO_NEAR, *rule) for rule in too_near.items()]
+        return verdicts + self._evaluate_affinity()
 
-    def _judge_affinity(self) -> list[Judged]:
+    def _evaluate_affinity(self) -> list[DomainVerdicts]:
         label = self._cluster.nodes.label_column
         if self._affinity is None:  # no terms, or terms that no pod can match
             return [
-                Judged(CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_), ())
+                DomainVerdicts(
+                    CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_), ()
+                )
                 for key in self._affinity_keys
             ]
         counter = self._counters[0]
@@ -250,14 +252,16 @@ class Nearness:
             self._is_first = True
             for mask in refused.values():  # the first pod of its group needs only the keys
                 mask[1:] = False
-        return [Judged(CODE_NOT_NEAR, key, mask, (counter,)) for key, mask in refused.items()]
+        return [
+            DomainVerdicts(CODE_NOT_NEAR, key, mask, (counter,)) for key, mask in refused.items()
+        ]
 
 
-def _forbidden(code: int, key: str, tallies: list[Tally]) -> Judged:
+def _forbidden(code: int, key: str, tallies: list[Tally]) -> DomainVerdicts:
     refused = tallies[0].domain(key) > 0
     for tally in tallies[1:]:
         refused |= tally.domain(key) > 0
-    return Judged(code, key, refused, tuple(tallies))
+    return DomainVerdicts(code, key, refused, tuple(tallies))
 
 
 SCORE_MAX: Final = 100.0
@@ -275,7 +279,7 @@ class Attraction:
         self,
         cluster: Cluster,
         namespaces: Namespaces,
-        speakers: Speakers,
+        matching_terms: MatchingTerms,
         cls: PodClass,
         args: InterPodAffinityArgs,
     ) -> None:
@@ -294,8 +298,8 @@ class Attraction:
         #: the terms of `_own` whose keys nodes have, and their counters as far as they exist
         self._counted: list[CountedTerm] = []
         self._counters: list[PodCounter] = []
-        self._speakers, self._spoken = speakers, NO_SPOKEN
-        self._drawing: tuple[tuple[Spoken, int], ...] = ()
+        self._matching_terms, self._terms = matching_terms, NO_TERMS
+        self._drawing: tuple[tuple[MatchingTerm, int], ...] = ()
         #: (counts, topology key, weight) of all terms that may add something
         self._parts: list[tuple[Tally, str, int]] = []
         self._tallies: list[Tally] = []
@@ -343,10 +347,10 @@ class Attraction:
         return sum([sums.item(label(key).ids.item(row)) for key, sums in self._sums.items()])
 
     def _renew(self) -> None:
-        terms = self._speakers.terms()
-        is_same = terms is self._spoken
+        terms = self._matching_terms.terms()
+        is_same = terms is self._terms
         if not is_same:
-            self._spoken = terms
+            self._terms = terms
             weighed = ((term, self._weight_of(term)) for term in terms)
             self._drawing = tuple((term, weight) for term, weight in weighed if weight)
         nodes = self._cluster.nodes
@@ -369,7 +373,7 @@ class Attraction:
             ]
             self._tallies = [tally for tally, _, _ in self._parts]
 
-    def _weight_of(self, term: Spoken) -> int:
+    def _weight_of(self, term: MatchingTerm) -> int:
         """What one pod with the term adds to its domain."""
         match term.kind:
             case TermKind.REQUIRED_AFFINITY:
@@ -432,9 +436,9 @@ class Attraction:
                 self._sums[key] = part
         self._is_drawn = self._find_drawn()
         for key in old.keys() | self._sums.keys():
-            turned = difference(old.get(key, NOTHING), self._sums.get(key, NOTHING))
-            if len(turned):
-                self.moved.turn(self._cluster.nodes.label_column(key), turned.tolist())
+            changed = difference(old.get(key, NOTHING), self._sums.get(key, NOTHING))
+            if len(changed):
+                self.moved.turn(self._cluster.nodes.label_column(key), changed.tolist())
 
     def _find_drawn(self) -> bool:
         return not self.is_barred and any(

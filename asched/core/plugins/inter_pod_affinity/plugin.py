@@ -6,7 +6,7 @@ Retry   of pods: the pod itself; a placed (or nominated) one that comes and matc
         match the waiting pod; one whose labels change in such a way.
         Of nodes: one that comes with, gains or changes the key of an affinity term; one that comes,
         loses or changes the key of an anti-affinity term.
-Quirk   namespace selectors are judged on no labels, and of several anti-affinity terms all must
+Quirk   namespace selectors are evaluated on no labels, and of several anti-affinity terms all must
         match: some changes that help are overlooked, as upstream does. Hints of our own notice them
         (`pod_may_help`, `namespace_may_help`): they evaluate terms as the filter does, each
         anti-affinity term counts by itself, and when the last member of a group goes, a pod that
@@ -53,7 +53,7 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     Nearness,
     between,
 )
-from asched.core.plugins.inter_pod_affinity.terms import Namespaces, Speakers, term_matches
+from asched.core.plugins.inter_pod_affinity.terms import MatchingTerms, Namespaces, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
 Terms = tuple[AffinityTerm, ...]
@@ -96,12 +96,12 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without terms, which no pod's terms match, share their answer."""
         own = pod.cls.example.spec.affinity
-        speaks = own is not None and (own.pod_affinity or own.pod_anti_affinity)
-        if not speaks and not self._cluster.topology.may_speak_of(pod.cls.label_set):
+        has_terms = own is not None and (own.pod_affinity or own.pod_anti_affinity)
+        if not has_terms and not self._cluster.topology.may_match_terms(pod.cls.label_set):
             return IDLE
         affinity = self._affinity_of(pod.cls)
-        for half in (affinity.nearness, affinity.attraction):
-            if isinstance(half, str) or not half.is_untouched:
+        for part in (affinity.nearness, affinity.attraction):
+            if isinstance(part, str) or not part.is_untouched:
                 return affinity
         return IDLE
 
@@ -207,9 +207,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         known = self._affinities(cls)
         epoch = self._namespaces.epoch()
         if known.epoch != epoch:
-            speakers = Speakers(self._cluster, self._namespaces, cls)
+            matching_terms = MatchingTerms(self._cluster, self._namespaces, cls)
             try:
-                shared = self._cluster, self._namespaces, speakers, cls
+                shared = self._cluster, self._namespaces, matching_terms, cls
                 known.nearness = Nearness(*shared)
                 known.attraction = Attraction(*shared, self._args)
             except ValueError as problem:
@@ -227,7 +227,7 @@ def _what_matters(cls: PodClass) -> Hashable:
 
 
 #: Prefix of the keys of the waiting pod's labels, which terms of a deleted pod select.
-_SPEAKS: Final = "speaks of"
+_MATCHES: Final = "matches"
 
 
 def hint_of_pod(
@@ -287,7 +287,7 @@ def sought_of_pods(terms: AffinityTerms, pod: Pod) -> Collection[Hashable] | Non
     """Keys of the pod changes that concern a waiting `pod` with these terms: labels that its terms
     match (of affinity, those of a single term suffice), and terms that match its own labels.
     """
-    keys: list[Hashable] = [(_SPEAKS, key) for key in offered_labels(pod)]
+    keys: list[Hashable] = [(_MATCHES, key) for key in offered_labels(pod)]
     wanted = [_sought(term) for term in terms.required_affinity]
     if wanted:
         affinity_keys = next((sought for sought in wanted if sought is not None), None)
@@ -313,10 +313,10 @@ def offered_by_pods(
                 return ()
             keys += offered_labels(other)
     for term in gone_terms.required_anti_affinity:
-        spoken = _sought(term)
-        if spoken is None:
+        sought_keys = _sought(term)
+        if sought_keys is None:
             return None
-        keys += [(_SPEAKS, key) for key in spoken]
+        keys += [(_MATCHES, key) for key in sought_keys]
     return keys
 
 
@@ -365,7 +365,7 @@ def pod_may_help(
     ):
         return True
     return new is None and any(
-        _speaks_of(namespaces, term, pod) for term in gone_terms.required_anti_affinity
+        _term_matches(namespaces, term, pod) for term in gone_terms.required_anti_affinity
     )
 
 
@@ -401,8 +401,8 @@ def _matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
     return inside and predicate.selector.matches(pod.labels)
 
 
-def _speaks_of(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
+def _term_matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
     """Whether a term of another pod matches the waiting pod."""
     namespace = pod.metadata.namespace
-    inside = term.looks_into(namespace, namespaces.labels_of(namespace))
+    inside = term.covers_namespace(namespace, namespaces.labels_of(namespace))
     return inside and term.selector is not None and term.selector.matches(pod.labels)

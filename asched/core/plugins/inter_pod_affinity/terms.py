@@ -2,8 +2,8 @@
 
 Rules   a term of the incoming pod covers the namespaces it names and those that its selector
         selects now; an empty selector selects every namespace, existing or not. Terms of placed
-        pods have their selector judged on the labels of the incoming pod's namespace. Terminating
-        pods count.
+        pods have their selector evaluated on the labels of the incoming pod's namespace.
+        Terminating pods count.
 Differs kube-scheduler takes a selector that also holds for no labels (NotIn or DoesNotExist alone)
         for an empty one (kubernetes#141526).
 Bounds  each distinct namespace selector is resolved once per version of the namespaces.
@@ -14,7 +14,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
 from typing import NamedTuple
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.counters import CounterKey, PodPredicate, Spoken
+from asched.core.cluster.counters import CounterKey, MatchingTerm, PodPredicate
 from asched.core.cluster.pods import AffinityTerm, LabelSet, PodClass
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
@@ -97,7 +97,7 @@ class ByKey:
         self._terms: dict[str, list[AffinityTerm]] = {}
         for term in terms:
             self._terms.setdefault(term.topology_key, []).append(term)
-        self._found: dict[str, list[CountedTerm]] = {}
+        self._counted_terms: dict[str, list[CountedTerm]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._terms)
@@ -108,11 +108,11 @@ class ByKey:
         return [term for key in self._terms if is_carried(key) for term in self._counted(key)]
 
     def _counted(self, key: str) -> list[CountedTerm]:
-        found = self._found.get(key)
+        found = self._counted_terms.get(key)
         if found is None:
             terms, sign = self._terms[key], self._sign
             predicates = [(term, self._namespaces.predicate(term)) for term in terms]
-            found = self._found[key] = [
+            found = self._counted_terms[key] = [
                 CountedTerm(
                     CounterKey((predicate,), counts_terminating=True), key, sign * term.weight
                 )
@@ -122,7 +122,7 @@ class ByKey:
         return found
 
 
-class Speakers:
+class MatchingTerms:
     """The distinct terms of placed pods that match the pods of one label set. Valid for one version
     of the namespaces.
     """
@@ -132,14 +132,14 @@ class Speakers:
         self._label_set: LabelSet = cls.label_set
         self._namespace_labels = namespaces.labels_of(cls.label_set.namespace)
         self._generation = -1
-        self._terms: tuple[Spoken, ...] = ()
+        self._terms: tuple[MatchingTerm, ...] = ()
 
-    def terms(self) -> tuple[Spoken, ...]:
+    def terms(self) -> tuple[MatchingTerm, ...]:
         """The terms now: the same tuple while they are the same."""
         topology = self._cluster.topology
         generation = topology.terms_generation
         if self._generation != generation:
-            terms = tuple(topology.terms_speaking_of(self._label_set, self._namespace_labels))
+            terms = tuple(topology.matching_terms(self._label_set, self._namespace_labels))
             self._generation = generation
             if terms != self._terms:
                 self._terms = terms
@@ -150,5 +150,5 @@ def term_matches(term: AffinityTerm, namespace: str, labels: Labels) -> bool:
     """Whether a term matches a pod, with its namespace selector evaluated on no labels, as hints
     do.
     """
-    inside = term.looks_into(namespace, NO_LABELS)
+    inside = term.covers_namespace(namespace, NO_LABELS)
     return inside and term.selector is not None and term.selector.matches(labels)

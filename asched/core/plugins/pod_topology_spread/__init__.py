@@ -5,7 +5,7 @@ Rejects   a node that lacks a topology key of a hard constraint (evicting pods c
 Prefers   domains with few such pods, by the soft constraints; the cluster's defaults are soft.
 Retry     a pod that counts is added, deleted or relabelled; a node with the keys is added, deleted,
           moves to another domain or changes its taints; the pod's own tolerations.
-Cost      counts are kept per selector and domain: each domain is judged once, then one gather.
+Cost      counts are kept per selector and domain: each domain is evaluated once, then one gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread
 """
 

@@ -5,7 +5,7 @@ Filter  in each constraint, skew = pods in the node's domain + 1 if the pod itse
         - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
         minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
         unless counted nodes share it. Constraints are checked in order; the first that fails
-        decides. Each domain is judged once, then one gather over the rows.
+        decides. Each domain is evaluated once, then one gather over the rows.
 Score   raw = the rounded sum (halves away from zero), over the constraints whose key the node has,
         of pods in its domain * ln(domains among the feasible nodes + 2) + maxSkew - 1.
         For `kubernetes.io/hostname` the pods on the node itself count, whatever the policies say,
@@ -45,7 +45,8 @@ F64 = npt.NDArray[np.float64]
 class Side:
     """Constraints of one action, for one class of pods. Nodes without `required` do not count.
 
-    Only the first `reach` constraints are evaluated: those after them cannot change the result.
+    Only the first `evaluated_count` constraints are evaluated: those after them cannot change the
+    result.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Side:
         self._cluster = cluster
         self._memory = memory
         self.constraints = constraints
-        self._reach, self._reached_at = 0, -1
+        self._evaluated_count, self._counted_at = 0, -1
         self._seen = CountsSeen()
         #: rows with a changed verdict or score, since counts changed
         self.moved = MovedRows(cluster.nodes)
@@ -71,16 +72,16 @@ class Side:
             for constraint in constraints
         ]
 
-    def find_reach(self) -> int:
+    def count_evaluated(self) -> int:
         """How many constraints matter on the current nodes."""
         return len(self.constraints)
 
     @property
-    def reach(self) -> int:
+    def evaluated_count(self) -> int:
         layout = self._memory.layout()
-        if layout != self._reached_at:
-            self._reach, self._reached_at = self.find_reach(), layout
-        return self._reach
+        if layout != self._counted_at:
+            self._evaluated_count, self._counted_at = self.count_evaluated(), layout
+        return self._evaluated_count
 
     def counter(self, index: int) -> PodCounter | None:
         """The counter of a constraint; None if its selector matches nothing."""
@@ -102,7 +103,7 @@ class Side:
     def keep(self) -> list[PodCounter]:
         """Mark the counters as used; create them before any trial begins."""
         kept, keep = list[PodCounter](), self._cluster.topology.keep
-        for index in range(self.reach):
+        for index in range(self.evaluated_count):
             counter = self.counter(index)
             if counter is not None:
                 keep(counter)
@@ -136,12 +137,12 @@ class HardSide(Side):
         super().__init__(cluster, memory, cls, constraints, required)
         self._labels = cls.label_set.labels
         self._self_matches: dict[int, int] = {}
-        self._judged: list[Codes] = []
+        self._domain_codes: list[Codes] = []
         #: of each constraint: the smallest number of its last verdicts
         self._least: list[int] = []
-        self._judged_at = -1  # a layout of the nodes
+        self._evaluated_at = -1  # a layout of the nodes
 
-    def find_reach(self) -> int:
+    def count_evaluated(self) -> int:
         """Up to the first key that no node has: no node passes that constraint."""
         is_carried = self._cluster.nodes.is_carried
         for index, constraint in enumerate(self.constraints):
@@ -152,68 +153,70 @@ class HardSide(Side):
     def stamp(self) -> Hashable:
         """None: `moved` has the rows in domains with changed verdicts."""
         self.keep()
-        self._judge_anew()
+        self._update()
         return None
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
-        self._judge_anew()
+        self._update()
         codes: Codes | None = None
-        reached = self.constraints[: self.reach]
-        for constraint, judged in zip(reached, self._judged, strict=True):
-            row_codes = judged.take(nodes.label(constraint.topology_key)[0])
+        evaluated = self.constraints[: self.evaluated_count]
+        for constraint, domain_codes in zip(evaluated, self._domain_codes, strict=True):
+            row_codes = domain_codes.take(nodes.label(constraint.topology_key)[0])
             codes = row_codes if codes is None else np.where(codes, codes, row_codes)
         assert codes is not None, "a filter without hard constraints is skipped"
         return codes
 
     def code_of(self, row: int) -> int:
         """The same for one row."""
-        self._judge_anew()
+        self._update()
         label = self._cluster.nodes.label_column
-        for constraint, judged in zip(self.constraints, self._judged, strict=False):
-            code: int = judged.item(label(constraint.topology_key).ids.item(row))
+        for constraint, domain_codes in zip(self.constraints, self._domain_codes, strict=False):
+            code: int = domain_codes.item(label(constraint.topology_key).ids.item(row))
             if code:
                 return code
         return 0
 
-    def _judge_anew(self) -> None:
-        """Judge the domains again whose counts have changed; or all domains if these are unknown,
-        if the smallest number changed, or if other nodes count.
+    def _update(self) -> None:
+        """Evaluate the domains again whose counts have changed; or all domains if these are
+        unknown, if the smallest number changed, or if other nodes count.
         """
         layout = self._memory.layout()
         rows = self.moved_rows()
-        if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
+        if layout == self._evaluated_at and rows is not None and all(map(self._evaluate_row, rows)):
             return
-        for index in range(self.reach):
+        for index in range(self.evaluated_count):
             self.domains(index)  # may raise OutOfTurn
-        old, self._judged, self._least = self._judged, [], []
-        for index in range(self.reach):
+        old, self._domain_codes, self._least = self._domain_codes, [], []
+        for index in range(self.evaluated_count):
             counts, least = self._counts(index)
             codes = (counts > self._allowed(index, least)).astype(np.int32) * CODE_SKEWED
             codes[0] = CODE_NO_LABEL
-            self._judged.append(codes)
+            self._domain_codes.append(codes)
             self._least.append(least)
-        self._judged_at = layout
-        if len(old) != len(self._judged):
+        self._evaluated_at = layout
+        if len(old) != len(self._domain_codes):
             self.moved.turn_all()
             return
-        for constraint, before, after in zip(self.constraints, old, self._judged, strict=False):
-            turned = difference(before, after)
-            if len(turned):
+        for constraint, before, after in zip(
+            self.constraints, old, self._domain_codes, strict=False
+        ):
+            changed = difference(before, after)
+            if len(changed):
                 column = self._cluster.nodes.label_column(constraint.topology_key)
-                self.moved.turn(column, turned.tolist())
+                self.moved.turn(column, changed.tolist())
 
-    def _judge_row(self, row: int) -> bool:
-        """Judge the domains of a row again. False if all domains have to be."""
-        for index, judged in enumerate(self._judged):
+    def _evaluate_row(self, row: int) -> bool:
+        """Evaluate the domains of a row again. False if all domains have to be."""
+        for index, domain_codes in enumerate(self._domain_codes):
             column = self._cluster.nodes.label_column(self.constraints[index].topology_key)
             id_ = column.ids.item(row)
             counts, least = self._counts(index)
             if least != self._least[index]:
                 return False
             code = CODE_SKEWED if id_ and counts.item(id_) > self._allowed(index, least) else 0
-            if id_ and code != judged.item(id_):
-                judged[id_] = code
+            if id_ and code != domain_codes.item(id_):
+                domain_codes[id_] = code
                 self.moved.turn_row(row, column, id_)
         return True
 
@@ -268,9 +271,9 @@ class SoftSide(Side):
         if rows is None:
             self.moved.turn_all()
             return layout
-        reached = self.constraints[: self.reach] if rows else ()
+        evaluated = self.constraints[: self.evaluated_count] if rows else ()
         for row in rows:
-            for constraint in reached:
+            for constraint in evaluated:
                 column = self._cluster.nodes.label_column(constraint.topology_key)
                 if constraint.topology_key == names.LABEL_HOSTNAME:
                     self.moved.turn_alone(row)
@@ -278,7 +281,7 @@ class SoftSide(Side):
                     self.moved.turn_row(row, column, column.ids.item(row))
         return layout
 
-    def find_reach(self) -> int:
+    def count_evaluated(self) -> int:
         """0 if no node has all required keys: then every node is ignored."""
         if self.is_strict and not self._memory.complete(self._keys).any():
             return 0
@@ -290,7 +293,7 @@ class SoftSide(Side):
         scored = feasible & self._memory.complete(self._keys) if self.is_strict else feasible
         weights = tuple(
             math.log(self._size(nodes, constraint.topology_key, scored) + 2)
-            for constraint in self.constraints[: self.reach]
+            for constraint in self.constraints[: self.evaluated_count]
         )
         if weights != self._weighted.weights:
             self._weighted = Weighted(self, weights)

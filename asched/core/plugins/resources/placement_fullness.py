@@ -113,14 +113,14 @@ class PlacementPoints:
 
     def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:
         """Total requests of all pods of a trial."""
-        asked: dict[str, int] = {}
+        requested: dict[str, int] = {}
         of_class: dict[PodClass, int] = {}
         for pod, _ in pods:
             of_class[pod.cls] = of_class[pod.cls] + 1 if pod.cls in of_class else 1
         for cls, count in of_class.items():
             for name, amount in self._amounts_of(cls).items():
-                asked[name] = asked.get(name, 0) + amount * count
-        return scored(self._resources, asked)
+                requested[name] = requested.get(name, 0) + amount * count
+        return scored(self._resources, requested)
 
 
 def _of_all(sums: I64, wanted: Scored) -> list[int]:

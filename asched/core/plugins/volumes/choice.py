@@ -1,8 +1,8 @@
 """How each node serves the claims of a pod: volumes to bind or provision, or why it cannot.
 
-The verdict of a row is a set of bits, because one node can have several reasons. Claims are judged
-in order, and the first that a row cannot serve decides its reason; a claim whose node was selected
-before is tried there only, and skips the search for existing volumes.
+The verdict of a row is a set of bits, because one node can have several reasons. Claims are
+evaluated in order, and the first that a row cannot serve decides its reason; a claim whose node was
+selected before is tried there only, and skips the search for existing volumes.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/binder.go
         (FindPodVolumes)
@@ -152,7 +152,7 @@ class VolumeChoice(NamedTuple):
 
 def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice:
     """Judge every row of a view."""
-    codes = _judge_bound(cluster, claims.bound, nodes)
+    codes = _evaluate_bound(cluster, claims.bound, nodes)
     if not claims.delayed:
         return VolumeChoice(codes)
     possible, selected, unselected = _selected(claims.delayed, nodes)
@@ -193,7 +193,7 @@ def _is_being_bound(cluster: Cluster, match: Match) -> bool:
     return stored is not volume and is_made_for(volume, match.claim)
 
 
-def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:
+def _evaluate_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:
     codes = np.zeros(nodes.size, dtype=np.int32)
     for affinity in bound:
         if affinity.is_missing:

@@ -168,9 +168,9 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
     check = BindingCheck(cluster, pod, reservation)
     until_s = cluster.steady_s + timeout_s
     while True:
-        left_s = max(until_s - cluster.steady_s, 0.0)
+        remaining_s = max(until_s - cluster.steady_s, 0.0)
         answer = yield WaitFor(
-            ready=check.has_news, timeout_s=left_s, on=check.follow(), why=check.describe
+            ready=check.has_news, timeout_s=remaining_s, on=check.follow(), why=check.describe
         )
         if isinstance(answer, TimedOut) or check.is_settled():
             break
@@ -182,7 +182,7 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
 
 
 class BindingCheck:
-    """Whether everything is bound, judged by stored versions, never by assumed ones."""
+    """Whether everything is bound, evaluated by stored versions, never by assumed ones."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, reservation: VolumeReservation) -> None:
         self._cluster = cluster
@@ -259,7 +259,7 @@ class BindingCheck:
         if not self._is_reachable(volume, node):
             return False
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
-            if self._is_left_to_others(write):
+            if self._is_for_others(write):
                 return False
             return self._fail(f'ClaimRef got reset for pv "{write.name}"')
         if claim.spec.volume_name not in ("", write.name):  # upstream would wait for that volume
@@ -274,7 +274,7 @@ class BindingCheck:
         if _is_older(claim.metadata, write.version):
             return False
         annotations = claim.metadata.annotations
-        if self._is_left_to_others(write):
+        if self._is_for_others(write):
             return False
         if not annotations:
             return self._fail(f'selectedNode annotation reset for PVC "{write.name}"')
@@ -287,7 +287,7 @@ class BindingCheck:
                 return False
         return is_fully_bound(claim)
 
-    def _is_left_to_others(self, write: VolumeWrite) -> bool:
+    def _is_for_others(self, write: VolumeWrite) -> bool:
         """Whether another pod of the group is about to write it."""
         return write.body is None and not _is_unchanged(self._cluster, write)
 

@@ -1,7 +1,7 @@
 """Nodes from which volumes can be reached, or on which they can be made: masks over rows for the
 selectors of storage objects.
 
-    node affinity of a volume      node selector terms, judged by labels alone: names are not known
+    node affinity of a volume      node selector terms, by labels alone: names are not known
     allowedTopologies of a class   terms of `label In values`, any of which may hold
     nodeTopology of a capacity     a label selector; none at all reaches no node
 

@@ -85,7 +85,7 @@ def test_its_own_terms_stay_where_they_are() -> None:
     pod = the_pod().spec(affinity=near)
     cluster.assume(pending(cluster, pod), "n1")
     label_set = cluster.classes.class_of(pod.build()).label_set
-    (term,) = cluster.topology.terms_speaking_of(label_set, {})
+    (term,) = cluster.topology.matching_terms(label_set, {})
 
     cluster.apply(Seen(POD, pod.labels(ZONE).on("n1").build()))
 

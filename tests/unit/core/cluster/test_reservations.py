@@ -42,7 +42,7 @@ def test_what_goes_and_what_comes_until_then_counts() -> None:
     running = lasting("running", 100).on("n1").status(startTime="1970-01-12T13:46:40Z")
     scene = Scene(running, endless("stays", cpu="1").on("n1"))
     one = scene.reserve(cpus={"n1": 2})
-    left = scene.ledger.left(one)
+    left = scene.ledger.free(one)
     assert left.rows.tolist() == [0]
     assert left.amounts[CPU].tolist() == [1000], (
         "four, less one that stays and two that are promised"
@@ -51,22 +51,22 @@ def test_what_goes_and_what_comes_until_then_counts() -> None:
         "running"
     ]
     scene.cluster.apply(Seen(POD, endless("new", cpu="1").on("n1").build()))
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [0]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [0]
     scene.cluster.apply(Gone(POD, endless("stays").on("n1").build()))
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [1000]
-    assert scene.ledger.left(one) is left
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [1000]
+    assert scene.ledger.free(one) is left
 
 
 def test_others_that_have_begun_by_then_and_not_ended_take_their_room() -> None:
     scene = Scene()
     one = scene.reserve("one", at_s=1000, cpus={"n1": 1})
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [3000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [3000]
     scene.reserve("during", at_s=500, cpus={"n1": 1})
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [2000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [2000]
     scene.reserve("before", at_s=100, lasts_s=900, cpus={"n1": 1})
     scene.reserve("after", at_s=1001, cpus={"n1": 1})
     scene.reserve("elsewhere", at_s=500, cpus={"n2": 1})
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [2000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [2000]
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_in_the_very_moment_of_its_start_who_ends_then_is_not_kept_off() -> None
 def test_what_is_left_follows_nodes_that_go_and_come_back() -> None:
     scene = Scene()
     one = scene.reserve(cpus={"n1": 1, "n2": 2})
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [3000, 2000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [3000, 2000]
     scene.cluster.apply(Gone(NODE, room("n1").build()))
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [2000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [2000]
     assert scene.ledger.is_broken(one)
     scene.cluster.apply(Seen(NODE, room("n1", 8).build()))
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [7000, 2000]
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [7000, 2000]
     assert not scene.ledger.is_broken(one)
     scene.cluster.apply(Gone(NODE, room("n1", 8).build()))
     scene.cluster.apply(Seen(NODE, room("stranger", 50).build()))
     scene.cluster.apply(Seen(NODE, room("n1", 6).build()))
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [5000, 2000], "in another row now"
+    assert scene.ledger.free(one).amounts[CPU].tolist() == [5000, 2000], "in another row now"
     assert scene.codes(endless("long", cpu="6")) == [0, 1, 1]

@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.batch.backfill.expected_ends import DURATION, GRACE_S
 from asched.batch.backfill.reservations import NodeNeed
-from asched.batch.backfill.search import FoundStart, search
+from asched.batch.backfill.search import Start, search
 from asched.core.cluster.audit import recount
 from asched.core.cluster.facts import Seen
 from asched.core.cycle.attempt import Attempt
@@ -40,16 +40,16 @@ class Scene:
         self.cluster.apply(Seen(POD, built))
         return self.cluster.classes.info_of(built)
 
-    def found(self, *pods: PodBuilder) -> FoundStart | None:
+    def found(self, *pods: PodBuilder) -> Start | None:
         infos = [self.info(pod) for pod in pods]
         runner = self.context.runners["default-scheduler"]
         first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
-        found: FoundStart | None = run(search(self.context, first, infos, (), DAY_S, 1_000))
+        found: Start | None = run(search(self.context, first, infos, (), DAY_S, 1_000))
         assert recount(self.cluster) == []
         assert not any(uid.endswith("/start") for uid in self.cluster.placed)
         return found
 
-    def after_s(self, found: FoundStart | None) -> float:
+    def after_s(self, found: Start | None) -> float:
         assert found is not None
         return found.start_s - self.now_s
 

@@ -38,7 +38,7 @@ class World:
         if not succeeds:
             return election.failed(self.now_s)
         if isinstance(act, Read):
-            return election.found(self.lease, self.now_s)
+            return election.lease_read(self.lease, self.now_s)
         self.put(record, act.term)
         return election.written(self.lease, self.now_s)
 

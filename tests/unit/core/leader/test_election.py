@@ -329,7 +329,7 @@ def test_a_lease_counts_from_the_sending_of_its_renewal_not_from_the_answer(late
 def test_a_lease_just_won_counts_from_the_sending_too(late_s):
     world, me = World(), candidate(rules=LeaseTimes("me", 15.0, 14.0, 2.0))
     sent_s = world.now_s
-    act = me.found(None, sent_s) if isinstance(me.woke(sent_s), Read) else None
+    act = me.lease_read(None, sent_s) if isinstance(me.woke(sent_s), Read) else None
     world.put(act.record, act.term)
 
     me.written(world.lease, sent_s + late_s)
@@ -372,7 +372,7 @@ def answer_of(world, election, act):
     if not world._accepts(act):
         return election.failed
     if isinstance(act, Read):
-        return partial(election.found, world.lease)
+        return partial(election.lease_read, world.lease)
     world.put(act.record, act.term)
     return partial(election.written, world.lease)
 
@@ -490,7 +490,7 @@ def test_a_lease_ends_as_late_as_the_last_record_of_ours_says() -> None:
     assert election.failed(world.now_s) == Read()
     world.now_s += 1.0
 
-    write = election.found(world.lease, world.now_s)
+    write = election.lease_read(world.lease, world.now_s)
 
     assert isinstance(write, WriteLease)
     renewed_s = microseconds(write.record.renew_time) / 1e6

@@ -59,7 +59,7 @@ def test_one_who_finds_its_own_name_goes_on_at_once_and_reads_before_each_try() 
     world, me = World(), candidate()
     world.put(LeaseRecord("me", 15, "a", "b", 7))
     assert me.woke(1_000.0) == Read()
-    act = me.found(world.lease, 1_000.0)
+    act = me.lease_read(world.lease, 1_000.0)
     assert isinstance(act, WriteLease)
     assert (act.record.transitions, act.record.acquire_time) == (7, "a")
     pause = me.failed(1_000.1)
@@ -69,8 +69,8 @@ def test_one_who_finds_its_own_name_goes_on_at_once_and_reads_before_each_try() 
 
 def test_a_lease_that_was_deleted_is_made_anew() -> None:
     me = candidate()
-    me.found(a_lease(LeaseRecord("other", 15, "a", "b", 3)), 1_000.0)
-    act = me.found(None, 1_001.0)
+    me.lease_read(a_lease(LeaseRecord("other", 15, "a", "b", 3)), 1_000.0)
+    act = me.lease_read(None, 1_001.0)
     assert isinstance(act, CreateLease)
     assert act.record.transitions == 0
 
@@ -79,22 +79,22 @@ def test_a_lease_that_comes_back_as_it_was_counts_from_then() -> None:
     me = candidate()
     me.is_fit = False
     theirs = a_lease(LeaseRecord("other", 3, "a", "b", 3))
-    assert me.found(theirs, 1_000.0) == Wait(1_000.0 + 2.0 * 1.1)
-    me.found(None, 1_002.0)
+    assert me.lease_read(theirs, 1_000.0) == Wait(1_000.0 + 2.0 * 1.1)
+    me.lease_read(None, 1_002.0)
     assert me.woke(1_002.5) == Read()
-    assert me.found(theirs, 1_002.5) == Wait(1_002.5 + 2.0 * 1.1)
+    assert me.lease_read(theirs, 1_002.5) == Wait(1_002.5 + 2.0 * 1.1)
     me.is_fit = True
     assert me.woke(1_004.0) == Read(), "what it was offered is somebody's again"
-    assert me.found(theirs, 1_004.7) == Wait(1_005.5), "at its very end"
-    assert isinstance(me.found(theirs, 1_005.5), WriteLease)
+    assert me.lease_read(theirs, 1_004.7) == Wait(1_005.5), "at its very end"
+    assert isinstance(me.lease_read(theirs, 1_005.5), WriteLease)
 
 
 def test_one_that_is_not_fit_still_does_not_take_what_it_was_offered() -> None:
     me = candidate()
     me.is_fit = False
-    assert isinstance(me.found(None, 1_000.0), Wait)
+    assert isinstance(me.lease_read(None, 1_000.0), Wait)
     assert me.woke(1_002.0) == Read()
-    assert isinstance(me.found(None, 1_002.0), Wait)
+    assert isinstance(me.lease_read(None, 1_002.0), Wait)
     me.is_fit = True
     assert isinstance(me.woke(1_004.0), CreateLease)
 

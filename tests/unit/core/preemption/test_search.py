@@ -5,7 +5,7 @@ import pytest
 
 from asched.core.framework.rejection import Rejection
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.pods_by_priority import in_line
+from asched.core.preemption.pods_by_priority import by_importance
 from asched.core.preemption.search import Limit
 from asched.core.preemption.victims import dry_run
 from tests.builders import a_node
@@ -56,7 +56,7 @@ def _by_trial(stage: Stage, pod, rows) -> dict[str, tuple[list[str], int]]:
     found = {}
     for row in rows.tolist():
         pods = stage.cluster.pods_on(row).values()
-        lower = in_line(i for i in pods if i.pod.priority < info.pod.priority)
+        lower = by_importance(i for i in pods if i.pod.priority < info.pod.priority)
         run = dry_run(info, row, lower, trial, budgets)
         if run.victims:
             name = stage.cluster.nodes.node_at[row].name

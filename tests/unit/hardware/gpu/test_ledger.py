@@ -37,7 +37,7 @@ def test_the_label_says_how_many_devices_there_are_else_what_is_allocatable(
 
     assert DEVICES_MAX == 64
     assert shares.devices.tolist() == [devices]
-    assert int((shares.left > 0).sum()) == devices
+    assert int((shares.free > 0).sum()) == devices
 
 
 @pytest.mark.parametrize(
