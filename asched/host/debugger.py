@@ -24,7 +24,7 @@ log = logging.getLogger("asched.debugger")
 
 #: A request to an extender may keep tentative changes for as long as it takes; a guess.
 TRIAL_S: Final = 10.0
-LOOK_S: Final = 0.05
+CHECK_S: Final = 0.05
 
 
 class Debugger:
@@ -86,7 +86,7 @@ async def _settled(cluster: Cluster) -> bool:
     try:
         async with asyncio.timeout(TRIAL_S):
             while cluster.topology.on_trial or cluster.is_supposed:  # noqa: ASYNC110 - no event
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(CHECK_S)
     except TimeoutError:
         return False
     return True

@@ -18,7 +18,7 @@ R = TypeVar("R")
 log = logging.getLogger("asched.host")
 
 
-class AskedToEndError(Exception):
+class EndRequestedError(Exception):
     """A signal arrived before there was anything to stop."""
 
 
@@ -26,35 +26,35 @@ class Ending:
     """Handles the signals of the running loop, from its creation on."""
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._stop: Callable[[], None] = lambda: None
         stop_on_signals(self._ask)
 
     @property
-    def is_asked(self) -> bool:
-        return self._asked.is_set()
+    def is_requested(self) -> bool:
+        return self._requested.is_set()
 
     def listen(self, stop: Callable[[], None]) -> None:
         """Call `stop` on a signal; at once if a signal has arrived already."""
         self._stop = stop
-        if self.is_asked:
+        if self.is_requested:
             stop()
 
-    async def unless_asked(self, work: Coroutine[Any, Any, R]) -> R:
-        """The result of a long operation before there is anything to stop. Raises AskedToEndError
+    async def unless_ended(self, work: Coroutine[Any, Any, R]) -> R:
+        """The result of a long operation before there is anything to stop. Raises EndRequestedError
         on a signal, and cancels the operation.
         """
-        task, asked = asyncio.ensure_future(work), asyncio.ensure_future(self._asked.wait())
+        task, requested = asyncio.ensure_future(work), asyncio.ensure_future(self._requested.wait())
         try:
-            await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((task, requested), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                raise AskedToEndError
+                raise EndRequestedError
             return task.result()
         finally:
-            await ended((task, asked))
+            await ended((task, requested))
 
     def _ask(self) -> None:
-        self._asked.set()
+        self._requested.set()
         self._stop()
 
 

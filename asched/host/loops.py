@@ -34,7 +34,6 @@ from asched.host.seal import Seal
 from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import ClientError, HistoryChanged
-from asched.kube.hearing import DeafError, ReflectorWatchdog, StartOverError
 from asched.kube.history import History
 from asched.kube.inbox import Inbox, Listener
 from asched.kube.lists import Poller
@@ -43,6 +42,7 @@ from asched.kube.pace import ListPacer, ReflectorOptions
 from asched.kube.session import Session
 from asched.kube.tasks import Tasks
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
+from asched.kube.watchdog import ReflectorWatchdog, SilentWatchError, StartOverError
 
 if TYPE_CHECKING:  # imported only for a recording
     from asched.ops.recording.recorder import Recorder
@@ -98,8 +98,8 @@ class Scheduler:
         self._listeners = listeners or {}
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
-        self.hearing = ReflectorWatchdog(self.reflectors, self.clock.awake_s)
-        self.history, self._company = History(session.general), ListPacer(self.clock.awake_s)
+        self.watchdog = ReflectorWatchdog(self.reflectors, self.clock.awake_s)
+        self.history, self._pacer = History(session.general), ListPacer(self.clock.awake_s)
         self._memory = memory or own_process()
         self._collector: Collector
         self.rng = rng or random.Random()
@@ -116,7 +116,7 @@ class Scheduler:
         self._waker: asyncio.Future[None] | None = None
         self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
-        self._turned = asyncio.get_running_loop().create_future()  # a new one for each turn
+        self._turn_done = asyncio.get_running_loop().create_future()  # a new one for each turn
 
     def stop(self) -> None:
         """Request a clean stop: finish or cancel bindings in flight, then return from `run`."""
@@ -136,7 +136,7 @@ class Scheduler:
         self.reflectors[kind] = Reflector(
             kind,
             self.session.general,
-            put if listener is None else listener.hearing(put),
+            put if listener is None else listener.observing(put),
             options=ReflectorOptions(
                 field_selector=POD_FIELD_SELECTOR if kind is POD else "",
                 rng=self.rng,
@@ -145,7 +145,7 @@ class Scheduler:
             on_failure=self._on_failure,
             originals=originals,
             history=self.history,
-            company=self._company,
+            pacer=self._pacer,
         )
         if kind is POD:
             self.dispatcher.on_bound = self.reflectors[kind].expect
@@ -156,7 +156,7 @@ class Scheduler:
         """Pass facts to the inbox and drop whole objects that were deleted."""
 
         def put(fact: Fact) -> None:
-            originals.hear(fact)
+            originals.observe(fact)
             self.inbox.put(fact)
 
         return put
@@ -191,7 +191,7 @@ class Scheduler:
                     if not self._delay_cache:
                         await self._until_leading()
                     if self.leadership is not None:
-                        self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
+                        self.tasks.spawn("watchdog", self.watchdog.watch_over(self.may_act))
                     if was_active:
                         seal = self.tasks.spawn("seal", Seal(self).run())
                         await self._first(seal, self._stop.wait(), self.tasks.failed)
@@ -202,7 +202,7 @@ class Scheduler:
                 await self._drain()
                 await self._hand_over()
                 turns.cancel()
-            except (DeafError, HistoryChanged) as error:
+            except (SilentWatchError, HistoryChanged) as error:
                 await self._give_up(error)
             finally:
                 await self.tasks.cancel_all()
@@ -222,9 +222,9 @@ class Scheduler:
                 inbox.took(machine.intake_s)
             if machine.is_active:
                 self.begun.set()
-            self._turned.set_result(None)
-            self._turned = loop.create_future()
-            self._collector.turned()
+            self._turn_done.set_result(None)
+            self._turn_done = loop.create_future()
+            self._collector.turn_ended()
             deadline_s = machine.next_deadline_s()
             if inbox or (deadline_s is not None and deadline_s <= self.clock.now_s()):
                 await asyncio.sleep(0)
@@ -247,7 +247,7 @@ class Scheduler:
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
-        await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
+        await self._first(self._turn_done, self.tasks.failed, timeout_s=timeout_s)
 
     async def taken_in(self) -> None:
         """Wait until the machine has processed all facts that have arrived."""
@@ -265,7 +265,7 @@ class Scheduler:
             if abs(ahead_s - reported_s) >= WALL_CLOCK_S:
                 reported_s = ahead_s
                 self.inbox.put(WallClock(ahead_s))
-            self._collector.turned()  # for garbage of other tasks while idle
+            self._collector.turn_ended()  # for garbage of other tasks while idle
             await asyncio.sleep(BEAT_S)
 
     async def reconfigure(self, order: Reconfigured) -> None:
@@ -301,7 +301,7 @@ class Scheduler:
                 gate.cancel()
                 return
             waiting = [kind for kind, r in self.reflectors.items() if not r.synced.is_set()]
-            why = next(filter(None, map(self.hearing.why, waiting)), "")
+            why = next(filter(None, map(self.watchdog.why, waiting)), "")
             names = ", ".join(kind.plural for kind in waiting)
             log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
         await self.taken_in()
@@ -339,10 +339,10 @@ class Scheduler:
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. A permanent failure ends the start-up with one line."""
-        self.hearing.failed(kind, error)
+        self.watchdog.failed(kind, error)
         self._is_void |= isinstance(error, HistoryChanged)
         is_starting = not self.is_synced and not self._cannot_start.done()
-        if is_starting and (refusal := self.hearing.refusal(kind, error, self.session.url)):
+        if is_starting and (refusal := self.watchdog.refusal(kind, error, self.session.url)):
             self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:

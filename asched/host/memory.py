@@ -24,7 +24,7 @@ from typing import Final
 EVERY_S: Final = 0.02
 #: Young collections per collection of the next generation. Garbage in cycles is dead by then: a
 #: binding takes milliseconds.
-YOUNG_LOOKS: Final = 4
+YOUNG_COLLECTIONS: Final = 4
 #: Containers scanned in one pause, at 0.3 us each: ten milliseconds.
 PAUSE_CONTAINERS_MAX: Final = 30_000
 #: Thresholds for code without turns: containers allocated minus deallocated, then collections of
@@ -38,7 +38,7 @@ class Collector:
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._due_s = math.inf
-        self._looks = 0
+        self._collections = 0
 
     def settle(self) -> None:
         """Freeze the objects of the first lists. They are not collected before: that takes 0.1 s or
@@ -47,14 +47,14 @@ class Collector:
         gc.freeze()
         self._due_s = self._now_s() + EVERY_S
 
-    def turned(self) -> None:
+    def turn_ended(self) -> None:
         if self._now_s() >= self._due_s:
-            self._look()
+            self._collect()
             self._due_s = self._now_s() + EVERY_S
 
-    def _look(self) -> None:
-        self._looks += 1
-        with_old = not self._looks % YOUNG_LOOKS
+    def _collect(self) -> None:
+        self._collections += 1
+        with_old = not self._collections % YOUNG_COLLECTIONS
         count = len(gc.get_objects(generation=0))
         if with_old:
             count += len(gc.get_objects(generation=1))

@@ -37,7 +37,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
 from asched.host.election import LeaseThread, LostLeadershipError, Stand, identity
-from asched.host.ending import AskedToEndError, Ending, stop_on_signals
+from asched.host.ending import Ending, EndRequestedError, stop_on_signals
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.server_version import ServerVersionWatch
@@ -45,12 +45,12 @@ from asched.host.user_plugins import catalogue
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.kube.dispatch import CONCURRENCY, DispatchOptions
-from asched.kube.hearing import StartOverError
 from asched.kube.inbox import Listener
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.tasks import Unawaited, in_thread
 from asched.kube.typed import ApiAccess
+from asched.kube.watchdog import StartOverError
 from asched.ops import shadowing
 from asched.ops.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.ops.audit.auditor import Auditor
@@ -76,8 +76,8 @@ class _OfPods:
         self._clashes = clashes
         self._quotas = quotas
 
-    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        return self._clashes.hearing(self._quotas.hearing_pods(put))
+    def observing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        return self._clashes.observing(self._quotas.observing_pods(put))
 
     async def run(self) -> None:
         """Run one listener; the other runs with its own kind."""
@@ -185,7 +185,7 @@ def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
 
         run = uvloop.run
 
-    is_asked = False
+    is_requested = False
 
     async def logged() -> R:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -193,8 +193,8 @@ def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
         loop.set_default_executor(Unawaited())
 
         def end() -> None:
-            nonlocal is_asked
-            is_asked = True
+            nonlocal is_requested
+            is_requested = True
             if task is not None:
                 task.cancel()
 
@@ -206,7 +206,7 @@ def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
     try:
         return run(logged())
     except asyncio.CancelledError:
-        if not is_asked:
+        if not is_requested:
             raise
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -218,7 +218,7 @@ async def schedule(plan: Plan) -> int:
     code: 0, or 1 if leadership was lost.
     """
     ending = Ending()
-    while not ending.is_asked:
+    while not ending.is_requested:
         try:
             status = await _Run(plan, ending).status()
         except StartOverError as error:
@@ -237,9 +237,9 @@ class _Run:
         self._plan = plan
         self._ending = ending
         self._metrics, self._parts = Metrics(plan.exposition), Parts.fresh()
-        asked = self._metrics.own.extender_asked
+        counter = self._metrics.own.extender_asked
         extenders = plan.configuration.extenders
-        self._consultants = Consultants(extenders, self._parts.cluster, asked)
+        self._consultants = Consultants(extenders, self._parts.cluster, counter)
 
     async def status(self) -> int:
         """Connect, build, run and drain; returns the exit code."""
@@ -247,7 +247,7 @@ class _Run:
             await self._schedule()
         except LostLeadershipError:
             return 1
-        except AskedToEndError:
+        except EndRequestedError:
             pass
         finally:
             await self._consultants.close()
@@ -264,7 +264,7 @@ class _Run:
         machine = build_machine(
             plan.configuration,
             parts,
-            await self._ending.unless_asked(measured_runners(plan.wanted, chain, parts, metrics)),
+            await self._ending.unless_ended(measured_runners(plan.wanted, chain, parts, metrics)),
             counter_s=counter_s,
             observer=metrics.scheduler,
             max_in_unschedulable_s=plan.max_in_unschedulable_s,
@@ -274,7 +274,7 @@ class _Run:
             metrics.scheduler.know_groups()
         # A serving process waits for its API server and reports that on /readyz, as upstream.
         handshake, observe = not plan.serving.is_on, metrics.client.requested
-        session = await self._ending.unless_asked(
+        session = await self._ending.unless_ended(
             connect(plan.connection, observe=observe, handshake=handshake)
         )
         api = parts.cluster.singleton(ApiAccess)
@@ -480,9 +480,9 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
     )
 
 
-def _gates(asked: Mapping[str, bool], minor: str) -> dict[str, tuple[str, bool]]:
+def _gates(requested: Mapping[str, bool], minor: str) -> dict[str, tuple[str, bool]]:
     known = table_of(minor).gates
-    return {name: (stage, asked.get(name, on)) for name, (stage, on) in known.items()}
+    return {name: (stage, requested.get(name, on)) for name, (stage, on) in known.items()}
 
 
 async def _watch_lag(metrics: Metrics) -> None:

@@ -29,26 +29,26 @@ class ServerVersionWatch:
         self._transport = transport
         self._version = version
         self._stop = stop
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         #: the API server's version as last read; "" if it was not
         self.server = version.server
         if not self.server:
-            self._asked.set()
+            self._requested.set()
 
     def ask(self) -> None:
         """The connection was lost: the server may be another version now."""
-        self._asked.set()
+        self._requested.set()
 
     async def run(self) -> None:
         """Compare, again and again."""
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._requested.wait()
+            self._requested.clear()
             try:
                 self._compare(await read_version(self._transport))
             except (ClientError, UnknownVersionError):
                 if not self.server:
-                    self._asked.set()
+                    self._requested.set()
                     await asyncio.sleep(RETRY_S)
 
     def _compare(self, server: str) -> None:

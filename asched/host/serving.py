@@ -1,7 +1,7 @@
 """The serving port of a scheduler: health checks and the sources of its pages.
 
 Readiness checks more than upstream's: informers that receive nothing count as not synchronized
-(`hearing.py`), and a leader without a fresh lease is unhealthy.
+(`watchdog.py`), and a leader without a fresh lease is unhealthy.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
     def synced() -> str:
         if not scheduler.is_synced:
             return "handlers are not fully synchronized"
-        return scheduler.hearing.readiness_problem()
+        return scheduler.watchdog.readiness_problem()
 
     def shutdown() -> str:
         return "process is shutting down" if scheduler.is_stopping else ""
@@ -150,16 +150,16 @@ class Serving:
         loop.set_exception_handler(loop_failed)
         loop.set_default_executor(Unawaited())
 
-        async def from_home(asked: PageRequest) -> Page:
-            made = asyncio.run_coroutine_threadsafe(pages(asked), self._home)
+        async def from_home(request: PageRequest) -> Page:
+            made = asyncio.run_coroutine_threadsafe(pages(request), self._home)
             return await asyncio.wrap_future(made)
 
         plan = self._plan
         own = self._scheduler.session.options
         access = await Access.open(plan.access, self._metrics.access, own)
         try:
-            judges = access.authenticator, access.authorizer
-            server = Server(plan.options, from_home, *judges, turns=turns)
+            checks = access.authenticator, access.authorizer
+            server = Server(plan.options, from_home, *checks, turns=turns)
             server.certificates.trust(access.authorities())
             server.start(self._listening)
             self._stop = lambda: tell_loop(loop, stop.set)

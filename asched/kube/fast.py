@@ -102,7 +102,7 @@ class FastTransport(StreamingTransport):
     async def _run(self, connection: Connection, data: bytes, deadline_s: float) -> Reply:
         timer = self.loop.call_at(deadline_s, self._expire, connection, self.loop.time())
         try:
-            self._look_at_fence()  # no await between this and the first byte
+            self._check_fence()  # no await between this and the first byte
             reply = await connection.send(data)
         except asyncio.CancelledError:
             connection.abort()
@@ -123,10 +123,10 @@ class FastTransport(StreamingTransport):
         self.distrust(sent_s)
         self._distrusted()
 
-    def distrust(self, heard_s: float) -> None:
+    def distrust(self, last_complete_s: float) -> None:
         """Close idle connections that received nothing since then."""
         for idle in tuple(self._idle):
-            if idle.idle_since_s <= heard_s:
+            if idle.idle_since_s <= last_complete_s:
                 idle.abort()
 
     # --- streamed answers ------------------------------------------------------------------------
@@ -195,8 +195,10 @@ class FastTransport(StreamingTransport):
         if heads_for != self._heads_for:
             self._heads_for = heads_for
             # A proxy of plain HTTP needs the absolute URL.
-            is_asked = credentials.proxy is not None and not credentials.is_tls
-            self._prefix = f"{credentials.url if is_asked else ''}{credentials.base_path}".encode()
+            is_proxied = credentials.proxy is not None and not credentials.is_tls
+            self._prefix = (
+                f"{credentials.url if is_proxied else ''}{credentials.base_path}".encode()
+            )
             self._heads.clear()
         method, path, body, content_type, accept = request
         start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"

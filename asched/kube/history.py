@@ -35,13 +35,13 @@ READ_S: Final = 3.0
 #: Working streams are never further behind without delivering anything. A guess.
 CATCH_UP_S: Final = 0.5
 #: How often the version is compared within this time.
-CATCH_UP_LOOKS: Final = 10
+CATCH_UP_CHECKS: Final = 10
 #: The uid of this namespace identifies a cluster: it is created with it and cannot be deleted.
 WITNESS: Final = "kube-system"
 #: Namespaced kinds are read in a namespace that every cluster has.
-NAMESPACE_ASKED: Final = "default"
+PROBE_NAMESPACE: Final = "default"
 #: No object needs to have this name: the version of an empty answer suffices.
-NAME_ASKED: Final = "asched-canary"
+PROBE_NAME: Final = "asched-canary"
 
 
 class History:
@@ -50,18 +50,20 @@ class History:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         #: by the kind as configured: (the version in use, a function for the version reached)
-        self._reached: dict[Kind, tuple[Kind, Callable[[], str]]] = {}
+        self._versions: dict[Kind, tuple[Kind, Callable[[], str]]] = {}
         self._uid = ""
         self._checking: asyncio.Future[None] | None = None
         self._asking = 0
         #: Called after each check that found the same history: streams begin again.
         self.on_checked: Callable[[], None] = lambda: None
 
-    def follow(self, kind: Kind, reached: Callable[[], str], spoken: Kind | None = None) -> None:
-        """`reached` returns the version up to which a kind is received, "" before the first list.
-        `spoken` replaces the kind for a server that serves another version of it.
+    def follow(
+        self, kind: Kind, version: Callable[[], str], served_kind: Kind | None = None
+    ) -> None:
+        """`version` returns the version up to which a kind is received, "" before the first list.
+        `served_kind` replaces the kind for a server that serves another version of it.
         """
-        self._reached[kind] = spoken or kind, reached
+        self._versions[kind] = served_kind or kind, version
 
     def listed(self, kind: Kind, objects: Iterable[Any]) -> None:
         """Identify the cluster by a list. Raises HistoryChanged."""
@@ -75,7 +77,7 @@ class History:
 
     def reached(self, kind: Kind) -> str:
         """The version up to which a kind is received; "" before the first list."""
-        return self._reached[kind][1]()
+        return self._versions[kind][1]()
 
     async def has_delivered(self, kind: Kind, version: str) -> bool:
         """Whether the streams of a kind have delivered everything up to a version of the server.
@@ -97,10 +99,10 @@ class History:
             with suppress(ApiError, TransportError):
                 newest = newest or (await self._read(kind, {})).metadata.resource_version
             before = self.reached(kind)
-            for _ in range(CATCH_UP_LOOKS):
+            for _ in range(CATCH_UP_CHECKS):
                 if newest and not runs_backwards(newest, self.reached(kind)):
                     return
-                await asyncio.sleep(CATCH_UP_S / CATCH_UP_LOOKS)
+                await asyncio.sleep(CATCH_UP_S / CATCH_UP_CHECKS)
             if runs_backwards(newest, self.reached(kind)) and self.reached(kind) == before:
                 await list_again()
 
@@ -127,7 +129,7 @@ class History:
 
         Kinds may be stored in different etcds: only a kind's own version counts.
         """
-        before = {kind: reached() for kind, (_, reached) in self._reached.items()}
+        before = {kind: reached() for kind, (_, reached) in self._versions.items()}
         answer = await self._read(NAMESPACE, {})
         self._recognize(next((head.uid for head in answer.heads if head.name == WITNESS), ""))
         for kind, version in before.items():
@@ -151,11 +153,11 @@ class History:
 
     async def _read(self, kind: Kind, query: dict[str, str]) -> HeadPage:
         """Read in the version of the kind that its reflector has found on the server."""
-        spoken, _ = self._reached.get(kind, (kind, None))
-        name = WITNESS if kind is NAMESPACE else NAME_ASKED
-        path = spoken.object_path(NAMESPACE_ASKED, "").rstrip("/")
-        asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})
-        reply = await self._transport.request("GET", f"{path}?{asked}", timeout_s=READ_S)
+        served_kind, _ = self._versions.get(kind, (kind, None))
+        name = WITNESS if kind is NAMESPACE else PROBE_NAME
+        path = served_kind.object_path(PROBE_NAMESPACE, "").rstrip("/")
+        selection = urlencode({"fieldSelector": f"metadata.name={name}", **query})
+        reply = await self._transport.request("GET", f"{path}?{selection}", timeout_s=READ_S)
         return head_page(successful(reply), kind)
 
 

@@ -28,7 +28,7 @@ INTAKE_S: Final = 0.008
 class Listener(Protocol):
     """Observes the facts of a kind on their way to the inbox."""
 
-    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    def observing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         """Wrap a receiver of facts."""
 
     async def run(self) -> None:

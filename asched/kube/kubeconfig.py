@@ -486,16 +486,16 @@ def _document(path: Path) -> Any:
 
 def _is_small(document: Any) -> bool:
     """Whether the expanded document is within the bounds: aliases multiply and may be cyclic."""
-    left, found = [(document, 0)], 0
-    while left:
-        value, depth = left.pop()
-        found += 1
-        if found > VALUES_MAX or depth > NESTED_MAX:
+    unvisited, count = [(document, 0)], 0
+    while unvisited:
+        value, depth = unvisited.pop()
+        count += 1
+        if count > VALUES_MAX or depth > NESTED_MAX:
             return False
         inner = (
             value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         )
-        left += [(each, depth + 1) for each in inner]
+        unvisited += [(each, depth + 1) for each in inner]
     return True
 
 

@@ -148,7 +148,7 @@ class _Parts:
 
 
 class Lister:
-    """Lists one kind. `path` makes a path of a query, `heard` is called whenever bytes arrive.
+    """Lists one kind. `path` makes a path of a query, `on_bytes` is called whenever bytes arrive.
     `take` gets parts of the first list as they arrive, unless whole objects are stored.
     """
 
@@ -157,14 +157,14 @@ class Lister:
         transport: StreamingTransport,
         kind_codec: KindCodec,
         path: Callable[[dict[str, str]], str],
-        heard: Callable[[], None],
+        on_bytes: Callable[[], None],
         take: TakePart | None = None,
     ) -> None:
         self._take = take
         self._transport = transport
         self._codec = kind_codec
         self._path = path
-        self._heard = heard
+        self._on_bytes = on_bytes
 
     def _parts(self) -> _Parts:
         return _Parts(None if self._codec.keeps_originals else self._take)
@@ -205,7 +205,7 @@ class Lister:
             raise NoStreaming("silence before the end of the initial events") from None
         if sights is None:
             raise NoStreaming("the stream ended before the initial events did")
-        self._heard()
+        self._on_bytes()
         return sights
 
     async def _refused(self, stream: Stream) -> Exception:
@@ -252,7 +252,7 @@ class Lister:
                 raise _refused(stream.status, body, stream.header("Retry-After"))
             parser = ListParser(self._codec)
             async for piece in stream.chunks():
-                self._heard()
+                self._on_bytes()
                 if objects := parser.feed(piece):
                     parts.add(objects)
         page = parser.end()
@@ -263,7 +263,7 @@ class Lister:
         path = self._path({"limit": str(PAGE_SIZE), "continue": token})
         reply = await self._transport.request("GET", path, timeout_s=PAGE_TIMEOUT_S)
         if reply.status == 200:
-            self._heard()
+            self._on_bytes()
             return reply.body
         raise _refused(reply.status, reply.body, reply.header("Retry-After"))
 

@@ -103,7 +103,7 @@ class Originals:
         original = _Original(metadata.uid, content, is_line=is_line)
         self._kept[kind.resource][metadata.key] = original
 
-    def hear(self, fact: Fact) -> None:
+    def observe(self, fact: Fact) -> None:
         """Drop deleted objects."""
         if not self._kept:
             return

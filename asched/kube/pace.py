@@ -167,16 +167,16 @@ class Pauses:
     server that was down and has lost our version gets a list request soon.
     """
 
-    def __init__(self, options: ReflectorOptions, company: ListPacer) -> None:
+    def __init__(self, options: ReflectorOptions, pacer: ListPacer) -> None:
         self._options = options
-        self._company = company
+        self._pacer = pacer
         self._failures, self._lists = (
             Backoff(options.rng, options.clock, wait_s_max=RETRY_S_MAX) for _ in range(2)
         )
 
     async def after(self, error: Exception) -> None:
         """Pause longer each time, or, where the server says how long, that and up to INITIAL_S
-        more. Such pauses do not grow: the reflector would be taken for deaf (`hearing.py`). A pause
+        more. Such pauses do not grow: the watch would be taken for silent (`watchdog.py`). A pause
         ends at most INITIAL_S after the server has answered another reflector.
         """
         sleep, rng = self._options.sleep, self._options.rng
@@ -187,11 +187,11 @@ class Pauses:
         pause = sleep(self._failures.next_s())
         if not isinstance(error, TransportError):
             await pause
-        elif await self._company.until_answered(pause):
+        elif await self._pacer.until_answered(pause):
             await sleep(INITIAL_S * rng.random())
 
     async def before_list(self) -> None:
         """Wait for this reflector's turn to list again."""
         await self._options.sleep(self._lists.next_s())
-        while wait_s := self._company.relists.take():
+        while wait_s := self._pacer.relists.take():
             await self._options.sleep(wait_s * (1.0 + self._options.rng.random()))

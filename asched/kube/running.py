@@ -7,11 +7,11 @@ from asched.core.cycle.machine import Machine
 from asched.core.model.kinds import Kind
 from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
-from asched.kube.hearing import ReflectorWatchdog
 from asched.kube.history import History
 from asched.kube.inbox import Inbox
 from asched.kube.tasks import Tasks
 from asched.kube.watch import Reflector
+from asched.kube.watchdog import ReflectorWatchdog
 
 
 class Running(Protocol):
@@ -22,7 +22,7 @@ class Running(Protocol):
     inbox: Inbox
     tasks: Tasks
     dispatcher: Dispatcher
-    hearing: ReflectorWatchdog
+    watchdog: ReflectorWatchdog
     history: History
     is_synced: bool
 

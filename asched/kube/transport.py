@@ -135,7 +135,7 @@ class Transport(ABC):
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Reply:
         """One request and its whole answer, within `timeout_s`."""
-        credentials, asked = (
+        credentials, wire_request = (
             self._credentials,
             WireRequest(method, path, body, content_type, accept),
         )
@@ -144,12 +144,12 @@ class Transport(ABC):
         reply = None
         try:
             used = credentials.authorization
-            reply = await self._exchange(asked, timeout_s)
+            reply = await self._exchange(wire_request, timeout_s)
             if reply.status == 401:
                 end_s = started_s + timeout_s
                 if await credentials.reload(used, end_s - monotonic()):
-                    left_s = max(end_s - monotonic(), 0.0)
-                    reply = await self._exchange(asked, left_s)
+                    remaining_s = max(end_s - monotonic(), 0.0)
+                    reply = await self._exchange(wire_request, remaining_s)
             return reply
         finally:
             code, received = NO_CODE, None
@@ -163,7 +163,7 @@ class Transport(ABC):
         TransportError.
         """
 
-    def _look_at_fence(self) -> None:
+    def _check_fence(self) -> None:
         """Check the lease again: waits for connections and tokens may have taken long."""
         if not self._may_send():
             raise ConnectFailed("not sent: another replica may be leading by now")

@@ -80,13 +80,13 @@ log = logging.getLogger(__name__)
 # A stream that ends in time without a line is compared with the server's cache: if that has nothing
 # newer, nothing was missed. Otherwise the next stream is a short probe, before whose end a server
 # sends a bookmark. If the probe delivers nothing either, everything is listed, and the list shows
-# whether changes were missed. `heard_s` stands still from then on until a stream delivers.
+# whether changes were missed. `last_complete_s` stands still from then on until a stream delivers.
 class Doubt:
     """Whether one reflector receives all changes. `clock` in seconds."""
 
     def __init__(self, kind: Kind, history: History, clock: Callable[[], float]) -> None:
         #: When the streams were last known to be complete.
-        self.heard_s: float | None = None
+        self.last_complete_s: float | None = None
         #: Streams that missed changes, or did not end in time.
         self.silent_count = 0
         #: The next stream must deliver something (a probe).
@@ -97,15 +97,15 @@ class Doubt:
         #: The next list decides whether changes after this version were missed.
         self._suspected = ""
 
-    def spoke(self) -> None:
+    def delivered(self) -> None:
         """A stream delivered a line."""
         self.is_open = False
-        self.heard_s = self._clock()
+        self.last_complete_s = self._clock()
 
     def listening(self) -> None:
         """A part of a list arrived."""
         if not self._suspected:
-            self.heard_s = self._clock()
+            self.last_complete_s = self._clock()
 
     def listed(self, objects: Iterable[Any]) -> None:
         """A list is complete."""
@@ -114,7 +114,7 @@ class Doubt:
             self._suspected = since  # a list does not prove that streams work
             self.fell_silent("kept back what is newer than " + since)
         else:
-            self.spoke()
+            self.delivered()
 
     def fell_silent(self, what: str) -> None:
         """A stream was found to miss changes."""
@@ -122,21 +122,21 @@ class Doubt:
         self.is_open = True
         log.warning("%s: the watch %s, opening another", self._kind.plural, what)
 
-    async def compare(self, reached: str, *, was_probe: bool) -> None:
+    async def compare(self, last_version: str, *, was_probe: bool) -> None:
         """Check a stream that ended without a line and had reached this version.
 
         Raises Relist if the server has newer changes, and HistoryChanged, ApiError, TransportError.
         """
         newest = await self._history.cached(self._kind)
-        if runs_backwards(reached, newest):
+        if runs_backwards(last_version, newest):
             await self._history.check()  # a lagging cache is not an error
-            self.spoke()
-        elif newest == reached:
-            self.spoke()
+            self.delivered()
+        elif newest == last_version:
+            self.delivered()
         elif was_probe:
-            self._suspected = reached
-            why = f"its streams say nothing after {reached}, the server knows of {newest}"
-            raise Relist(reached, why)
+            self._suspected = last_version
+            why = f"its streams say nothing after {last_version}, the server knows of {newest}"
+            raise Relist(last_version, why)
         else:
             self.is_open = True
 
@@ -182,11 +182,11 @@ class Reflector:
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
         originals: Originals | None = None,
         history: History | None = None,
-        company: ListPacer | None = None,
+        pacer: ListPacer | None = None,
     ) -> None:
         self.kind = kind
         #: The version of the kind that the server has.
-        self.spoken = kind
+        self.served_kind = kind
         self.synced = asyncio.Event()
         #: The server does not serve this kind; treated as empty.
         self.is_absent = False
@@ -200,13 +200,13 @@ class Reflector:
         )
         self._originals = originals
         self.codec = KindCodec(kind, log_malformed, originals)
-        self._company = company or ListPacer(self.options.clock)
-        self._pauses = Pauses(self.options, self._company)
+        self._pacer = pacer or ListPacer(self.options.clock)
+        self._pauses = Pauses(self.options, self._pacer)
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self.version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
-        heard, take = self.doubt.listening, parts_to(put, kind)
-        self._lister = Lister(transport, self.codec, self._path, heard, take)
+        on_bytes, take = self.doubt.listening, parts_to(put, kind)
+        self._lister = Lister(transport, self.codec, self._path, on_bytes, take)
         #: of the newest object or bookmark that was handed over; "" before the first list
         self.version = ""
         #: Ends a stream that does not deliver what it owes.
@@ -216,9 +216,9 @@ class Reflector:
         self._complained = ""
 
     @property
-    def heard_s(self) -> float | None:
+    def last_complete_s(self) -> float | None:
         """When the streams were last known to be complete, by `clock`."""
-        return self.doubt.heard_s
+        return self.doubt.last_complete_s
 
     @property
     def malformed_count(self) -> int:
@@ -306,10 +306,10 @@ class Reflector:
 
     def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
         self.list_count += 1
-        self._company.answered()
+        self._pacer.answered()
         self.version = version
         self._complained = ""
-        self.put(Listed(self.spoken, objects, parts))
+        self.put(Listed(self.served_kind, objects, parts))
         self.synced.set()
 
     # --- steps 2 and 3: watch --------------------------------------------------------------------
@@ -334,9 +334,9 @@ class Reflector:
                         stream.status, await stream.read_all(), stream.header("Retry-After")
                     )
                 self._is_shaken = False
-                self._company.answered()
-                heard = await self._follow(LineReader(stream, self.codec), started_s)
-            if not heard:
+                self._pacer.answered()
+                has_delivered = await self._follow(LineReader(stream, self.codec), started_s)
+            if not has_delivered:
                 await self.doubt.compare(self.version, was_probe=is_probe)
             elif self.kind is NAMESPACE:  # one kind checks for all
                 await self._history.check()
@@ -346,7 +346,9 @@ class Reflector:
             if not isinstance(error, TooManyRequests):  # a busy server has answered
                 self._shaken()
             if isinstance(error, NotFound) and await self._learn_version():
-                raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
+                raise Relist(
+                    ANY_VERSION, f"it is served as {self.served_kind.group_version}"
+                ) from error
             self._complain(error)
             self._on_failure(self.kind, error)
             await self._pauses.after(error)
@@ -357,14 +359,14 @@ class Reflector:
         """
         self.watch_count += 1
         self._complained = ""
-        heard, broke = False, list[TransportError]()
+        has_delivered, broke = False, list[TransportError]()
         try:
             async with asyncio.timeout(None) as limit:
                 self._limit = limit
                 while (sights := await reading.next()) is not None:
                     if limit.when() is not None:
                         limit.reschedule(None)
-                    heard = heard or bool(sights)
+                    has_delivered = has_delivered or bool(sights)
                     self._deliver(sights)
         except TimeoutError:
             self.doubt.fell_silent(f"did not show a change of this scheduler within {OWED_S:.0f} s")
@@ -380,7 +382,7 @@ class Reflector:
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         finally:
             self._limit = None
-        if heard or started_s is None:  # initial events prove that the stream works
+        if has_delivered or started_s is None:  # initial events prove that the stream works
             return True
         if self.options.clock() - started_s >= SHORT_STREAM_S:
             return bool(broke)  # the next stream continues from here
@@ -388,7 +390,7 @@ class Reflector:
 
     def _shaken(self) -> None:
         """The connection broke. The next stream is a probe, so that it soon delivers: otherwise a
-        kind whose streams keep breaking would be taken for deaf.
+        kind whose streams keep breaking would be taken for silent.
         """
         self._is_shaken = self.doubt.is_open = True
 
@@ -396,8 +398,8 @@ class Reflector:
         """Hand over the events of a read."""
         if not sights:
             return
-        self.doubt.spoke()
-        put, kind = self.put, self.spoken
+        self.doubt.delivered()
+        put, kind = self.put, self.served_kind
         for sight in sights:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or ApiStatus())
@@ -464,9 +466,9 @@ class Reflector:
             if self.version:
                 return False
             raise
-        if found is None or found is self.spoken:
+        if found is None or found is self.served_kind:
             return False
-        self.spoken, self.version = found, ""
+        self.served_kind, self.version = found, ""
         self.codec = KindCodec(found, log_malformed, self._originals)
         self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
         self._history.follow(self.kind, lambda: self.version, found)
@@ -474,7 +476,7 @@ class Reflector:
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Log a failure once until it changes."""
-        self._complained = log_failure(self.spoken, error, self._complained)
+        self._complained = log_failure(self.served_kind, error, self._complained)
 
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)
@@ -484,4 +486,4 @@ class Reflector:
             query["labelSelector"] = self.options.label_selector
         if stream_s is not None:
             query["timeoutSeconds"] = str(int(stream_s))
-        return f"{self.spoken.path}?{urlencode(query)}"
+        return f"{self.served_kind.path}?{urlencode(query)}"

@@ -120,7 +120,7 @@ class Clashes:
         self._put: Callable[[Fact], None] = lambda _: None
         self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
 
-    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    def observing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         self._put = put
 
         def hear(fact: Fact) -> None:

@@ -76,7 +76,7 @@ class GroupStatus(StatusController):
 
     # --- input -----------------------------------------------------------------------------------
 
-    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    def observing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         """Wrap a receiver of facts about PodGroups and mark changed groups."""
 
         def hear(fact: Fact) -> None:

@@ -60,7 +60,7 @@ class QuotaStatus(StatusController):
 
     # --- input -----------------------------------------------------------------------------------
 
-    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    def observing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         """Wrap a receiver of facts about quotas and mark namespaces."""
 
         def hear(fact: Fact) -> None:
@@ -73,7 +73,7 @@ class QuotaStatus(StatusController):
 
         return hear
 
-    def hearing_pods(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    def observing_pods(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         """Wrap a receiver of facts about pods and count those in namespaces with quotas."""
 
         def hear(fact: Fact) -> None:

@@ -135,8 +135,8 @@ class Figures:
 
     def _show_watches(self, families: Families) -> None:
         text = "[ALPHA] Time since a watch was last known to be complete."
-        deaf_s = self._scheduler.hearing.deaf_s
-        read = self._by_kind(lambda reflector: deaf_s(reflector.kind))
+        silent_s = self._scheduler.watchdog.silent_s
+        read = self._by_kind(lambda reflector: silent_s(reflector.kind))
         families.pulled("asched_watch_staleness_seconds", "gauge", text, ("resource",), read)
         text = "[ALPHA] Watches found to deliver nothing."
         read = self._by_kind(lambda reflector: reflector.doubt.silent_count)
@@ -201,13 +201,13 @@ class Figures:
 
     def queued_changes(self) -> Values:
         queued = self._scheduler.inbox.by_kind()
-        watched = [reflector.spoken for reflector in self._scheduler.reflectors.values()]
+        watched = [reflector.served_kind for reflector in self._scheduler.reflectors.values()]
         return {informer_of(kind): queued[kind] for kind in watched}
 
     def versions(self) -> Values:
         """The resource version by watched kind, once it was listed."""
         return {
-            informer_of(reflector.spoken): int(reflector.version[-15:])
+            informer_of(reflector.served_kind): int(reflector.version[-15:])
             for reflector in self._scheduler.reflectors.values()
             if reflector.version.isdecimal()
         }

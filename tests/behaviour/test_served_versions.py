@@ -64,8 +64,8 @@ def test_an_idle_kind_counts_as_received_in_each_version(kind: Kind, version: Ki
         serve(world, kind, version)
         world.run_for(90.0)  # readiness fails after 30 s without news
         scheduler = world.acting.scheduler
-        assert scheduler.reflectors[kind].spoken == version
-        assert scheduler.hearing.readiness_problem() == ""
+        assert scheduler.reflectors[kind].served_kind == version
+        assert scheduler.watchdog.readiness_problem() == ""
 
 
 def test_an_event_about_a_group_names_the_version_that_the_server_has() -> None:

@@ -95,7 +95,7 @@ class World:
         for sight in self._codecs[kind].sights([line]):
             assert sight.obj is not None
             fact = Gone(kind, sight.obj) if type_ == DELETED else Seen(kind, sight.obj)
-            self.consultants.originals.hear(fact)
+            self.consultants.originals.observe(fact)
             self._facts.append(fact)
 
     # --- time ------------------------------------------------------------------------------------

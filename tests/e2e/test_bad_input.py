@@ -87,8 +87,8 @@ async def test_a_token_that_nobody_knows(tmp_path: Path) -> None:
 IMPATIENT = """
 import sys
 from asched.cli.main import main
-from asched.kube import hearing
-hearing.REFUSED_S = 0.5
+from asched.kube import watchdog
+watchdog.REFUSED_S = 0.5
 sys.exit(main())
 """
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.kube.hearing import HAND_OVER_S
+from asched.kube.watchdog import HAND_OVER_S
 from asched_lab.sim.faults import LostAnswers
 from asched_lab.sim.museum.incident import break_watches
 from asched_lab.sim.process import LEASE_S

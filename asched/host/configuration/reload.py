@@ -15,7 +15,7 @@ the creation of plugin instances (`user_plugins/catalogue.py`).
 Settings that are fixed at the start (`FieldMark.START_ONLY`) take effect with the next start; one
 line names the changed ones.
 
-Bounds  files are checked every LOOK_S; lists are awaited for LIST_S.
+Bounds  files are checked every CHECK_S; lists are awaited for LIST_S.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from asched.serve.telemetry.component_metrics import OwnMetrics
 log = logging.getLogger("asched.config")
 
 #: A mounted ConfigMap changes a minute after its object at best; this adds little.
-LOOK_S: Final = 5.0
+CHECK_S: Final = 5.0
 #: How long a reload waits for whole objects for new extenders. A guess; the first lists of 5,000
 #: nodes and 30,000 pods take a few seconds.
 LIST_S: Final = 60.0
@@ -113,7 +113,7 @@ class Reloader:
     async def follow(self) -> None:
         """Check the files until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
             if not self._scheduler.machine.is_deciding and not self._one_at_a_time.locked():
                 self._consultants.settle()
             versions = file_versions(self._files())

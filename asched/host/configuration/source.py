@@ -150,7 +150,7 @@ def _read_json(source: ConfigSource) -> None:
         return
 
 
-def _look_how_deep(text: str) -> None:
+def _check_depth(text: str) -> None:
     """Raises _UnreadableError if the nesting is too deep, and what parsing raises."""
     depth = 0
     for event in yaml.parse(text, Loader):
@@ -180,7 +180,7 @@ class _YamlReader:
         text = self.source.text
         text = text[:1] + text[1:].replace(_BYTE_ORDER_MARK, _STAND_IN)
         try:
-            _look_how_deep(text)
+            _check_depth(text)
             loader = Loader(text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:

@@ -91,8 +91,8 @@ class Heads:
         for name, selector in selectors.items():
             query[name] = ",".join(filter(None, (selector, query.get(name, ""))))
         asked = urlencode({name: value for name, value in query.items() if value})
-        path = reflector.spoken.object_path(namespace, "").rstrip("/") if namespace else ""
-        path = f"{path or reflector.spoken.path}?{asked}"
+        path = reflector.served_kind.object_path(namespace, "").rstrip("/") if namespace else ""
+        path = f"{path or reflector.served_kind.path}?{asked}"
         transport = reflector.transport
         reply = await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
         return successful(reply)
@@ -249,7 +249,7 @@ class _Comparison:
                 return Suspicion(suspicion.head, version)
         elif suspicion.head is not None:
             return Suspicion(None, found.version)
-        if not await is_taken_in(self._scheduler, self._reflector.spoken):
+        if not await is_taken_in(self._scheduler, self._reflector.served_kind):
             return suspicion
         cached, real = audit.known_as(self._cluster, self._kind, key), found.obj
         difference = self._difference(key, cached, real)
@@ -273,7 +273,7 @@ class _Comparison:
 
     def _deliver(self, cached: Any, real: Any) -> None:
         """Deliver at once: without an await since the check nothing newer can have arrived."""
-        put, kind = self._reflector.put, self._reflector.spoken
+        put, kind = self._reflector.put, self._reflector.served_kind
         if cached is not None and (real is None or cached.metadata.uid != real.metadata.uid):
             put(Gone(kind, cached))
         if real is not None:

@@ -228,7 +228,7 @@ class DecideWorld(World):
         now_s = self.now_s
         started_s = time.thread_time()
         effects = self.handler.handle(facts, now_s)
-        self._collector.turned()
+        self._collector.turn_ended()
         self.engine_s += time.thread_time() - started_s
         for effect in effects:
             self._perform(effect)

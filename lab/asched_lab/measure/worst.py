@@ -285,7 +285,7 @@ def turns_of(
         arrived = [] if world.machine.is_taking_in else inbox.drain()
         effects = world.turn(*arrived)
         if collector is not None:
-            collector.turned()
+            collector.turn_ended()
         durations_s.append(time.thread_time() - started_s)
         for effect in effects:
             if isinstance(effect, Bind):

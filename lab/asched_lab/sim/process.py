@@ -34,10 +34,10 @@ from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import Clock
 from asched.kube.dispatch import DispatchOptions
 from asched.kube.events import EventRecorder
-from asched.kube.hearing import StartOverError
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import Session
 from asched.kube.transport import WireRequest
+from asched.kube.watchdog import StartOverError
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.telemetry.measured import MeasuredDispatcher

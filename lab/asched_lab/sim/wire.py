@@ -584,7 +584,7 @@ class Connection(StreamingTransport):
         self._on_leave = on_leave
 
     async def _exchange(self, request: WireRequest, timeout_s: float) -> Reply:
-        self._look_at_fence()
+        self._check_fence()
         self._on_leave(request)
         reply = await self._wire.carry(request, timeout_s)
         assert isinstance(reply, Reply), "a watch is asked for as a stream"

@@ -18,7 +18,7 @@ import yaml
 
 from asched.host.configuration.file import load_config
 from asched.host.process import Plan, schedule
-from asched.kube import certificates, credentials, hearing, pace
+from asched.kube import certificates, credentials, pace, watchdog
 from asched.kube.session import ConnectionOptions
 from asched.serve.options import (
     AccessOptions,
@@ -169,7 +169,7 @@ async def test_leader_changes_and_rotated_files_leave_nothing(
 ) -> None:
     monkeypatch.setattr(credentials, "TOKEN_CHECK_S", 0.0)
     monkeypatch.setattr(certificates, "FILES_CHECK_S", 0.0)
-    monkeypatch.setattr(hearing, "LOOK_S", 0.05)
+    monkeypatch.setattr(watchdog, "CHECK_S", 0.05)
     files = Files(tmp_path)
     await files.begin()
     files.server.create("nodes", a_node("n1"))
@@ -179,11 +179,11 @@ async def test_leader_changes_and_rotated_files_leave_nothing(
             for _ in range(rounds):
                 files.rotate()
                 was = files.holder
-                monkeypatch.setattr(hearing, "HAND_OVER_S", 0.0)  # it hears nothing, and gives up
+                monkeypatch.setattr(watchdog, "HAND_OVER_S", 0.0)  # it hears nothing, and gives up
                 async with asyncio.timeout(HANG_S):
                     while files.holder in (was, ""):  # noqa: ASYNC110
                         await asyncio.sleep(0.05)
-                monkeypatch.setattr(hearing, "HAND_OVER_S", 40.0)
+                monkeypatch.setattr(watchdog, "HAND_OVER_S", 40.0)
                 name = f"p{files.round}"
                 files.server.create("pods", a_pod(name, "1m"))
                 async with asyncio.timeout(HANG_S):

@@ -11,7 +11,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.kube.hearing import DeafError
+from asched.kube.watchdog import SilentWatchError
 from asched_lab.apiserver.faults import Fault
 from tests.support import HANG_S
 from tests.unit.host.elected import a_node, a_pod, a_scheduler, bound, until
@@ -75,7 +75,7 @@ async def test_who_gives_up_tells_whether_a_binding_may_still_be_carried_out(
     server, tmp_path, is_under_way
 ):
     async def hears_nothing():
-        raise DeafError("nothing was heard")
+        raise SilentWatchError("nothing was heard")
 
     lead = Lead()
     async with a_scheduler(tmp_path, leadership=lead) as scheduler:
@@ -84,7 +84,7 @@ async def test_who_gives_up_tells_whether_a_binding_may_still_be_carried_out(
             server.faults.add(Fault("delay", r"/binding$", seconds=2 * HANG_S))
             server.create("pods", a_pod("web"))
             await until(lambda: scheduler.dispatcher.in_flight_count(Lane.BINDING) == 1)
-        scheduler.tasks.spawn("deaf", hears_nothing())
+        scheduler.tasks.spawn("silent", hears_nothing())
         await until(lambda: lead.is_released)
         server.faults.clear()
     assert lead.was_settled is not is_under_way

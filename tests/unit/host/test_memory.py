@@ -34,7 +34,7 @@ class Clock:
 
     def look(self, collector: Collector) -> None:
         self.now_s += EVERY_S
-        collector.turned()
+        collector.turn_ended()
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_nothing_is_collected_by_itself(looks: list[int]) -> None:
     with own_process() as collector:
         assert not gc.isenabled()
         listed = [[number] for number in range(10_000)]
-        collector.turned()
+        collector.turn_ended()
         collector.settle()
         made = [[number] for number in range(10_000)]
         assert not gc.isenabled()
@@ -82,11 +82,11 @@ def test_garbage_goes_after_a_turn_once_it_is_due(looks: list[int]) -> None:
     collector.settle()
 
     ring = a_ring()
-    collector.turned()
+    collector.turn_ended()
     assert ring() is not None
     clock.look(collector)
     assert ring() is None
-    collector.turned()  # the next one is not due
+    collector.turn_ended()  # the next one is not due
     assert looks == [0]
 
 

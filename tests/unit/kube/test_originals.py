@@ -71,19 +71,19 @@ def test_the_newest_version_of_each_that_is_there_and_wanted_is_kept(
                 else:
                     there[key] = uid, number
             case "gone":
-                originals.hear(Gone(POD, pod))
+                originals.observe(Gone(POD, pod))
                 if there.get(key, ("",))[0] == uid:
                     del there[key]
             case "node":
                 node = a_node(rng.choice("abcd"))
                 originals.keep(NODE, node, b"{}")
-                originals.hear(Gone(NODE, node))
-                originals.hear(Listed(NODE, (node,)))
+                originals.observe(Gone(NODE, node))
+                originals.observe(Listed(NODE, (node,)))
             case "seen":
-                originals.hear(Seen(POD, pod))
+                originals.observe(Seen(POD, pod))
             case "list":
                 listed = {name: a_pod_of(name) for name in rng.sample("abcd", 3)}
-                originals.hear(Listed(POD, tuple(listed.values())))
+                originals.observe(Listed(POD, tuple(listed.values())))
                 there = {k: v for k, v in there.items() if k.rpartition("/")[2] in listed}
         assert originals.count(POD) == len(there)
         assert originals.count(NODE) == 0

@@ -118,7 +118,7 @@ async def test_the_newest_version_that_is_served_is_spoken(
         assert world.lists == [(spoken, [])]
         world.create("crew", spoken)
         await world.until(lambda: world.known == {"crew"})
-        assert world.cluster.spoken(POD_GROUP).group_version == spoken
+        assert world.cluster.served_kind(POD_GROUP).group_version == spoken
 
 
 async def test_a_version_that_vanishes_leaves_what_is_known_until_another_takes_its_place() -> None:

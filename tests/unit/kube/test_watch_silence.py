@@ -115,7 +115,7 @@ async def test_streams_that_end_in_time_and_keep_things_back_are_found_out(hurri
 
 
 async def test_lists_do_not_hide_that_streams_stay_silent(hurried):
-    """`heard_s` stands still as long as only lists tell what is new."""
+    """`last_complete_s` stands still as long as only lists tell what is new."""
     now = [0.0]
     rounds = []
     for version in range(11, 15):
@@ -123,10 +123,10 @@ async def test_lists_do_not_hide_that_streams_stay_silent(hurried):
     world = World(lists(node("b", 10), version=10), mute, mute, *rounds)
     async with living(world, streaming=False, clock=lambda: now[0]) as reflector:
         assert reflector.list_count == 5
-        assert reflector.heard_s == 0.0
+        assert reflector.last_complete_s == 0.0
         now[0] = 50.0
-        reflector.doubt.spoke()
-        assert reflector.heard_s == 50.0
+        reflector.doubt.delivered()
+        assert reflector.last_complete_s == 50.0
 
 
 @pytest.mark.parametrize("end", ["reset", "half"])

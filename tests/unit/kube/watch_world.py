@@ -121,7 +121,7 @@ def answers(code, reason, message="m", *headers, **more):
 
 
 @asynccontextmanager
-async def living(world, kind=NODE, company=None, **options):
+async def living(world, kind=NODE, pacer=None, **options):
     """A reflector of a kind in a world, until the world has no more steps."""
     async with scripted(world.handle) as server, session_with(server) as session:
         world.server = server
@@ -131,7 +131,7 @@ async def living(world, kind=NODE, company=None, **options):
             world.facts.append,
             options=ReflectorOptions(rng=random.Random(1), sleep=world.sleep, **options),
             on_failure=lambda kind, error: world.failures.append((kind.name, error)),
-            company=company,
+            pacer=pacer,
         )
         world.reflector = reflector
         task = asyncio.ensure_future(reflector.run())

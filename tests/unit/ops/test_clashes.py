@@ -81,7 +81,7 @@ async def a_world() -> AsyncIterator[World]:
     await server.start()
     session = await connect(ConnectionOptions(master=server.url))
     world = World(server, session)
-    watch = Reflector(POD, session.general, world.clashes.hearing(world.hear))
+    watch = Reflector(POD, session.general, world.clashes.observing(world.hear))
     tasks = [asyncio.create_task(watch.run()), asyncio.create_task(world.clashes.run())]
     await watch.synced.wait()
     try:
@@ -136,7 +136,7 @@ async def test_other_ends_are_no_refusals() -> None:
 
 async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
     async with a_world() as world:
-        hear = world.clashes.hearing(world.facts.append)
+        hear = world.clashes.observing(world.facts.append)
         for number in range(QUEUE_MAX + 50):  # nobody gets a turn meanwhile
             pod = a_pod(f"p{number}").on("n1").build()
             world.chosen.add(pod.uid)
@@ -172,7 +172,7 @@ async def put_for(ends: Ends, *facts: Fact) -> tuple[list[Fact], list[str]]:
         may_act=lambda: True,
         refused=refused.append,
     )
-    hear = clashes.hearing(put.append)
+    hear = clashes.observing(put.append)
     for fact in facts:
         hear(fact)
     running = asyncio.ensure_future(clashes.run())

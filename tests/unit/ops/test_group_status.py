@@ -91,7 +91,7 @@ class World:
 
     def follow(self) -> None:
         """Begin to watch, and to write."""
-        self.hear = self.controller.hearing(lambda _: None)
+        self.hear = self.controller.observing(lambda _: None)
         watch = Reflector(COSCHEDULING_GROUP, self.session.general, self.put)
         works = (watch.run(), self.controller.run())
         self.tasks += [asyncio.create_task(work) for work in works]

@@ -111,9 +111,9 @@ async def a_world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     session = await connect(ConnectionOptions(master=server.url))
     world = World(server, session)
     put = world.cluster.apply
-    quotas = Reflector(ELASTIC_QUOTA, session.general, world.controller.hearing(put))
+    quotas = Reflector(ELASTIC_QUOTA, session.general, world.controller.observing(put))
     options = ReflectorOptions(field_selector=POD_FIELD_SELECTOR)
-    pods = Reflector(POD, session.general, world.controller.hearing_pods(put), options=options)
+    pods = Reflector(POD, session.general, world.controller.observing_pods(put), options=options)
     works = (quotas.run(), pods.run(), world.controller.run())
     tasks = [asyncio.create_task(work) for work in works]
     try:

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP, SERVICE
-from asched.kube import hearing, pace, watch
+from asched.kube import pace, watch, watchdog
 from asched.kube.errors import ConnectionLost
-from asched.kube.hearing import ReflectorWatchdog
+from asched.kube.watchdog import ReflectorWatchdog
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from tests.support import HANG_S
@@ -20,8 +20,8 @@ LEASE = ("leases", "kube-system", "asched")
 class Followed:
     """What `ReflectorWatchdog` looks at of a reflector."""
 
-    def __init__(self, heard_s=None):
-        self.heard_s = heard_s
+    def __init__(self, last_complete_s=None):
+        self.last_complete_s = last_complete_s
         self.is_absent = False
 
 
@@ -29,24 +29,24 @@ class World:
     def __init__(self):
         self.now_s = 100.0
         self.reflectors = {kind: Followed(100.0) for kind in (NODE, POD, SERVICE, POD_GROUP)}
-        self.hearing = ReflectorWatchdog(self.reflectors, lambda: self.now_s)
+        self.watchdog = ReflectorWatchdog(self.reflectors, lambda: self.now_s)
 
     def passes(self, seconds, heard=()):
         self.now_s += seconds
         for kind in heard:
-            self.reflectors[kind].heard_s = self.now_s
+            self.reflectors[kind].last_complete_s = self.now_s
 
 
 def test_readiness_names_the_kind_that_is_not_heard_and_why():
     world = World()
     world.passes(29.0, heard=(NODE, POD, POD_GROUP))
-    assert world.hearing.readiness_problem() == ""
-    world.hearing.failed(SERVICE, ConnectionLost("it broke"))
+    assert world.watchdog.readiness_problem() == ""
+    world.watchdog.failed(SERVICE, ConnectionLost("it broke"))
     world.passes(1.0)
-    assert world.hearing.readiness_problem() == "no events of services for 30 s: it broke"
+    assert world.watchdog.readiness_problem() == "no events of services for 30 s: it broke"
     world.passes(1.0, heard=(SERVICE,))
-    assert world.hearing.readiness_problem() == ""
-    assert world.hearing.why(SERVICE) == ""
+    assert world.watchdog.readiness_problem() == ""
+    assert world.watchdog.why(SERVICE) == ""
 
 
 # --- a whole process -----------------------------------------------------------------------------
@@ -75,9 +75,9 @@ def placed(server, name):
 async def test_a_leader_that_stays_deaf_frees_its_lease_and_begins_anew(
     tmp_path, monkeypatch, hurried, caplog
 ):
-    monkeypatch.setattr(hearing, "HAND_OVER_S", 5.0)
-    monkeypatch.setattr(hearing, "DEAF_S", 4.0)
-    monkeypatch.setattr(hearing, "LOOK_S", 0.1)
+    monkeypatch.setattr(watchdog, "HAND_OVER_S", 5.0)
+    monkeypatch.setattr(watchdog, "SILENT_S", 4.0)
+    monkeypatch.setattr(watchdog, "CHECK_S", 0.1)
     logging.getLogger("asched").propagate = True
     async with a_process(tmp_path) as process:
         server = process.server

@@ -1,11 +1,11 @@
 """Monitor the watches of each kind, and act when changes are not received.
 
-A kind is deaf while its streams are not known to be complete (`heard_s` of its reflector, seconds).
-Readiness fails after DEAF_S. A leader that receives no changes of pods or nodes while its lease
-still renews would keep other replicas from scheduling: after HAND_OVER_S it releases the lease and
-starts again.
+A kind is silent while its streams are not known to be complete (`last_complete_s` of its reflector,
+seconds). Readiness fails after SILENT_S. A leader that receives no changes of pods or nodes while
+its lease still renews would keep other replicas from scheduling: after HAND_OVER_S it releases the
+lease and starts again.
 
-Bounds  a check every LOOK_S; REFUSED_S until a refused first list ends the start.
+Bounds  a check every CHECK_S; REFUSED_S until a refused first list ends the start.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from asched.core.model.kinds import NODE, POD, Kind
 from asched.kube.errors import ClientError, Forbidden, Unauthorized
 from asched.kube.watch import Reflector
 
-#: A kind deaf for longer makes the process unready: a working stream delivers every 20 s, a silent
-#: one is detected after 25 s.
-DEAF_S: Final = 30.0
+#: A kind silent for longer makes the process unready: a working stream delivers every 20 s, a
+#: silent one is detected after 25 s.
+SILENT_S: Final = 30.0
 #: A silent stream and the next one.
 HAND_OVER_S: Final = 40.0
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 #: A starting server refuses every request until it has loaded its RBAC rules.
 REFUSED_S: Final = 15.0
 #: No decision is possible without these.
 CORE: Final = (POD, NODE)
 
 
-class DeafError(Exception):
+class SilentWatchError(Exception):
     """The leader receives no changes."""
 
 
@@ -56,8 +56,8 @@ class ReflectorWatchdog:
     def why(self, kind: Kind) -> str:
         """Why a kind cannot be followed; "" if unknown."""
         since_s, why = self._failing.get(kind, (0.0, ""))
-        heard_s = self._reflectors[kind].heard_s
-        return why if heard_s is None or heard_s <= since_s else ""
+        last_complete_s = self._reflectors[kind].last_complete_s
+        return why if last_complete_s is None or last_complete_s <= since_s else ""
 
     def refusal(self, kind: Kind, error: ClientError, url: str) -> str:
         """One line with the fix if requests are refused for longer than a server takes to start;
@@ -77,32 +77,32 @@ class ReflectorWatchdog:
             " grant the verbs list and watch, as deploy/base/rbac.yaml does"
         )
 
-    def deaf_s(self, kind: Kind) -> float:
+    def silent_s(self, kind: Kind) -> float:
         """For how long a kind that was complete has received nothing."""
         reflector = self._reflectors[kind]
-        if reflector.is_absent or reflector.heard_s is None:
+        if reflector.is_absent or reflector.last_complete_s is None:
             return 0.0
-        return max(self._clock() - reflector.heard_s, 0.0)
+        return max(self._clock() - reflector.last_complete_s, 0.0)
 
     def readiness_problem(self) -> str:
         """The message for readiness; "" if all kinds are received."""
         for kind in self._reflectors:
-            deaf_s = self.deaf_s(kind)
-            if deaf_s >= DEAF_S:
+            silent_s = self.silent_s(kind)
+            if silent_s >= SILENT_S:
                 why = self.why(kind)
-                return f"no events of {kind.plural} for {deaf_s:.0f} s{why and f': {why}'}"
+                return f"no events of {kind.plural} for {silent_s:.0f} s{why and f': {why}'}"
         return ""
 
     async def watch_over(self, is_leading: Callable[[], bool]) -> None:
-        """Raises DeafError when the leader receives nothing of a kind that decisions need."""
+        """Raises SilentWatchError when a leader receives nothing of a kind in CORE."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
             for kind in CORE:
                 if kind not in self._reflectors or not is_leading():
                     continue
-                deaf_s = self.deaf_s(kind)
-                if deaf_s >= HAND_OVER_S:
-                    raise DeafError(
+                silent_s = self.silent_s(kind)
+                if silent_s >= HAND_OVER_S:
+                    raise SilentWatchError(
                         f"the lease renews, but no events of {kind.plural} arrived for"
-                        f" {deaf_s:.0f} s; another replica may have a working connection"
+                        f" {silent_s:.0f} s; another replica may have a working connection"
                     )
