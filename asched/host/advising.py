@@ -213,7 +213,7 @@ async def _driven(
 
 
 class _Binding:
-    """Performs the effects of bind plugins beside the machine."""
+    """Performs the effects of bind plugins in parallel with the machine."""
 
     def __init__(self, session: Session, cluster: Cluster) -> None:
         self._cluster = cluster

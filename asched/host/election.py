@@ -422,7 +422,7 @@ class Campaign:
 
 class LeaderCandidate:
     """Leadership as the loops see it, with the election on the scheduling loop; `session` writes
-    the lease. `LeaseThread` runs the election beside that loop.
+    the lease. `LeaseThread` runs the election in parallel with that loop.
     """
 
     def __init__(
@@ -529,7 +529,7 @@ def end_process() -> None:
 
 
 class LeaseThread(LeaderCandidate):
-    """Runs the election beside the scheduling loop. Create it on that loop.
+    """Runs the election in parallel with the scheduling loop. Create it on that loop.
 
     `session` belongs to that loop and releases the lease at a clean stop; `options` are for the
     thread's own. `end` is called in the thread when the loop is given up.

@@ -82,8 +82,8 @@ class Scheduler:
         recorder: "Recorder | None" = None,
     ) -> None:
         """`memory` yields a collector that is called after the first lists and after turns; `rng`
-        spreads the pauses of streams. `listeners` get the facts of a kind and run beside the
-        machine.
+        spreads the pauses of streams. `listeners` get the facts of a kind and run in parallel with
+        the machine.
         """
         self.session = session
         self.machine = machine

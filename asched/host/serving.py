@@ -56,7 +56,7 @@ def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
 
 
 class Serving:
-    """The port, in a thread: `open` it as a task beside the scheduler, then `close` it.
+    """The port, in a thread: `open` it as a task in parallel with the scheduler, then `close` it.
 
         clients <─> port's thread: TLS, requests, authorization ──PageRequest──> scheduling loop
                                                                         <──Page───────┘

@@ -83,7 +83,7 @@ class ResponseReader:
 
     def close(self) -> None:
         """Nothing more arrives. The parser knows us, and we it: who is old by then would stay for
-        good, since no collector of garbage looks at what is old (`host/memory.py`).
+        good, since no garbage collection visits old objects (`host/memory.py`).
         """
         self._parser = None
 

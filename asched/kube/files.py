@@ -72,15 +72,15 @@ def file_versions(files: Iterable[str]) -> dict[str, tuple[int, int, int] | None
     """What changes when a file is replaced or written, by its name; None without a file. Symbolic
     links are followed.
     """
-    found: dict[str, tuple[int, int, int] | None] = {}
+    versions: dict[str, tuple[int, int, int] | None] = {}
     for file in files:
         try:
             status = Path(file).stat()
         except OSError:
-            found[file] = None
+            versions[file] = None
         else:
-            found[file] = status.st_mtime_ns, status.st_ino, status.st_size
-    return found
+            versions[file] = status.st_mtime_ns, status.st_ino, status.st_size
+    return versions
 
 
 def file_text(path: Path | str) -> str:

@@ -1,4 +1,5 @@
-"""Small reads beside the streams: the server's newest version, and whether its history changed.
+"""Small reads in addition to the streams: the server's newest version, and whether its history
+changed.
 
     cached     the newest version of a kind in the server's watch cache. A stream that ended without
                a line and had reached it has missed nothing. Unlike the version of a plain list,
@@ -75,7 +76,7 @@ class History:
         """The newest version of a kind in the server's cache. Raises ApiError, TransportError."""
         return (await self._read(kind, {"resourceVersion": "0"})).metadata.resource_version
 
-    def reached(self, kind: Kind) -> str:
+    def received_version(self, kind: Kind) -> str:
         """The version up to which a kind is received; "" before the first list."""
         return self._versions[kind][1]()
 
@@ -83,10 +84,10 @@ class History:
         """Whether the streams of a kind have delivered everything up to a version of the server.
         Raises ApiError, TransportError.
         """
-        if not runs_backwards(version, self.reached(kind)):
+        if not runs_backwards(version, self.received_version(kind)):
             return True
         newest = await self.cached(kind)  # stands still for an idle kind
-        return not runs_backwards(newest, self.reached(kind))
+        return not runs_backwards(newest, self.received_version(kind))
 
     async def catch_up(
         self, kind: Kind, list_again: Callable[[], Awaitable[None]], newest: str = ""
@@ -98,12 +99,13 @@ class History:
         while True:
             with suppress(ApiError, TransportError):
                 newest = newest or (await self._read(kind, {})).metadata.resource_version
-            before = self.reached(kind)
+            before = self.received_version(kind)
             for _ in range(CATCH_UP_CHECKS):
-                if newest and not runs_backwards(newest, self.reached(kind)):
+                if newest and not runs_backwards(newest, self.received_version(kind)):
                     return
                 await asyncio.sleep(CATCH_UP_S / CATCH_UP_CHECKS)
-            if runs_backwards(newest, self.reached(kind)) and self.reached(kind) == before:
+            now = self.received_version(kind)
+            if now == before and runs_backwards(newest, now):
                 await list_again()
 
     async def check(self) -> None:
@@ -129,7 +131,7 @@ class History:
 
         Kinds may be stored in different etcds: only a kind's own version counts.
         """
-        before = {kind: reached() for kind, (_, reached) in self._versions.items()}
+        before = {kind: version() for kind, (_, version) in self._versions.items()}
         answer = await self._read(NAMESPACE, {})
         self._recognize(next((head.uid for head in answer.heads if head.name == WITNESS), ""))
         for kind, version in before.items():

@@ -1,7 +1,7 @@
 """The inbox: facts that arrived since the machine last drained it.
 
 Only the newest `Seen` of an object is kept, so the size of the cluster limits the inbox, not the
-traffic. Answers are never folded, a deletion is never folded away, and no fact overtakes a deletion
+traffic. Answers are never merged, a deletion is never merged away, and no fact overtakes a deletion
 of the same object.
 
 Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that follow a silence: thousands
@@ -48,7 +48,7 @@ class Inbox:
 
     @property
     def arrived(self) -> int:
-        """Facts since the start, folded ones not counted."""
+        """Facts since the start, merged ones not counted."""
         return self.drained + len(self._facts)
 
     def __len__(self) -> int:

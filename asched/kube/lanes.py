@@ -1,4 +1,4 @@
-"""Queues of the writing lanes: bounded, with folded pod statuses.
+"""Queues of the writing lanes: bounded, with merged pod statuses.
 
 The WRITE lane serves the earliest begun operation first, other lanes are first in, first out. A
 full lane drops its oldest job if its priority is low (STATUS, EVENT) and refuses the newest
@@ -58,7 +58,7 @@ class QueuedWrite(msgspec.Struct, eq=False):
     throttled_s: float = 0.0
     #: The method of the last attempt.
     method: str = ""
-    #: Key of the folded patch of a pod.
+    #: Key of the merged patch of a pod.
     key: tuple[str, str] = msgspec.field(default=("", ""))
     #: Bytes counted in the queue.
     size: int = 0

@@ -357,7 +357,7 @@ class Poller:
 
     async def once(self) -> None:
         try:
-            found = await self._lister.pages("")
+            listed = await self._lister.pages("")
         except (ApiError, TransportError, Relist) as error:
             cause = str(error)
             if cause != self._complained:
@@ -372,5 +372,5 @@ class Poller:
         if self._complained:
             self._complained = ""
             log.info("%s are listed again", self.kind.name)
-        objects = found.objects
+        objects = listed.objects
         self._put(Listed(self.kind, self._past.with_it(objects) if self._has_past else objects))

@@ -6,7 +6,7 @@ the fields that kube-scheduler does not pass on either: kind and apiVersion, whi
 do not have, and managedFields.
 
     codec ──keep──> Originals <──splice── request of an extender
-    facts ──hear──> deleted objects are dropped
+    facts ──observe──> deleted objects are dropped
 
 Bounds  one version per object of the requested kinds; an object is trimmed when first used.
 """
@@ -44,15 +44,15 @@ class _Original:
 
     def trimmed(self) -> bytes:
         if not self.is_trimmed:
-            found = _fields_of(self.bytes)
+            fields = _fields_of(self.bytes)
             if self.is_line:
-                found = _fields_of(found[_ENVELOPE_KEY])
-            found.pop("kind", None)
-            found.pop("apiVersion", None)
-            metadata = _fields_of(found.get("metadata", b"null"))
+                fields = _fields_of(fields[_ENVELOPE_KEY])
+            fields.pop("kind", None)
+            fields.pop("apiVersion", None)
+            metadata = _fields_of(fields.get("metadata", b"null"))
             if metadata.pop("managedFields", None) is not None:
-                found["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
-            self.bytes = msgspec.json.encode(found)
+                fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+            self.bytes = msgspec.json.encode(fields)
             self.is_trimmed = True
         return self.bytes
 

@@ -293,16 +293,16 @@ class Reflector:
                 async with asyncio.timeout(seconds):
                     await self._follow(reading)
 
-    async def _listed(self, found: Everything, want: str) -> None:
+    async def _listed(self, everything: Everything, want: str) -> None:
         """Hand over a list, unless it is older than the known state and not the newest."""
-        if runs_backwards(self.version, found.version):
+        if runs_backwards(self.version, everything.version):
             await self._history.check()
             if want:
-                raise Relist("", f"the list is of {found.version}, older than {self.version}")
-        self._history.listed(self.kind, found.objects)
-        self.doubt.listed(found.objects)
+                raise Relist("", f"the list is of {everything.version}, older than {self.version}")
+        self._history.listed(self.kind, everything.objects)
+        self.doubt.listed(everything.objects)
         self.is_absent = False
-        self._take_as_all(found.objects, found.version, found.parts)
+        self._take_as_all(everything.objects, everything.version, everything.parts)
 
     def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
         self.list_count += 1
@@ -461,17 +461,17 @@ class Reflector:
         if len(versions_of(self.kind)) == 1:
             return False
         try:
-            found = await served_version(self.transport, self.kind)
+            served = await served_version(self.transport, self.kind)
         except (ApiError, TransportError):
             if self.version:
                 return False
             raise
-        if found is None or found is self.served_kind:
+        if served is None or served is self.served_kind:
             return False
-        self.served_kind, self.version = found, ""
-        self.codec = KindCodec(found, log_malformed, self._originals)
+        self.served_kind, self.version = served, ""
+        self.codec = KindCodec(served, log_malformed, self._originals)
         self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
-        self._history.follow(self.kind, lambda: self.version, found)
+        self._history.follow(self.kind, lambda: self.version, served)
         return True
 
     def _complain(self, error: ApiError | TransportError) -> None:

@@ -10,5 +10,8 @@ BANNED = {
     r"troubles?|worst day|bad day": "failure, failure scenario",
     r"wish|wishes": "request, required resources",
     r"doors?|drawers?|houses?": "entry point, package, code base",
+    r"company|mates?": "pacer, gang; the other pods of the group",
+    r"deaf|speakers?": "silent watch; matching terms",
+    r"noughts?": "rows with score zero",
     r"at load \d+": "on a busy machine (load average N)",
 }

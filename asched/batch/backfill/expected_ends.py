@@ -153,17 +153,17 @@ class Ends:
         self._samples.put(like, samples)
 
     def _deadline(self, pod: Pod, from_s: float) -> float | None:
-        spec, found = pod.spec, inf
+        spec, end_s = pod.spec, inf
         grace_s = spec.termination_grace_period_seconds
         grace_s = GRACE_S if grace_s is None else max(grace_s, 0)
         if spec.active_deadline_seconds is not None:
-            found = from_s + spec.active_deadline_seconds
+            end_s = from_s + spec.active_deadline_seconds
         job = self._job(pod)
         if job is not None and job.spec.managed_by in (None, JOB_CONTROLLER):
             begun_s, lasts_s = self._started_s(pod, job), job.spec.active_deadline_seconds
             if begun_s is not None and lasts_s is not None:
-                found = min(found, begun_s + lasts_s)
-        return found + grace_s if found < inf else None
+                end_s = min(end_s, begun_s + lasts_s)
+        return end_s + grace_s if end_s < inf else None
 
     def _job(self, pod: Pod) -> Job | None:
         owner = pod.metadata.controller

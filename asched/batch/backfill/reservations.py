@@ -183,16 +183,16 @@ class Reservations:
         now_s = self._cluster.steady_s
         end = self._ends.of(info, now_s)
         lasts_s = inf if end is None else end.at_s - now_s
-        found = []
+        keeping_off = []
         for reservation in self._by_owner.values():
             is_own = any(like.cls is info.cls for like in reservation.likes)
             if is_own or reservation.priority < info.pod.priority:
                 continue
             if reservation.start_s < now_s + lasts_s:
-                found.append(reservation)
+                keeping_off.append(reservation)
             else:
                 self._flip_s = min(self._flip_s, reservation.start_s - lasts_s)
-        return found
+        return keeping_off
 
     def codes(self, info: PodInfo, nodes: NodeView) -> I32:
         """int32[M]: 1 on rows of the view that a pod must avoid."""
@@ -219,7 +219,7 @@ class Reservations:
         return has_room(self._free_on(reservation, row, self._others(reservation)), need)
 
     def free(self, reservation: Reservation) -> FreeAmounts:
-        """The amounts left at its start beside it and all others, up to date."""
+        """The amounts left at its start with it and all others, up to date."""
         nodes, known = self._cluster.nodes, reservation.free
         width = len(nodes.columns.read("allocatable"))
         version, end = (self.version, width), nodes.log.end

@@ -103,8 +103,8 @@ def search(
     horizon_s: float,
     rows_max: int,
 ) -> Generator[Effect, Answer, Start | None]:
-    """Find a start for the pods beside the `respected` reservations; starts on `rows_max` rows are
-    tried first. Raises PointError, OutOfTurn, NodesMovedError.
+    """Find a start for the pods that keeps the `respected` reservations; starts on `rows_max` rows
+    are tried first. Raises PointError, OutOfTurn, NodesMovedError.
     """
     cluster, kept = context.cluster, context.cluster.singleton(StartTimes)
     now_s, generation = cluster.steady_s, cluster.nodes.generation
@@ -247,15 +247,15 @@ def _leaving(
     context: SchedulerContext, within: Mask, start_s: float, generation: int
 ) -> Generator[Effect, Answer, Leaving]:
     """The pods on these rows that will have ended by `start_s`. Raises NodesMovedError."""
-    cluster, found = context.cluster, {}
+    cluster, by_row = context.cluster, {}
     ledger = cluster.singleton(Reservations)
     _stop_if_moved(cluster, generation)
     for row in np.flatnonzero(within).tolist():
         steps = ROW_STEPS + END_STEPS * len(cluster.pods_on(row))
         yield from context.pause_if_due(steps)
         _stop_if_moved(cluster, generation)
-        found[row] = list(ledger.leaving(row, start_s))
-    return found
+        by_row[row] = list(ledger.leaving(row, start_s))
+    return by_row
 
 
 def _try_at(

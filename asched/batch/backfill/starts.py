@@ -6,8 +6,8 @@
 
 A promise lasts until its owner starts or is deleted. Meanwhile an earlier start is searched for, in
 case pods ended early; all other promises are respected then, so that it can only move to an earlier
-time. A promise that cannot be kept any more is made anew beside the promises that take precedence;
-the cause of the move is written to its pods and counted.
+time. A promise that cannot be kept any more is made anew, respecting the promises that take
+precedence; the cause of the move is written to its pods and counted.
 
 A promise has the lowest priority of its pods; pods of higher priority do not respect it. No
 promised start is later than horizonSeconds after the first search for its owner, so that a promise
@@ -470,7 +470,7 @@ def why_moved(context: SchedulerContext, reservation: Reservation) -> tuple[str,
         info = cluster.placed.get(uid)
         if info is None:
             continue
-        leaving = [left.pod.uid for left, _ in ledger.leaving(info.row, reservation.start_s)]
+        leaving = [each.pod.uid for each, _ in ledger.leaving(info.row, reservation.start_s)]
         if uid not in leaving or reservation.start_s <= cluster.steady_s:
             if info.pod.metadata.namespace != reservation.namespace:
                 return "overrun", "a pod of another namespace does not end as was expected"

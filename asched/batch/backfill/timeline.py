@@ -89,17 +89,17 @@ class Timeline(NamedTuple):
         on = np.arange(self.free.shape[1]) if on is None else on
         place = np.full(self.free.shape[1], -1, dtype=np.intp)
         place[on] = np.arange(len(on))
-        found = self.free[:, on]
+        amounts_free = self.free[:, on]
         ended = int(np.searchsorted(self.at_s, at_s, side="right"))
         rows = place[self.rows[:ended]]
         kinds = self.kinds[:ended][rows >= 0]
         for axis, amounts in enumerate(self.amounts):
-            np.add.at(found[axis], rows[rows >= 0], amounts[kinds])
+            np.add.at(amounts_free[axis], rows[rows >= 0], amounts[kinds])
         for promise in promised:
             if promise.is_active(at_s):
                 rows = place[promise.rows]
-                found[:, rows[rows >= 0]] -= promise.amounts[:, rows >= 0]
-        return found
+                amounts_free[:, rows[rows >= 0]] -= promise.amounts[:, rows >= 0]
+        return amounts_free
 
     def room(self, at_s: float, until_s: float) -> I64:
         """int64[R+1, N]: the lowest free amounts at any time from `at_s` on, before `until_s`."""

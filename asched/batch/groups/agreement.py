@@ -28,9 +28,9 @@ def is_of_1_36(cluster: Cluster) -> bool:
     return cluster.served_kind(POD_GROUP).group_version == POD_GROUP.group_version
 
 
-def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -> str:
+def disagreement(cluster: Cluster, group: GroupAttempt, *, uses_policy: bool) -> str:
     """The error of the group's pods by the rules of 1.37; empty if they agree, or if the API server
-    serves the PodGroups of 1.36. `heeds_policy`: the gate PodGroupPreemptionPolicy is on.
+    serves the PodGroups of 1.36. `uses_policy`: the gate PodGroupPreemptionPolicy is on.
     """
     if is_of_1_36(cluster) or group.is_coscheduled:
         return ""
@@ -41,7 +41,7 @@ def disagreement(cluster: Cluster, group: GroupAttempt, *, heeds_policy: bool) -
     nodes = list(group.tree.nodes.values()) if group.tree is not None else []
     if nodes:
         known, every = nodes[0].group, ALL_OF_TREE
-    own = (known.spec.preemption_policy or PREEMPTS) if heeds_policy else ""
+    own = (known.spec.preemption_policy or PREEMPTS) if uses_policy else ""
     for node in nodes:
         at, priority = node.group.metadata.name, node.group.priority
         if priority != known.priority:

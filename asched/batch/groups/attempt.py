@@ -29,7 +29,7 @@ WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preem
 #: Budget steps to pop a pod of a group, and the number of pods that are charged at once.
 MEMBER_STEPS, MEMBERS_AT_ONCE = 1.0, 64
 #: Upstream's addition to the message of a plugin that lets a pod wait at Permit.
-ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+PERMIT_WAITS: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class GroupAttempt(Attempts):
@@ -126,7 +126,7 @@ def unschedulable_with(tried: Tried) -> Failure:
     """The failure of a pod that has a place, or would have one, while its group does not."""
     reasons = list(tried.permit.reasons) if tried.permit is not None else []
     if reasons:
-        reasons.append(ASKED_TO_WAIT)
+        reasons.append(PERMIT_WAITS)
     return unschedulable(", ".join((UNSCHEDULABLE, *(reasons or ("",)))))
 
 

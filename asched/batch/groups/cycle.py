@@ -171,8 +171,8 @@ def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Ans
 
 
 def _try(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answer, GroupOutcome]:
-    heeds_policy, minimum = context.gangs.rules["PodGroupPreemptionPolicy"], ""
-    discord = disagreement(context.cluster, group, heeds_policy=heeds_policy)
+    uses_policy, minimum = context.gangs.rules["PodGroupPreemptionPolicy"], ""
+    discord = disagreement(context.cluster, group, uses_policy=uses_policy)
     if discord:
         outcome = GroupOutcome(Result.ERROR, discord)
     elif group.tree is not None:

@@ -38,7 +38,7 @@ from asched.core.queue.queued import QueuedPod
 #: Some 50 MB. With more pods in a cycle none is in the cache, and each dry run costs six times as
 #: much.
 PODS_MAX: Final = 200_000
-#: The memory of a gang beside its pods, counted in pods.
+#: The memory of a gang in addition to its pods, counted in pods.
 GANG_PODS: Final = 4
 #: With more PodGroups one of them may be less important than any gang.
 WHOLE_MAX: Final = 1_000

@@ -1,6 +1,6 @@
 """Check that the minResources of a PodGroup of scheduling.x-k8s.io are free before it starts.
 
-They are checked once, beside the places of the first pods, as in scheduler-plugins; nothing is
+They are checked once, with the places of the first pods, as in scheduler-plugins; nothing is
 reserved for the pods that come later.
 
 Bounds  a sum over the nodes for each resource that both the group and a node name.

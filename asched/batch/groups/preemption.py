@@ -208,15 +208,15 @@ class GroupSupposition:
         classes: dict[tuple[int, int], list[PodInfo]] = {}
         for info in self.pods:
             classes.setdefault((info.cls.number, info.pod.priority), []).append(info)
-        found = []
+        equal_members = []
         for infos in classes.values():
             example, rows = infos[0], Placement().mask(self.cluster.nodes)
             state = self._attempt.runner.cache.state_of(example)
             takes = takes_of([f.plugin for f in state.active_plugins.filters], example)
             with suppress(*MISTAKES):  # the trial reports the error; until then any row may do
                 rows = accepting(state, example, rows)
-            found.append(EqualMembers(tuple([info.pod.uid for info in infos]), takes, rows))
-        return found
+            equal_members.append(EqualMembers(tuple([info.pod.uid for info in infos]), takes, rows))
+        return equal_members
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
         self.spent += steps

@@ -47,7 +47,7 @@ P = ParamSpec("P")
 
 #: Budget steps for one pod of a group: its attempt, and the handling of its place.
 TRY_STEPS: Final = 10
-#: Budget steps for a pod's PostFilter, beside what that charges itself.
+#: Budget steps for a pod's PostFilter, in addition to what that charges itself.
 ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
 

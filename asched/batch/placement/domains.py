@@ -108,18 +108,18 @@ def _tied(
     problem: GangProblem, rules: list[Rule]
 ) -> list[tuple[frozenset[int], npt.NDArray[np.int64]]]:
     """The sets of classes that must share a domain, each with its domains by row."""
-    found: list[tuple[set[int], npt.NDArray[np.int64]]] = []
+    tied: list[tuple[set[int], npt.NDArray[np.int64]]] = []
     for rule in rules:
         classes = {rule.owner, *rule.about}
         apart = []
-        for known, domains in found:
+        for known, domains in tied:
             if classes & known and np.array_equal(domains, rule.domains):
                 classes |= known
             else:
                 apart.append((known, domains))
-        found = [*apart, (classes, rule.domains)]
+        tied = [*apart, (classes, rule.domains)]
     live = {c for c, count in enumerate(problem.counts) if count}
-    return [(frozenset(classes & live), domains) for classes, domains in found]
+    return [(frozenset(classes & live), domains) for classes, domains in tied]
 
 
 def _homes(

@@ -45,7 +45,7 @@ DRAWN_MAX: Final = 12_000_000
 #: How often each cell is read for one way. Measured roughly.
 DRAW_PASSES: Final = 16
 CELLS_MAX: Final = 6_000_000
-#: Rounds in which prices move: as many as this many looks at the table of patterns allow.
+#: Rounds in which prices move: as many as this many passes over the table of patterns allow.
 ROUND_CELLS: Final = 100_000_000
 ROUNDS_MIN, ROUNDS_MAX = 24, 200
 #: How strongly a shortage moves a price at first. A guess that works.
@@ -129,13 +129,13 @@ def _grown(
 ) -> Steps[RowPatterns | None]:
     size = len(problem.counts)
     free, slots = kinds[: len(problem.free)], kinds[len(problem.free) :]
-    found: list[tuple[tuple[int, ...], I64, Mask]] = [
+    grown_patterns: list[tuple[tuple[int, ...], I64, Mask]] = [
         ((), np.zeros(len(free), dtype=np.int64), np.ones(kinds.shape[1], dtype=np.bool_))
     ]
     for at in range(size):
-        yield 1 + len(found) * (1 + kinds.size // CELLS_A_STEP)
+        yield 1 + len(grown_patterns) * (1 + kinds.size // CELLS_A_STEP)
         grown = []
-        for counts, used, alive in found:
+        for counts, used, alive in grown_patterns:
             banned = any(n and problem.apart[at, c] for c, n in enumerate(counts))
             more, now = 0, alive
             while now.any():
@@ -147,10 +147,10 @@ def _grown(
                 now = now & (slots[at] >= more) & (free >= cost[:, None]).all(axis=0)
             if len(grown) > PATTERNS_MAX or len(grown) * kinds.shape[1] > CELLS_MAX:
                 return None
-        found = grown
-    yield 1 + len(found) * size // CHANGES_A_STEP
-    index = {counts: number for number, (counts, _, _) in enumerate(found)}
-    fit = np.array([alive for _, _, alive in found])
+        grown_patterns = grown
+    yield 1 + len(grown_patterns) * size // CHANGES_A_STEP
+    index = {counts: number for number, (counts, _, _) in enumerate(grown_patterns)}
+    fit = np.array([alive for _, _, alive in grown_patterns])
     full = fit.copy()
     for counts, number in index.items():
         for at in range(size):
@@ -158,7 +158,7 @@ def _grown(
             if larger is not None:
                 full[number] &= ~fit[larger]
     keep = full.any(axis=1)
-    table = np.array([counts for counts, _, _ in found], dtype=np.int64)
+    table = np.array([counts for counts, _, _ in grown_patterns], dtype=np.int64)
     return RowPatterns(times, kind, table[keep], full[keep])
 
 
@@ -191,28 +191,28 @@ def _drawn(
 
 def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan | Infeasible | None]:
     """A plan, a proof that there is none, or neither."""
-    found = yield from patterns(problem, only_all=only_proof)
-    if found is None:
+    row_patterns = yield from patterns(problem, only_all=only_proof)
+    if row_patterns is None:
         return None
-    yield 1 + found.size // CELLS_A_STEP
+    yield 1 + row_patterns.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
     prices = shares.max(axis=1, initial=0.0)
     prices = np.maximum(prices / (prices.max() or 1.0), 1 / PRICE_MAX)  # also without needs
     _, taken = problem.cheapest(_whole(prices))
     wanted = np.array(taken, dtype=np.float64)
     chosen = []
-    rounds = int(np.clip(ROUND_CELLS // found.size, ROUNDS_MIN, ROUNDS_MAX))
+    rounds = int(np.clip(ROUND_CELLS // row_patterns.size, ROUNDS_MIN, ROUNDS_MAX))
     settled = np.zeros(len(prices))
     for number in range(rounds):
         whole = _whole(prices)
-        yield 1 + found.size // CELLS_A_STEP
-        best = found.best(whole)
+        yield 1 + row_patterns.size // CELLS_A_STEP
+        best = row_patterns.best(whole)
         if number >= rounds // 3 and not only_proof:
             chosen.append(best)
-        supply = (best * found.times[:, None]).sum(axis=0)
+        supply = (best * row_patterns.times[:, None]).sum(axis=0)
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         cost, _ = problem.cheapest(whole)
-        if bound < cost and found.drawn is None:
+        if bound < cost and row_patterns.drawn is None:
             return Infeasible(
                 "if its pods are weighed by what they take away from each other, the nodes hold"
                 f" {bound * 100 // cost} % of what it needs, however they are packed"
@@ -225,7 +225,9 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
     if only_proof:
         return None
     late = np.array(chosen)
-    return (yield from _rounded(found, late, np.array(taken, dtype=np.int64), _whole(settled)))
+    return (
+        yield from _rounded(row_patterns, late, np.array(taken, dtype=np.int64), _whole(settled))
+    )
 
 
 def _whole(prices: F64) -> I64:
@@ -233,17 +235,17 @@ def _whole(prices: F64) -> I64:
     return found
 
 
-def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
+def _rounded(row_patterns: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
     """Distribute the patterns of the later rounds over the rows of each kind, then repair."""
     # A sequence that visits all rounds evenly for any range of rows.
-    walk = np.arange(len(found.kind)) * 0.6180339887498949
+    walk = np.arange(len(row_patterns.kind)) * 0.6180339887498949
     for start in range(STARTS):
         moment = ((walk + start * 0.3819660112501051) % 1.0 * len(table)).astype(np.intp)
-        held = table[moment, found.kind]
+        held = table[moment, row_patterns.kind]
         extra = held.sum(axis=0) - wanted
         for width in WIDTHS:
-            yield from _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
-            if (yield from _exchanged(found, held, extra, prices)):
+            yield from _swept(row_patterns, held, extra, prices, np.maximum(width * wanted, 0.5))
+            if (yield from _exchanged(row_patterns, held, extra, prices)):
                 return _plan(held, wanted, prices)
     return None
 
@@ -261,7 +263,9 @@ def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
     return plan
 
 
-def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) -> Steps[None]:
+def _swept(
+    row_patterns: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64
+) -> Steps[None]:
     """Let each row take the pattern with which the whole plan is best. In place.
 
     What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
@@ -269,7 +273,7 @@ def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) 
     for row in range(len(held)):
         if (extra >= 0).all():
             return
-        options = found.options(int(found.kind[row]))
+        options = row_patterns.options(int(row_patterns.kind[row]))
         if len(options) < 2:
             continue
         yield ROW_STEPS + options.size // OPTIONS_A_STEP
@@ -280,7 +284,7 @@ def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) 
         held[row] = options[best]
 
 
-def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
+def _exchanged(row_patterns: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
     """Try to exchange pods between rows for missing pods; whether none is missing then. In place.
 
     Chains of changes, one row each, from what is missing to what is not; of chains of one length
@@ -288,7 +292,7 @@ def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[
     """
     if (extra >= 0).all() or np.maximum(-extra, 0).sum() > MISSING_MAX:
         return bool((extra >= 0).all())
-    changes, row_of, goals = _changes(found, held, prices)
+    changes, row_of, goals = _changes(row_patterns, held, prices)
     ends = extra[None, :]
     chains = np.zeros((1, 0), dtype=np.int64)
     mixer = np.array([(2 * at + 1) * 7_368_787 for at in range(len(extra))], dtype=np.int64)
@@ -313,18 +317,18 @@ def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[
     return False
 
 
-def _changes(found: RowPatterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
-    """(what changes, in which row, to what): from rows that look alike, two each, and of all
+def _changes(row_patterns: RowPatterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
+    """(what changes, in which row, to what): from equal rows, two each, and of all
     changes the CHANGES_MAX that lose least.
     """
-    kinds_held = np.column_stack((found.kind, held))
+    kinds_held = np.column_stack((row_patterns.kind, held))
     _, first, inverse = np.unique(kinds_held, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(inverse.ravel(), kind="stable")
     starts = np.searchsorted(inverse.ravel()[order], np.arange(len(first)))
     second = order[np.minimum(starts + 1, len(order) - 1)]
     changes, rows, goals = [], [], []
     for row in np.unique(np.concatenate((first, second))).tolist():
-        options = found.options(int(found.kind[row]))
+        options = row_patterns.options(int(row_patterns.kind[row]))
         changes.append(options - held[row])
         rows.append(np.full(len(options), row, dtype=np.int64))
         goals.append(options)

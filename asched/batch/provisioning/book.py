@@ -299,7 +299,7 @@ class Bookings:
         return [(b, slot) for b, slot in held if b.priority < below and isinstance(slot, Slot)]
 
     def _has_room(self, booking: Booking, slot: Slot, row: int) -> bool:
-        """Whether a slot that is counted on a row fits there, beside pods nominated to its node."""
+        """Whether a slot counted on a row fits there with pods nominated to its node."""
         cluster = self._cluster
         nodes, need = cluster.nodes, vector(cluster.nodes, slot.what.cls.accounted, 1)
         free = free_amounts(nodes, row) + need

@@ -424,16 +424,16 @@ class HeldPlaces(Extension):
             if tracked.seen == self._version and self.context.now_s < tracked.valid_until_s:
                 self._pause(tracked)
                 return
-            found = yield from self._answer(tracked, request)
+            outcome = yield from self._answer(tracked, request)
             if self._requests.tracked.get(tracked.key) is not tracked:
                 self._bookings.end(tracked.key)
                 return
-            tracked.lacks, tracked.seen = found.lacks, self._version
-            tracked.valid_until_s, tracked.is_retry = found.valid_until_s, found.is_tried_again
-            if found.is_tried_again:
+            tracked.lacks, tracked.seen = outcome.lacks, self._version
+            tracked.valid_until_s, tracked.is_retry = outcome.valid_until_s, outcome.is_tried_again
+            if outcome.is_tried_again:
                 self._pause(tracked)
-            if not requests.says(request, found.wanted):
-                self._say(tracked, found.wanted)
+            if not requests.says(request, outcome.wanted):
+                self._say(tracked, outcome.wanted)
         except MISTAKES as raised:  # no place is held, and it is tried again after a pause
             self.context.contain(raised, "requests", tracked.key)
             self._bookings.end(tracked.key)

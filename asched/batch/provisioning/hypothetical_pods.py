@@ -82,7 +82,7 @@ def _seconds(given: Mapping[str, str], name: str, default: int, most: int) -> fl
 
 def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodInfo, int]]:
     """A pod of each pod set, and the number of its pods. Raises UnusableRequestError."""
-    namespace, found = request.metadata.namespace, []
+    namespace, counted = request.metadata.namespace, []
     total = sum(pod_set.count for pod_set in request.spec.pod_sets)
     if not request.spec.pod_sets or any(pods.count < 1 for pods in request.spec.pod_sets):
         raise UnusableRequestError("every pod set must count a pod at least")
@@ -101,13 +101,13 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
                 f'podtemplates "{name}" has host ports, which are not held: only the admission of'
                 " a pod decides whether it may have them"
             )
-        found.append((info, pod_set.count))
-    schedulers = {info.pod.spec.scheduler_name for info, _ in found}
+        counted.append((info, pod_set.count))
+    schedulers = {info.pod.spec.scheduler_name for info, _ in counted}
     if len(schedulers) > 1:
         raise UnusableRequestError(
             f"its templates name several schedulers: {', '.join(sorted(schedulers))}"
         )
-    return found
+    return counted
 
 
 def numbered(like: PodInfo, request: ProvisioningRequest, pod_set: int, number: int) -> PodInfo:

@@ -1,11 +1,11 @@
 """Place pods in held slots: pods that consume a ProvisioningRequest, and pods of higher priority.
 
 A slot is not counted while its pod is tried on this node by all filters of the profile. Nominated
-pods of the node do not matter: their room is beside the slot. If the pod fits in no slot (it is
-larger than its template, or requires other nodes), it is placed like any pod.
+pods of the node do not matter: their room is separate from the slot. If the pod fits in no slot (it
+is larger than its template, or requires other nodes), it is placed like any pod.
 
 A pod that fits on no node and is above the priority of a booking is tried on nodes with slots of
-the booking, which are not counted meanwhile. Slots without room beside it become homeless, and
+the booking, which are not counted meanwhile. Slots that do not fit with it become homeless, and
 their request finds other places.
 
 Bounds  TRIES_MAX nodes a pod, selected by amounts.

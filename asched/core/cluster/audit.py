@@ -276,7 +276,7 @@ def _counters(cluster: Cluster, twin: Cluster) -> Iterator[str]:
 def _tally(cluster: Cluster, tally: Tally, like: Tally | None = None) -> dict[str, Any]:
     """A tally by node and by domain, for the label keys that `like` counts by."""
     nodes = cluster.nodes
-    found: dict[str, Any] = {
+    counted: dict[str, Any] = {
         "total": tally.total,
         "rows": _by_node(cluster, tally._by_row),
         "dense": _by_node(cluster, _by_row(tally)),
@@ -284,8 +284,8 @@ def _tally(cluster: Cluster, tally: Tally, like: Tally | None = None) -> dict[st
     for key in (like or tally)._domains:
         values = nodes.label_column(key).values.values
         counts = _nonzero(tally.domain(key))
-        found[key] = {values[value]: number for value, number in counts.items()}
-    return found
+        counted[key] = {values[value]: number for value, number in counts.items()}
+    return counted
 
 
 def _by_row(tally: Tally) -> Mapping[int, int]:
@@ -294,17 +294,17 @@ def _by_row(tally: Tally) -> Mapping[int, int]:
 
 
 def _populations(cluster: Cluster) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    counted: dict[str, Any] = {}
     populations = cluster.topology._populations
     for label_set in populations:
         population = populations.of(label_set)
         assert population is not None
         name = f"{label_set.namespace} {sorted(label_set.labels.items())}"
-        found[name] = {
+        counted[name] = {
             "staying": _by_node(cluster, population.staying),
             "terminating": _by_node(cluster, population.terminating),
         }
-    return found
+    return counted
 
 
 def _volumes(cluster: Cluster) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Refusals:
     def contest(
         self, node_name: str, resource: str, missing: int, priority: int, now_s: float
     ) -> None:
-        """A kubelet missed so much of a resource, beside a foreign pod of this priority."""
+        """A kubelet missed so much of a resource, with a foreign pod of this priority."""
         if resource != PODS and self._nodes.find_resource(resource) is None:
             return
         known = self.contested_nodes.pop(node_name, None)

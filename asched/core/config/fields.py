@@ -33,7 +33,7 @@ class Scalar(Enum):
 
 
 class FieldMark(Enum):
-    """What a field has beside its type."""
+    """What a field has besides its type."""
 
     #: Zero and empty mean that the field is not given.
     ZERO_IS_ABSENT = 1

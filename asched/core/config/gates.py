@@ -390,21 +390,21 @@ def parse(values: Sequence[str], minor: str = BASE) -> FeatureGates:
     for component in by_component:
         if component not in ("", COMPONENT):
             raise GateError(f"component not registered: {component}")
-    asked: dict[str, bool] = {}
+    wanted: dict[str, bool] = {}
     for pair in (pair for pairs in by_component.values() for pair in pairs):
         name, equals, text = (part.strip() for part in pair.partition("="))
         if not equals:
             raise GateError(f"missing bool value for {pair}")
         try:
-            asked[name] = parse_bool(text)
+            wanted[name] = parse_bool(text)
         except ValueError as error:
             raise GateError(f"invalid value of {name}={text}, err: {error}") from error
-    gates = resolve(asked, minor)
+    gates = resolve(wanted, minor)
     _refuse(gates.enabled, minor)
     defaults, known = default_gates(minor), table_of(minor).gates
     idle = tuple(
         f"feature gate {name} has no effect on this scheduler"
-        for name, value in asked.items()
+        for name, value in wanted.items()
         if name in known and name not in HONOURED and value is not defaults[name]
     )
     return FeatureGates(gates.enabled, (*gates.warnings, *idle))
@@ -446,15 +446,15 @@ def _absent(name: str, value: bool, minor: str) -> str:
     return f"{shown} has no effect: Kubernetes {has} and newer have it"
 
 
-def resolve(asked: Mapping[str, bool], minor: str = BASE) -> FeatureGates:
+def resolve(wanted: Mapping[str, bool], minor: str = BASE) -> FeatureGates:
     """Defaults, then AllAlpha and AllBeta, then the gates named; raises GateError."""
     gates, locked, removed = table_of(minor)
     state = {name: default for name, (_, default) in gates.items()}
     for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
-        if group in asked:
-            state.update({name: asked[group] for name, (own, _) in gates.items() if own == stage})
+        if group in wanted:
+            state.update({name: wanted[group] for name, (own, _) in gates.items() if own == stage})
     warnings = []
-    for name, value in asked.items():
+    for name, value in wanted.items():
         if name not in gates:
             warnings.append(_absent(name, value, minor))
             continue

@@ -58,17 +58,17 @@ def deciding(configuration: SchedulerConfiguration) -> dict[str, Any]:
 
 def printed(record: ConfigRecord) -> dict[str, Any]:
     """A record as the mapping that a file may have, with the fields that Go prints."""
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     if isinstance(record, ConfigDocument):
-        found = {"apiVersion": API_VERSION, "kind": record.kind or type(record).__name__}
+        mapping = {"apiVersion": API_VERSION, "kind": record.kind or type(record).__name__}
     for name, field in fields_of(type(record)).items():
         value = getattr(record, field.attribute)
         if FieldMark.PRINTED not in field.marks:
             may_be_omitted = isinstance(field.type, ListOf) or FieldMark.OMIT_EMPTY in field.marks
             if value is None or (may_be_omitted and not value):
                 continue
-        found[name] = _printed(value, field)
-    return found
+        mapping[name] = _printed(value, field)
+    return mapping
 
 
 def _printed(value: Any, field: DeclaredField) -> Any:

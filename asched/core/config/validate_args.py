@@ -46,17 +46,17 @@ Gates = Mapping[str, bool]
 
 def ranges(record: ConfigRecord, path: Path, gates: Gates = DEFAULT_GATES) -> list[Problem]:
     """Fields that are set without their gates, or out of the range that they declare."""
-    found = []
+    problems = []
     for name, field in fields_of(type(record)).items():
         value = getattr(record, field.attribute)
         if value is None:
             continue
         if field.gates and not field.gates.are_on(gates):
             text = f"needs the feature gates {' and '.join(field.gates.names)}"
-            found.append(forbidden((*path, name), text))
+            problems.append(forbidden((*path, name), text))
         elif field.range and not field.range.least <= value <= field.range.most:
-            found.append(invalid((*path, name), shown(value, field), field.range.message))
-    return found
+            problems.append(invalid((*path, name), shown(value, field), field.range.message))
+    return problems
 
 
 def qualified_name(name: str, path: Path) -> list[Problem]:

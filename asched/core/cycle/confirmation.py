@@ -31,7 +31,7 @@ requests stay without answers, the place is held until no sent request can be ca
 Given back earlier, the place could be filled twice.
 
 A binding carries the version of the pod that it was decided for, and the server refuses it (409)
-for any other version. It does so before it looks at the pod's node, so a repeated binding of a pod
+for any other version. It does so before it checks the pod's node, so a repeated binding of a pod
 that is bound gets the same answer. Hence the pod is read, and bound with its newest version once
 the watch has shown that. A request with an older version than one that was read can never be
 carried out, so nothing needs to be held for it.

@@ -230,7 +230,7 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
 
 
 class _RoomTest:
-    """Tests whether amounts fit on a node beside the pods there and the nominated pods."""
+    """Tests whether amounts fit on a node with the pods there and the nominated pods."""
 
     def __init__(
         self,

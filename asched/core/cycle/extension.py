@@ -5,7 +5,7 @@
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
     an object changes    saw
-    a turn begins        begin_turn          events, and work that runs beside attempts
+    a turn begins        begin_turn          events, and work that runs in parallel with attempts
     an attempt begins    refresh             bring the extension's records up to date
     the loop may sleep   next_deadline_s
     a dry run at pop     lacks_places, may_start, yields_to, yields_places

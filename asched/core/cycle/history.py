@@ -18,8 +18,8 @@ import msgspec
 
 from asched.core.model.footprint import footprint
 
-#: More than the last 100,000 attempts: most leave one entry. 40 bytes each, beside the pod's name
-#: and the details.
+#: More than the last 100,000 attempts: most leave one entry. 40 bytes each, in addition to the
+#: pod's name and the details.
 ENTRIES_MAX: Final = 1 << 18
 #: A guess at the memory an operator accepts for the history; enough for 100,000 attempts of pods
 #: that ten plugins score.

@@ -371,7 +371,7 @@ class DeviceSearch:
         if not request.takes_all:
             return request.count
         where = f"claim {plan.claim.metadata.key}, request {request.name}"
-        found: list[ReadyDevice] = []
+        matching: list[ReadyDevice] = []
         for pool in self._pools:
             state = "being updated" if pool.is_incomplete else "invalid"
             if pool.is_incomplete or pool.is_invalid:
@@ -383,12 +383,12 @@ class DeviceSearch:
                 )
             for device in pool.devices:
                 if self._is_selectable(request, device) and self._is_listed(request, device):
-                    found.append(device)
+                    matching.append(device)
                 self.effort.steps += 1
                 if self.effort.is_due:
                     yield
-        self._all[request] = found
-        return len(found)
+        self._all[request] = matching
+        return len(matching)
 
     # --- the search ------------------------------------------------------------------------------
 

@@ -269,7 +269,7 @@ class AnswerBook:
             del answers.pending[row]
 
     def _evaluate_rows_without_own(self, answers: Answers, demand: DeviceDemand) -> None:
-        """Judge all nodes without a pool at once, usually the majority. Raises OutOfTurn."""
+        """Evaluate all nodes without a pool at once, usually the majority. Raises OutOfTurn."""
         having = self._ledger.inventory.have_own()
         if having is None:
             return

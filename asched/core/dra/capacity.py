@@ -54,7 +54,7 @@ def consumption(
 
 
 def fits(taken: Mapping[str, str], device: Device, *held: Mapping[str, Fraction]) -> bool:
-    """Whether a consumption fits beside the existing ones."""
+    """Whether a consumption fits with the existing ones."""
     published = device.capacity or {}
     return all(
         parse(amount) + sum(amounts.get(name, Fraction(0)) for amounts in held)

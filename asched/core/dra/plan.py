@@ -289,16 +289,16 @@ class DeviceDemand:
 
     def variant(self, served: frozenset[str]) -> tuple[ClaimPlan, ExtendedRequests]:
         """The claim for extended resources for this set of them. Raises AllocationError."""
-        found = self._variants.get(served)
-        if found is None:
+        plans = self._variants.get(served)
+        if plans is None:
             classes: Mapping[str, DeviceClass] = self._ledger.by_resource
             requests = device_requests(self._pod, {n: classes[n] for n in served})
             spec = ResourceClaimSpec(DeviceClaim(requests=requests.requests or None))
             own = self.extended or in_memory_claim(self._pod)
             claim = ResourceClaim(metadata=own.metadata, spec=spec)
-            found = plan(claim, self._ledger.device_class), requests
-            self._variants[served] = found
-        return found
+            plans = plan(claim, self._ledger.device_class), requests
+            self._variants[served] = plans
+        return plans
 
 
 def in_memory_claim(pod: Pod) -> ResourceClaim:

@@ -114,11 +114,11 @@ class ExtenderBinder(BindPlugin):
                 case _:
                     return self._failed(otherwise)
 
-    def _placed(self, found: str, node: str) -> Status:
-        if found == node:
+    def _placed(self, bound_to: str, node: str) -> Status:
+        if bound_to == node:
             return SUCCESS
         prefix = self._config.url_prefix
-        return failure(f'extender {prefix} bound the pod to node "{found}" instead of "{node}"')
+        return failure(f'extender {prefix} bound the pod to node "{bound_to}" instead of "{node}"')
 
     def _wait(self, pod: PodInfo, timeout_s: float) -> WaitFor:
         on = ((POD.resource, pod.pod.key),)

@@ -73,10 +73,10 @@ class GoField(NamedTuple):
         """The known fields of a struct. A key is matched exactly or else regardless of its case;
         unknown ones are ignored.
         """
-        by_folded = {name.lower(): name for name in known}
+        by_lower = {name.lower(): name for name in known}
         found: dict[str, Any] = {}
         for key, item in self.entries(f"v1.{go_type}").items():
-            name = by_folded.get(key.lower())
+            name = by_lower.get(key.lower())
             if name is not None and (item is not None or name not in found):
                 found[name] = item
         return {name: GoField(found.get(name), go_type, (*self.path, name)) for name in known}

@@ -78,7 +78,7 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the resource is counted, beside cpu, memory and ephemeral storage."""
+    """Whether the resource is counted, in addition to cpu, memory and ephemeral storage."""
     return (
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))

@@ -221,16 +221,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return RoomMade(unschedulable(CONSTRAINED))
         if any(info.pod.spec.preemption_policy == "Never" for info in trial.pods):
             return RoomMade(unschedulable(NEVER))
-        probe, found = yield from sparing.victims_for(trial, self._budgets)
+        probe, group_victims = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
-        keys, victims = list[str](), found.pods
+        keys, victims = list[str](), group_victims.pods
         for start in range(0, len(victims), VICTIMS_AT_ONCE):
             yield from trial.charge(VICTIM_STEPS * VICTIMS_AT_ONCE, is_alone=True)
             keys += [info.pod.key for info in victims[start : start + VICTIMS_AT_ONCE]]
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
         leaving = eviction.Eviction(self.name, preemptor, victims, trial, self._under_way)
-        counts = found.violations, found.disruptions
+        counts = group_victims.violations, group_victims.disruptions
         return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys), *counts)
 
     def make_room_for_resize(

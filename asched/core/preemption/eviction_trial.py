@@ -51,7 +51,7 @@ def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
     count = sum(len(like.uids) for like in likes)
     spare = count - needed
     largest = sorted(likes, key=lambda like: -len(like.uids))[:KINDS_MAX]
-    found = [
+    wants = [
         Want(like.takes, _rows(like.rows), len(like.uids) - spare, len(like.uids))
         for like in largest
         if len(like.uids) > spare
@@ -60,8 +60,8 @@ def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
         axes = set(likes[0].takes).intersection(*(like.takes for like in likes))
         modest = {at: min(like.takes[at] for like in likes) for at in axes}
         anywhere: Mask = np.logical_or.reduce([like.rows for like in likes])
-        found.append(Want(modest, _rows(anywhere), needed, count))
-    return found
+        wants.append(Want(modest, _rows(anywhere), needed, count))
+    return wants
 
 
 def of_places(

@@ -3,7 +3,8 @@
 The pod with the higher priority is more important, and among equals the one that started earlier; a
 pod that has not started counts as starting now. Slots are filled from the most important pod on, so
 that the pods below any priority are a node's last slots. For each pod a slot holds its *bulk*
-(priority and amounts, interned) and its start; the pods themselves are in lists beside the columns.
+(priority and amounts, interned) and its start; the pods themselves are in lists next to the
+columns.
 
 The slots of all rows are in one array, those of a row side by side with some spare, so that one
 node with thousands of pods costs only what its pods cost. A row is sorted again only if the row log

@@ -153,7 +153,7 @@ class VictimSearch:
 
     def on_row(self, pod: PodInfo, fit: AmountsFilter, more: NominatedRequests) -> DryRun:
         """The victims on a placed pod's own row, by one filter of amounts. `more`: what counts
-        there beside the placed pods.
+        there in addition to the placed pods.
         """
         self._budgets.catch_up()
         self._pods_by_priority.catch_up(in_one_go=True)
@@ -343,7 +343,7 @@ EXHAUSTIVE_MAX: Final = 512
 CELLS_MAX: Final = 1 << 15
 #: A pod counts as so many slots where budgets have to be checked for each pod: then a part has a
 #: thousand pods, which take some 30 ms.
-SPOKEN_FOR_CELLS: Final = 32
+BUDGET_CELLS: Final = 32
 
 #: Budgets that may cover pods of one row before the row follows all budgets.
 BUDGETS_PER_ROW_MAX: Final = 64
@@ -497,7 +497,7 @@ class PlainProspects(Prospects):
 
     def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         depth = self.budgets.depth
-        weight = SPOKEN_FOR_CELLS if len(self.budgets) else 1
+        weight = BUDGET_CELLS if len(self.budgets) else 1
         if depth > BUDGETS_PER_ROW_MAX:  # then the parts are small
             weight = max(weight, 2 * depth)
         for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):

@@ -171,7 +171,7 @@ class Sparing:
 
     def _propose(self, room: EvictionTrial) -> Generator[Effect, Answer, list[int]]:
         """Positions of the undecided units that cannot be put back by amounts."""
-        found = []
+        positions = []
         for at in range(self._next, len(self._units)):
             unit = self._units[at]
             if self._owes(unit):
@@ -179,8 +179,8 @@ class Sparing:
             room.put_back(unit)
             if not room.is_enough:
                 room.take_away(unit)
-                found.append(at)
-        return found
+                positions.append(at)
+        return positions
 
     def _take_away_again(
         self, start: int, proposed: Sequence[int]
@@ -353,15 +353,15 @@ def _given_up(
     """The pods of the units in `gone` (by id), in slices: a hundred thousand at once would take a
     whole turn.
     """
-    found: list[PodInfo] = []
+    given_up: list[PodInfo] = []
     units.reverse()
     while units:
         if not len(units) % UNITS_AT_ONCE:
             yield from trial.charge(NAME_STEPS * UNITS_AT_ONCE, is_alone=True)
         unit = units.pop()
         if id(unit) in gone:
-            found += unit.pods
-    return found
+            given_up += unit.pods
+    return given_up
 
 
 def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer, None]:

@@ -64,7 +64,7 @@ class Below:
 
     def whole(self) -> Generator[Effect, Answer, list[Whole]]:
         """Groups that are evicted as a whole, with their placed pods."""
-        found: list[Whole] = []
+        wholes: list[Whole] = []
         groups = self._cluster.pod_groups
         for key in dict.fromkeys(map(groups.evicted_with, self._cluster.all(POD_GROUP))):
             pods = sum(len(groups.get(leaf).placed) for leaf in groups.leaves_below(key))
@@ -72,8 +72,8 @@ class Below:
             group: PodGroup | None = object_of(self._cluster, key)  # it may be deleted meanwhile
             infos = [] if group is None else self._pods_of(key, group)
             if group is not None and infos:
-                found.append((group, infos))
-        return found
+                wholes.append((group, infos))
+        return wholes
 
     def _pods_of(self, key: str, group: PodGroup) -> list[PodInfo]:
         """The placed pods of a group that is evicted as a whole; none for other groups."""
@@ -86,16 +86,16 @@ class Below:
 
     def single(self) -> Generator[Effect, Answer, list[VictimUnit]]:
         """Units of one pod."""
-        found: list[VictimUnit] = []
+        units: list[VictimUnit] = []
         for row in count():
             if row >= self._cluster.nodes.height:
-                return found
+                return units
             pods = len(self._cluster.pods_on(row))
             yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
             if row < self._cluster.nodes.height:
                 infos = filter(self._is_single, self._cluster.pods_on(row).values())
-                found += map(_single, infos)
-        return found
+                units += map(_single, infos)
+        return units
 
     def has_any(self) -> bool:
         """Whether there is any such unit."""

@@ -46,7 +46,7 @@ class DryRunner(Protocol):
         """
 
     def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
-        """Return a test whether a node that a pod left may have enough room, beside its nominated
+        """Return a test whether a node that a pod left may have enough room, with its nominated
         pods, for a pod that room is being made for elsewhere. Valid for one change.
         """
 

@@ -279,11 +279,11 @@ class Fragmentation:
         usable = has_devices & access & ~self._plain
         amounts = np.where(usable & has_cpu, missed[self._milli_of], total) * self._weights
         plain = np.broadcast_to(self._plain, has_cpu.shape)
-        reached = access & ~plain
+        can_serve = access & ~plain
         parts = (
-            reached & ~has_devices & ~has_cpu,
-            reached & has_cpu,
-            reached & has_devices & ~has_cpu,
+            can_serve & ~has_devices & ~has_cpu,
+            can_serve & has_cpu,
+            can_serve & has_devices & ~has_cpu,
             plain & has_cpu,
             plain & ~has_cpu,
             ~access & ~plain,
@@ -330,13 +330,13 @@ _NOTHING: Final = 1e-9
 
 def _rest_values(counts: Iterable[tuple[GpuDemand, float]]) -> F64:
     """Values of rests from the frequency of each length."""
-    asked = defaultdict[int, float](float, {CELLS: 1.0})
+    by_cells = defaultdict[int, float](float, {CELLS: 1.0})
     for demand, count in counts:
         if demand.number == 1:
-            asked[_cells(demand.milli)] += count
-    frequent = sorted(asked, key=lambda cells: (-asked[cells], cells))[:LENGTHS_MAX]
+            by_cells[_cells(demand.milli)] += count
+    frequent = sorted(by_cells, key=lambda cells: (-by_cells[cells], cells))[:LENGTHS_MAX]
     lengths = sorted({*frequent, CELLS})
-    need = np.array([asked[cells] for cells in lengths])
+    need = np.array([by_cells[cells] for cells in lengths])
     need /= need.sum()
     plan = np.diag([float(CELLS // cells) for cells in lengths])
     for _ in range(PLANS_MAX):

@@ -87,9 +87,9 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         return unschedulable(f"node(s) {self._resources[at]} {kind} exceed threshold")
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        found: Codes = np.zeros(nodes.size, dtype=np.int32)
+        codes: Codes = np.zeros(nodes.size, dtype=np.int32)
         if _is_of_daemon_set(pod):
-            return found
+            return codes
         self._loads.refresh()
         loads, rows = self._loads, nodes.row_numbers()
         estimate = loads.estimate(pod.cls)
@@ -103,15 +103,15 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         if self._args.filter_expired_node_metrics:
             is_checked &= ~expired
             if not self._args.enable_schedule_when_node_metrics_expired:
-                found[expired] = 1
+                codes[expired] = 1
         is_checked &= loads.has_info[rows]
         offered = loads.allocatable[:, rows]
         aggregated = (loads.is_aggregated[rows] & ~by_prod).astype(np.int32)
         for at in range(len(self._resources)):
             over = (wanted[at] > 0) & (percent(load[at], offered[at]) > wanted[at])
-            over &= is_checked & (found == 0)
-            found[over] = 2 + 2 * at + aggregated[over]
-        return found
+            over &= is_checked & (codes == 0)
+            codes[over] = 2 + 2 * at + aggregated[over]
+        return codes
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._loads.refresh()

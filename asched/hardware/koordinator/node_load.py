@@ -51,7 +51,7 @@ _UNITS_S: Final[Mapping[str, float]] = {
 }
 _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 
-#: Quantities by resource; devices are lists beside them.
+#: Quantities by resource; devices are lists of their own.
 Amounts = dict[str, Any]
 
 
@@ -507,7 +507,7 @@ def usage_of(
     """int64[R]; None if there is no such percentile."""
     if aggregated is None:
         return vector(info.node_usage, resources)
-    best_s, found = -1.0, None
+    best_s, best = -1.0, None
     for aggregate in info.aggregated_node_usages or ():
         usage = (aggregate.usage or {}).get(aggregated.type)
         if not usage:
@@ -517,9 +517,9 @@ def usage_of(
         except ValueError:
             continue
         if aggregated.duration_s in {0.0, long_s} and long_s >= best_s:
-            best_s, found = long_s, usage
-    if found is not None:
-        return vector(found, resources)
+            best_s, best = long_s, usage
+    if best is not None:
+        return vector(best, resources)
     return None if aggregated.duration_s else vector(info.node_usage, resources)
 
 

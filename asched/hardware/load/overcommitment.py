@@ -70,11 +70,11 @@ class LowRiskOverCommitment(LoadScorer):
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         self._usage.refresh()
-        found: I64 = np.zeros(nodes.size, dtype=np.int64)
+        scores: I64 = np.zeros(nodes.size, dtype=np.int64)
         amounts = self._placed.of(pod.cls)
         known = np.flatnonzero(nodes.gather(self._usage.is_valid))
         if not any(amounts.requests + amounts.limits) or not len(known):
-            return found
+            return scores
         rows = nodes.row_numbers()[known]
         mean, deviation = self._usage.mean()[:, rows], self._usage.deviation()[:, rows]
         requests, limits = np.split(self._placed.by_row()[:, rows].astype(np.float64), 2)
@@ -84,8 +84,8 @@ class LowRiskOverCommitment(LoadScorer):
         from_load = self._load_risk(mean, deviation, requests, limits, offered)
         risk = self._weights * from_limits + (1 - self._weights) * from_load
         worst = np.clip(risk, 0, 1).max(axis=0)
-        found[known] = rounded((1 - worst) * 100).astype(np.int64)
-        return found
+        scores[known] = rounded((1 - worst) * 100).astype(np.int64)
+        return scores
 
     def _load_risk(self, mean: F64, deviation: F64, request: F64, limit: F64, offered: F64) -> F64:
         """How likely use exceeds the requests of the pods on the node; without the new pod."""

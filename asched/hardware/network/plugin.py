@@ -335,11 +335,11 @@ class DomainShares:
         amounts = read("requested")[0, :height], read("allocatable")[0, :height]
         points = []
         for paths, domains in zip(self._tree.paths, self._tree.domains, strict=True):
-            asked, offered = (
+            requested, offered = (
                 np.bincount(domains + 1, amount, len(paths) + 1)[1:].astype(np.int64)
                 for amount in amounts
             )
-            points.append(np.clip(asked * 100 // np.maximum(offered, 1), 0, 100))
+            points.append(np.clip(requested * 100 // np.maximum(offered, 1), 0, 100))
         same = len(points) == len(self.points) and all(map(np.array_equal, points, self.points))
         self.version += not same
         self.points = points
@@ -476,30 +476,30 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
         self._tree.refresh()
-        asked = self._requested_levels(group)
-        if isinstance(asked, Status):
-            return asked
-        levels = {name: self._tree.source.level_of(name) for name in asked if name}
+        levels_wanted = self._requested_levels(group)
+        if isinstance(levels_wanted, Status):
+            return levels_wanted
+        levels = {name: self._tree.source.level_of(name) for name in levels_wanted if name}
         for name, level in levels.items():
             if level is None:
                 known = ", ".join(self._tree.source.names) or "none"
                 return failure(f'there is no topology level "{name}"; there are {known}')
-        top, low = levels.get(asked.required), levels.get(asked.preferred)
+        top, low = levels.get(levels_wanted.required), levels.get(levels_wanted.preferred)
         placed = self._rows_of_placed(group)
         where = parent.mask(self._cluster.nodes)
-        found: list[Placement] = []
+        placements: list[Placement] = []
         if top is not None or low is not None:
             lowest = max(level for level in (top, low) if level is not None)
             for level in range(lowest, (top or 0) - 1, -1):
-                found += self._domains(level, where, placed)
+                placements += self._domains(level, where, placed)
         if top is None:
-            found.append(Placement(parent.name, parent.rows))
-        elif not found and placed:
+            placements.append(Placement(parent.name, parent.rows))
+        elif not placements and placed:
             return failure(
                 "cannot determine domain for already scheduled pods: no domain of level"
-                f" {asked.required} has all of them"
+                f" {levels_wanted.required} has all of them"
             )
-        return found
+        return placements
 
     def _domains(self, level: int, where: Mask, placed: list[int]) -> Iterator[Placement]:
         """Domains of a level that have nodes, and contain all placed pods."""
@@ -561,9 +561,9 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         nodes = self._cluster.nodes
         resource = self._scarce(assignments)
         read, rows = nodes.columns.read, assignments.placement.mask(nodes)
-        offered, asked = read("allocatable")[resource], read("requested")[resource]
+        offered, requested = read("allocatable")[resource], read("requested")[resource]
         height = nodes.height
-        free = int(np.maximum(offered[:height] - asked[:height], 0)[rows].sum())
+        free = int(np.maximum(offered[:height] - requested[:height], 0)[rows].sum())
         return rank * _FREE_MAX - min(free, _FREE_MAX - 1)
 
     def _scarce(self, assignments: Assignments) -> int:
@@ -612,7 +612,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         placed, height = self._placed_members_of(pod), self._tree.height
         if placed is None:
             self._shares.refresh()
-        found = np.zeros(nodes.size, dtype=np.float64)
+        scores = np.zeros(nodes.size, dtype=np.float64)
         domains = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
         for level, weight in enumerate(weights):
@@ -623,9 +623,9 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
                 points[list(counts)] = np.array(list(counts.values())) * 100 / placed.total
             else:
                 points = np.append(self._shares.points[level], 0).astype(np.float64)
-            found += weight * points[domains[level]]
+            scores += weight * points[domains[level]]
         total = sum(weights) or 1.0
-        return np.floor(found / total + 1e-9).astype(np.int64)
+        return np.floor(scores / total + 1e-9).astype(np.int64)
 
 
 #: More than any placement has left, in the units of a resource.

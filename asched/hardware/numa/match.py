@@ -160,7 +160,7 @@ class TopologyCache:
         changes = self._cluster.object_log.since(self._objects_seen)
         if rows is None or changes is None:
             rows = range(nodes.height)
-            known = nodes.row_of if self._rows_seen >= 0 else ()  # new rows hear by themselves
+            known = nodes.row_of if self._rows_seen >= 0 else ()  # new rows are refreshed anyway
             changes = [(NODE_RESOURCE_TOPOLOGY.resource, name) for name in known]
             if self.zones.size > nodes.height:
                 self.zones, self.is_fresh = Zones(0, 1), self.is_fresh[:0]
@@ -283,8 +283,8 @@ class TopologyCache:
     def _write(self, name: str) -> None:
         row, node = self._cluster.nodes.row_of[name], self._nodes[name]
         taken = node.reserved.values() if self._mode is Mode.OVER_RESERVE else ()
-        asked = [demand.whole for demand in taken]
-        self.zones.write(row, node.valid_report, asked)
+        wanted = [demand.whole for demand in taken]
+        self.zones.write(row, node.valid_report, wanted)
         self.has_topology[row] = True
         waits_for_bindings = self._mode is Mode.DISCARD and node.reserved
         self.is_fresh[row] = not node.is_foreign and not waits_for_bindings
@@ -433,10 +433,10 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         return self._cache.version
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        found: Codes = np.zeros(nodes.size, dtype=np.int32)
+        codes: Codes = np.zeros(nodes.size, dtype=np.int32)
         demand = self._demand(pod.cls)
         if demand.is_indifferent:
-            return found
+            return codes
         self._cache.refresh()
         rows = nodes.row_numbers()
         fresh, cache = self._cache.is_fresh[rows], self._cache
@@ -447,26 +447,26 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         together, _ = alignment.fits(demand.whole)
         inits, containers = aligned_containers(alignment, demand)
         by_container = np.where(inits, np.where(containers, 0, 3), 4)
-        found[checked] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
-        found[~fresh] = 1
-        return found
+        codes[checked] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
+        codes[~fresh] = 1
+        return codes
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         demand = self._demand(pod.cls)
         if not demand.is_guaranteed:
             return np.full(nodes.size, 100, dtype=np.int64)
         self._cache.refresh()
-        found: I64 = np.zeros(nodes.size, dtype=np.int64)
+        scores: I64 = np.zeros(nodes.size, dtype=np.int64)
         rows, cache = nodes.row_numbers(), self._cache
         counts = cache.is_fresh[rows] & cache.has_topology[rows]
         if self._strategy == LEAST_NUMA_NODES:
             checked = np.flatnonzero(counts)
-            found[checked] = least_numa_nodes(cache.zones.take(rows[checked]), demand)
+            scores[checked] = least_numa_nodes(cache.zones.take(rows[checked]), demand)
         else:
             checked = np.flatnonzero(counts & cache.zones.is_single[rows])
             zones = cache.zones.take(rows[checked])
-            found[checked] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
-        return found
+            scores[checked] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
+        return scores
 
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
         self._cache.reserve(pod.pod.uid, self._demand(pod.cls), node)

@@ -348,8 +348,8 @@ class Zones:
             for resource in zone.resources or ():
                 column = self.available.setdefault(resource.name, self.of(resource.name))
                 column[at, row] = max(units(resource.name, resource.available), 0)
-        for asked in taken:
-            for name, amount in asked.items():
+        for demand in taken:
+            for name, amount in demand.items():
                 if name in self.available:
                     column = self.available[name]
                     listed = column[:, row] != NOT_LISTED
@@ -501,8 +501,8 @@ def balanced_allocation(zones: Zones, request: Request, weights: Weights) -> I64
 
 
 ZONE_SCORES: Final[Mapping[str, ZoneScore]] = {
-    LEAST_ALLOCATED: partial(_weighted, lambda asked, held: (held - asked) * 100 // held),
-    MOST_ALLOCATED: partial(_weighted, lambda asked, held: asked * 100 // held),
+    LEAST_ALLOCATED: partial(_weighted, lambda requested, held: (held - requested) * 100 // held),
+    MOST_ALLOCATED: partial(_weighted, lambda requested, held: requested * 100 // held),
     BALANCED_ALLOCATION: balanced_allocation,
 }
 

@@ -9,7 +9,7 @@ HAMi
            hami.io/vgpu-devices-allocated     the same, permanently
            hami.io/vgpu-node, vgpu-time, bind-phase, bind-time
 
-    Deliberate differences: sidecars count beside the other containers, not as init containers;
+    Deliberate differences: sidecars count with the other containers, not as init containers;
     devices in the mode `mig` are left out; namespaces' quotas of GPU memory are ignored.
 
 Volcano
@@ -190,7 +190,7 @@ def encoded(container: Sequence[DevicePart], kind: str) -> str:
 
 def decoded(text: str, places: int) -> Parts | None:
     """The inverse, for places joined by `;`; None if it is invalid."""
-    found = []
+    places_read = []
     pieces = text.split(";", places + 1)
     if len(pieces) > places + 1 or any(pieces[places:]):
         return None
@@ -202,8 +202,8 @@ def decoded(text: str, places: int) -> Parts | None:
             if len(amounts) < 2 or amounts[0] is None or amounts[1] is None:
                 return None
             parts.append(DevicePart(fields[0], amounts[0], amounts[1]))
-        found.append(tuple(parts))
-    return tuple(found) + ((),) * (places - len(found))
+        places_read.append(tuple(parts))
+    return tuple(places_read) + ((),) * (places - len(places_read))
 
 
 def _check_policy(name: str, value: str) -> None:
@@ -430,7 +430,7 @@ class Volcano(VirtualGpus):
         )
 
     def devices(self, node: Node) -> Sequence[SharedDevice]:
-        found = []
+        devices = []
         for word in (
             (node.metadata.annotations or {}).get(VOLCANO_REGISTER, "").split(":")[:DEVICES_MAX]
         ):
@@ -440,8 +440,9 @@ class Volcano(VirtualGpus):
                 continue
             slots, memory = amounts[0], amounts[1]
             healthy, mode = fields[4] in TRUE, fields[5] or HAMI_CORE
-            found.append(SharedDevice(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
-        return tuple(found)
+            share = SharedDevice(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy)
+            devices.append(share)
+        return tuple(devices)
 
     def written(self, node: Node, parts: Parts, now_s: float) -> Mapping[str, str]:
         devices = ";".join(encoded(container, KIND) for container in parts)

@@ -4,7 +4,7 @@
         pod      SharingRequest: one DeviceShareRequest for each of its containers
         result   Parts: for each container, its parts of devices
 
-Containers run together; init containers one after the other, before them; sidecars run beside both.
+Containers run together; init containers one after the other, before them; sidecars run with both.
 So a pod takes of a device what its sidecars take, plus the larger of what its containers and what
 its largest init container take.
 
@@ -147,19 +147,19 @@ def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, HeldShare]:
     sums: dict[Role, dict[str, HeldShare]] = {role: {} for role in Role}
     for at, container in enumerate(parts):
         role = roles[at] if at < len(roles) else Role.CONTAINER
-        found = sums[role]
+        shares = sums[role]
         for part in container:
-            before = found.get(part.device, HeldShare())
+            before = shares.get(part.device, HeldShare())
             if role is Role.INIT:
                 memory, cores = max(before.memory, part.memory), max(before.cores, part.cores)
-                found[part.device] = HeldShare(1, memory, cores)
+                shares[part.device] = HeldShare(1, memory, cores)
             else:
-                found[part.device] = before.with_more(1, part.memory, part.cores)
+                shares[part.device] = before.with_more(1, part.memory, part.cores)
     total = {}
-    for device in {device for found in sums.values() for device in found}:
-        beside, running, first = (sums[role].get(device, HeldShare()) for role in _ORDER)
+    for device in {device for shares in sums.values() for device in shares}:
+        with_sidecars, running, first = (sums[role].get(device, HeldShare()) for role in _ORDER)
         more = (max(pair) for pair in zip(running, first, strict=True))
-        total[device] = beside.with_more(*more)
+        total[device] = with_sidecars.with_more(*more)
     return total
 
 
@@ -197,18 +197,18 @@ class FreeDevices:
         change annotations at any time, while the spec was admitted. None if their number is not the
         requested one, or the node does not have them.
         """
-        found = []
+        confirmed = []
         for request, parts in zip(pod_request.requests, annotated, strict=True):
             ids = dict.fromkeys(part.device for part in parts)
             number = 0 if request is None else request.number
             if not len(parts) == len(ids) == number or not ids.keys() <= self.place.keys():
                 return None
-            found.append(
+            confirmed.append(
                 tuple([self._part(self.place[device], request) for device in ids])
                 if request is not None
                 else ()
             )
-        return tuple(found)
+        return tuple(confirmed)
 
     def has_room_for(self, held: Mapping[str, HeldShare]) -> bool:
         """Whether the devices, which the node has, are free to this extent."""
@@ -244,14 +244,14 @@ class FreeDevices:
         those with least memory left, `spread` those with most; of equals the first.
         """
         chosen: list[tuple[DevicePart, ...]] = [()] * len(pod_request.requests)
-        beside = self.copy()
+        with_sidecars = self.copy()
         for role in (Role.SIDECAR, Role.CONTAINER, Role.INIT):
-            free = beside if role is Role.SIDECAR else beside.copy()
+            free = with_sidecars if role is Role.SIDECAR else with_sidecars.copy()
             for at, request in enumerate(pod_request.requests):
                 if request is None or pod_request.roles[at] is not role:
                     continue
                 if role is Role.INIT:
-                    free = beside.copy()
+                    free = with_sidecars.copy()
                 parts = free.parts_for(request, pod_request.rules, pod_request.policy or policy)
                 if parts is None:
                     return None

@@ -374,10 +374,10 @@ class SharingLedger(ByNode):
         for (model, mode), at in self._models.items():
             allowed[at] = rules.allow_kind(model, mode)
         fits: Mask = (columns[SLOTS] > 0) & allowed[columns[MODEL]]
-        asked = request.memory or columns[TOTAL] * request.percent // 100
-        fits &= asked <= columns[MEMORY]
-        counted, left = columns[CORES_TOTAL], columns[CORES]
-        fits &= (counted == 0) | ((request.cores <= left) & (left > 0))
+        amount = request.memory or columns[TOTAL] * request.percent // 100
+        fits &= amount <= columns[MEMORY]
+        counted, free = columns[CORES_TOTAL], columns[CORES]
+        fits &= (counted == 0) | ((request.cores <= free) & (free > 0))
         if rules.is_alone:
             fits &= columns[USED] == 0
         elif request.cores >= WHOLE:
@@ -388,8 +388,8 @@ class SharingLedger(ByNode):
     def used_share(self, view: NodeView) -> I64:
         """int64[M], 0..100: used share of the memory of all devices of a row."""
         columns = self._of(view)
-        total, left = columns[TOTAL].sum(axis=1), columns[MEMORY].sum(axis=1)
-        found: I64 = (total - left) * 100 // np.maximum(total, 1)
+        total, free = columns[TOTAL].sum(axis=1), columns[MEMORY].sum(axis=1)
+        found: I64 = (total - free) * 100 // np.maximum(total, 1)
         return found
 
     def _of(self, view: NodeView) -> I64:
@@ -555,15 +555,15 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         if request is None:
             return np.zeros(nodes.size, dtype=np.int32)
         has_room = self._ledger.has_devices(nodes)
-        found = np.where(has_room, 2, 1).astype(np.int32)
-        for asked in set(request.device_requests):
-            has_room &= self._ledger.fitting(nodes, asked, request.rules) >= asked.number
+        codes = np.where(has_room, 2, 1).astype(np.int32)
+        for wanted in set(request.device_requests):
+            has_room &= self._ledger.fitting(nodes, wanted, request.rules) >= wanted.number
         if not request.is_simple:
             rows = nodes.row_numbers()
             for at in np.flatnonzero(has_room).tolist():
                 has_room[at] = self._ledger.choose(int(rows[at]), request) is not None
-        found[has_room] = 0
-        return found
+        codes[has_room] = 0
+        return codes
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         request = self._ledger.request_of(pod.cls)

@@ -196,12 +196,12 @@ def _start_only() -> list[DeclaredField]:
 
 def _changed(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """The fields of START_ONLY that differ, as spelled in the document."""
-    found = []
+    changed = []
     for key in (field.name for field in _start_only()):
         before, after = then.get(key), now.get(key)
         if isinstance(before, dict) and isinstance(after, dict):
             differing = (name for name in after if before.get(name) != after[name])
-            found += [f"{key}.{name}" for name in differing if name not in RATE]
+            changed += [f"{key}.{name}" for name in differing if name not in RATE]
         elif before != after:
-            found.append(key)
-    return found
+            changed.append(key)
+    return changed

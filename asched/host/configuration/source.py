@@ -67,16 +67,16 @@ class ConfigSource(msgspec.Struct):
 
     def _numbered(self, path: Path) -> Path:
         """The path with indices instead of names, up to the first part that does not exist."""
-        found, value = list[str | int](), self.document
+        numbered, value = list[str | int](), self.document
         for step in path:
             if isinstance(value, list) and isinstance(step, str):
                 places = [at for at, entry in enumerate(value) if name_of(entry) == step]
                 if not places:
                     break
                 step = places[-1]  # noqa: PLW2901 - the same step, as a number
-            found.append(step)
+            numbered.append(step)
             value = item(value, step)
-        return tuple(found)
+        return tuple(numbered)
 
 
 def item(value: Any, step: str | int) -> Any:
@@ -287,7 +287,7 @@ async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str)
     session = await connect(connection)
     try:
         core = CoreV1Api(await client_over(session.general, HANDSHAKE_TIMEOUT_S))
-        found = await core.read_namespaced_config_map(name, namespace)
+        config_map = await core.read_namespaced_config_map(name, namespace)
     except (ApiError, TransportError) as error:
         raise ConnectError(
             f"couldn't get policy config map {namespace}/{name}: {error};"
@@ -295,7 +295,7 @@ async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str)
         ) from error
     finally:
         await session.close()
-    text = (found.data or {}).get(KEY)
+    text = (config_map.data or {}).get(KEY)
     if text is None:
         raise ConnectError(f'{where} has no key "{KEY}"; put the Policy there')
     return text

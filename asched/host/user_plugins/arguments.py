@@ -79,16 +79,16 @@ def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
     except Exception as error:
         raise ArgsError(f"the annotations of __init__ cannot be read: {error}") from error
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found = [
+    annotated = [
         (parameter.name, hints.get(parameter.name))
         for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]
         if parameter.kind in positional
         and (parameter.default is inspect.Parameter.empty or parameter.name in KNOWN)
     ]
-    if sum(name not in OFFERED for name, _ in found) > 1:
-        listed = ", ".join(name for name, _ in found)
+    if sum(name not in OFFERED for name, _ in annotated) > 1:
+        listed = ", ".join(name for name, _ in annotated)
         raise ArgsError(f"__init__ takes ({listed}), only args, cluster and api are allowed")
-    return found
+    return annotated
 
 
 def decoded(args: Any, annotation: Any) -> Any:

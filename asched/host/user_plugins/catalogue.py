@@ -294,17 +294,17 @@ def of_class(cls: type[Any], origin: str) -> UserPlugin:
 
 
 def _of_module(module: ModuleType, origin: str) -> list[UserPlugin]:
-    found = dict.fromkeys(  # a class with two names is one plugin
+    classes = dict.fromkeys(  # a class with two names is one plugin
         cls
         for name, cls in vars(module).items()
         if isinstance(cls, type) and cls.__module__ == module.__name__ and _is_plugin(name, cls)
     )
-    if not found:
+    if not classes:
         raise PluginLoadError(
             f"{origin} contains no plugin: no public class has a method named after an extension"
             " point, such as filter or score"
         )
-    return [of_class(cls, f"{origin}:{cls.__name__}") for cls in found]
+    return [of_class(cls, f"{origin}:{cls.__name__}") for cls in classes]
 
 
 def _is_plugin(name: str, cls: type[Any]) -> bool:
@@ -386,10 +386,10 @@ def _line_of(error: BaseException) -> str:
     return found
 
 
-def _class(found: Any, origin: str) -> type[Any]:
-    if not isinstance(found, type):
-        raise PluginLoadError(f"{origin} is a {type(found).__name__}, a plugin is a class")
-    return found
+def _class(cls: Any, origin: str) -> type[Any]:
+    if not isinstance(cls, type):
+        raise PluginLoadError(f"{origin} is a {type(cls).__name__}, a plugin is a class")
+    return cls
 
 
 #: As for an import.

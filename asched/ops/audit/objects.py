@@ -236,7 +236,7 @@ class _Comparison:
 
     def _is_behind(self, version: str) -> bool:
         """Whether the stream has not reached this version."""
-        return runs_backwards(version, self._scheduler.history.reached(self._kind))
+        return runs_backwards(version, self._scheduler.history.received_version(self._kind))
 
     async def _look_at(self, key: str, suspicion: Suspicion) -> Suspicion | None:
         """Read an object and deliver a missed change; returns a suspicion that has to wait."""

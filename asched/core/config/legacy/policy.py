@@ -128,20 +128,20 @@ class _PolicyReader:
 
     def _predicates(self, given: Any) -> list[str]:
         """Filter plugins for these predicates, in the fixed order."""
-        asked: set[str] = set(MANDATORY)
+        requested: set[str] = set(MANDATORY)
         if given is None:
             text = f"no predicates given: the default set ({len(DEFAULT_PREDICATES)})"
             self.made.kept((), text)
-            asked |= set(DEFAULT_PREDICATES)
+            requested |= set(DEFAULT_PREDICATES)
         elif not isinstance(given, list):
             self.made.refuse(("predicates",), "predicates: must be a list")
         for place, entry in named(given):
             name, path = str(entry.get("name") or ""), ("predicates", place)
             argument = entry.get("argument")
             if argument is not None:
-                asked |= self._custom_predicate(name, argument, path)
+                requested |= self._custom_predicate(name, argument, path)
             elif name in PREDICATES:
-                asked.add(name)
+                requested.add(name)
                 self.made.changed(path, f"{name} became {', '.join(PREDICATES[name])}")
             elif name in CUSTOM_PREDICATE_ARGS:
                 text = f"exactly 1 predicate argument is required, numArgs: 0 ({name})"
@@ -149,7 +149,7 @@ class _PolicyReader:
             else:
                 text = f"predicate type not found for {quoted(name)}"
                 self.made.refuse((*path, "name"), text, did_you_mean(name, PREDICATES))
-        ordered = [plugins for name, plugins in PREDICATES.items() if name in asked]
+        ordered = [plugins for name, plugins in PREDICATES.items() if name in requested]
         return list(dict.fromkeys(plugin for plugins in ordered for plugin in plugins))
 
     def _custom_predicate(self, name: str, argument: Any, path: Path) -> set[str]:

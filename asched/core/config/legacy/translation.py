@@ -174,7 +174,7 @@ DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
 }
 CUSTOM_PRIORITY_ARGS: Final = ("serviceAntiAffinity", "labelPreference")
 
-#: Plugins beside the predicates: sorting, gates, claims, preemption, binding.
+#: Plugins in addition to the predicates: sorting, gates, claims, preemption, binding.
 ALWAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "preEnqueue": (names.SCHEDULING_GATES, names.DYNAMIC_RESOURCES, names.DEFAULT_PREEMPTION),
     "queueSort": (names.PRIORITY_SORT,),

@@ -125,7 +125,7 @@ def _quantifier(
 
 def _first(values: Iterable[bool | CelRuntimeError], *, decisive: bool) -> bool:
     """Whether the decisive value occurs: then it is the result. Raises the first error without it;
-    errors do not count beside it.
+    errors do not count then.
     """
     failure: CelRuntimeError | None = None
     for value in values:
@@ -527,16 +527,16 @@ _programs: Final[Lru[str, Program | CelError]] = Lru(PROGRAMS_BYTES_MAX)
 
 def compile_expression(expression: str) -> Program:
     """The program of an expression. Raises CelSyntaxError."""
-    found = _programs.get(expression)
-    if found is None:
+    program = _programs.get(expression)
+    if program is None:
         try:
-            found = Program(expression)
+            program = Program(expression)
         except CelError as error:
-            found = error.with_traceback(None)
-        _programs.put(expression, found, PROGRAM_BYTES + CHARACTER_BYTES * len(expression))
-    if isinstance(found, CelError):
-        raise found.with_traceback(None)  # or the traceback would grow each time
-    return found
+            program = error.with_traceback(None)
+        _programs.put(expression, program, PROGRAM_BYTES + CHARACTER_BYTES * len(expression))
+    if isinstance(program, CelError):
+        raise program.with_traceback(None)  # or the traceback would grow each time
+    return program
 
 
 def device_variable(driver: str, device: Device) -> dict[str, Any]:

@@ -12,34 +12,34 @@ COST_MAX: Final = 50_000
 
 
 class Frame:
-    __slots__ = ("_left", "_max", "variables")
+    __slots__ = ("_max", "_remaining", "variables")
 
     def __init__(self, variables: dict[str, Any], cost_max: int = COST_MAX) -> None:
         self.variables = variables
-        self._left = self._max = cost_max
+        self._remaining = self._max = cost_max
 
     def spend(self, cost: int) -> None:
         """Raises CelRuntimeError once the limit is passed."""
-        self._left -= cost
-        if self._left < 0:
+        self._remaining -= cost
+        if self._remaining < 0:
             raise CelRuntimeError("operation cancelled: actual cost limit exceeded")
 
     def spend_on(self, values: list[Any], extra: Callable[..., int] | None) -> None:
         """Charge one for the call, plus the size of its operands, plus its extra work
         (`EXTRA`, which raises TypeError for wrong operands).
         """
-        limit = SHARE * self._left
+        limit = SHARE * self._remaining
         self.spend(1 + sum(weight(value, limit) // SHARE for value in values))
         if extra is not None:
             self.spend(extra(*values))
 
     @property
     def spent(self) -> int:
-        return self._max - self._left
+        return self._max - self._remaining
 
     @property
     def is_exhausted(self) -> bool:
-        return self._left < 0
+        return self._remaining < 0
 
 
 Evaluate = Callable[[Frame], Any]

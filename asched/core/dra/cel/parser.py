@@ -75,50 +75,50 @@ def tokenize(expression: str) -> list[Token]:
 
 
 def _next(expression: str, at: int) -> tuple[Token, int]:
-    if found := _STRING.match(expression, at):
-        return _string(expression, at, found)
-    if found := _FLOAT.match(expression, at):
-        return Token("literal", found.group(), float(found.group()), at), found.end()
-    if found := _INT.match(expression, at):
-        return _integer(expression, found), found.end()
-    if found := _NAME.match(expression, at):
-        name = found.group()
+    if matched := _STRING.match(expression, at):
+        return _string(expression, at, matched)
+    if matched := _FLOAT.match(expression, at):
+        return Token("literal", matched.group(), float(matched.group()), at), matched.end()
+    if matched := _INT.match(expression, at):
+        return _integer(expression, matched), matched.end()
+    if matched := _NAME.match(expression, at):
+        name = matched.group()
         if name in _KEYWORDS:
-            return Token("literal", name, _KEYWORDS[name], at), found.end()
+            return Token("literal", name, _KEYWORDS[name], at), matched.end()
         kind = "op" if name == "in" else "name"
-        return Token(kind, name, None, at), found.end()
-    if found := _QUOTED_NAME.match(expression, at):
-        return Token("quoted", found.group(1), None, at), found.end()
-    if found := _OPERATOR.match(expression, at):
-        return Token("op", found.group(), None, at), found.end()
+        return Token(kind, name, None, at), matched.end()
+    if matched := _QUOTED_NAME.match(expression, at):
+        return Token("quoted", matched.group(1), None, at), matched.end()
+    if matched := _OPERATOR.match(expression, at):
+        return Token("op", matched.group(), None, at), matched.end()
     raise CelSyntaxError(expression, at, f"unexpected character {expression[at]!r}")
 
 
-def _integer(expression: str, found: re.Match[str]) -> Token:
-    text = found.group()
+def _integer(expression: str, matched: re.Match[str]) -> Token:
+    text = matched.group()
     unsigned = text[-1] in "uU"
     digits = text[:-1] if unsigned else text
     if len(digits) > DIGITS_MAX:
-        raise CelSyntaxError(expression, found.start(), "integer is out of range")
+        raise CelSyntaxError(expression, matched.start(), "integer is out of range")
     value = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits)
     # One more than INT64_MAX is accepted: the parser folds a minus sign into it.
     if value > (UINT64_MAX if unsigned else INT64_MAX + 1):
-        raise CelSyntaxError(expression, found.start(), f"integer {text} is out of range")
-    return Token("literal", text, Uint(value) if unsigned else value, found.start())
+        raise CelSyntaxError(expression, matched.start(), f"integer {text} is out of range")
+    return Token("literal", text, Uint(value) if unsigned else value, matched.start())
 
 
-def _string(expression: str, start: int, found: re.Match[str]) -> tuple[Token, int]:
-    prefix, quote = found["prefix"].lower(), found["quote"]
+def _string(expression: str, start: int, matched: re.Match[str]) -> tuple[Token, int]:
+    prefix, quote = matched["prefix"].lower(), matched["quote"]
     raw, binary = "r" in prefix, "b" in prefix
-    at = found.end()
+    at = matched.end()
     while True:
         if at >= len(expression) or (len(quote) == 1 and expression[at] in "\r\n"):
             raise CelSyntaxError(expression, start, "string is not closed")
         if expression.startswith(quote, at):
             break
         at += 2 if expression[at] == "\\" and not raw else 1
-    body = expression[found.end() : at]
-    text = body if raw else _unescape(expression, found.end(), body, binary=binary)
+    body = expression[matched.end() : at]
+    text = body if raw else _unescape(expression, matched.end(), body, binary=binary)
     value: str | bytes = text.encode(errors="surrogateescape") if binary else text
     return Token("literal", expression[start : at + len(quote)], value, start), at + len(quote)
 
@@ -131,10 +131,10 @@ def _unescape(expression: str, offset: int, body: str, *, binary: bool) -> str:
     at = 0
     while (slash := body.find("\\", at)) >= 0:
         parts.append(body[at:slash])
-        found = _ESCAPE.match(body, slash)
-        if found is None:
+        matched = _ESCAPE.match(body, slash)
+        if matched is None:
             raise CelSyntaxError(expression, offset + slash, "unknown escape in string")
-        simple, hex2, hex4, hex8, octal = found.groups()
+        simple, hex2, hex4, hex8, octal = matched.groups()
         if simple:
             parts.append(_SIMPLE.get(simple, simple))
         else:
@@ -144,7 +144,7 @@ def _unescape(expression: str, offset: int, body: str, *, binary: bool) -> str:
             if binary and (hex4 or hex8):
                 raise CelSyntaxError(expression, offset + slash, "escape is no octet")
             parts.append(chr(0xDC00 + code) if binary and code > 0x7F else chr(code))
-        at = found.end()
+        at = matched.end()
     parts.append(body[at:])
     return "".join(parts)
 

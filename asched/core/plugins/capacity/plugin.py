@@ -272,7 +272,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         nominated = trial.nominator.node_of(pod.pod.uid) or now.status.nominated_node_name
         if victims.are_leaving(nominated):
             return prefixed(unschedulable(VICTIMS_LEAVING), Nomination())
-        found = self._found(pod, rejection, trial, victims)
+        found = self._room_made(pod, rejection, trial, victims)
         chosen = _still(found, victims, trial)
         if chosen is None:
             count = rejection.node_count
@@ -288,7 +288,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
             eviction.withdraw,
         )
 
-    def _found(
+    def _room_made(
         self, pod: PodInfo, rejection: Rejection, trial: Trial, victims: Victims
     ) -> "_Tried":
         """Results of the trials of all rows. Raises OutOfTurn; the trials made until then

@@ -1,9 +1,9 @@
 """ElasticQuotas as numbers: what a namespace may use, is guaranteed, and uses.
 
-A namespace has one quota, the first by name. It counts also beside a LocalQueue of Kueue, which has
-its own quota: a client that may create LocalQueues is not free of the ElasticQuota. In a list that
-is given, a native resource that is missing is 0; an extended one is unlimited in `max`, and 0 in
-`min`. A `min` that is not given is 0, a `max` unlimited.
+A namespace has one quota, the first by name. It also counts if there is a LocalQueue of Kueue,
+which has its own quota: a client that may create LocalQueues is not free of the ElasticQuota. In a
+list that is given, a native resource that is missing is 0; an extended one is unlimited in `max`,
+and 0 in `min`. A `min` that is not given is 0, a `max` unlimited.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling/elasticquota.go
 """

@@ -498,16 +498,16 @@ class ClaimBinding:
 
     def _describe(self, claims: list[ResourceClaim]) -> str:
         """The devices that are awaited, and their missing conditions."""
-        found = []
+        awaited = []
         for claim in claims:
             known = self._current(claim.metadata.key, claim.uid)
             for result, missing in islice(_pending(known), DESCRIBED_MAX) if known else ():
                 device = f"device {result.device} of driver {result.driver}"
-                found.append(
+                awaited.append(
                     f"ResourceClaim {claim.metadata.key} waits for condition"
                     f"{'s' if len(missing) > 1 else ''} {', '.join(missing)} of {device}"
                 )
-        return "; ".join(found[:DESCRIBED_MAX])
+        return "; ".join(awaited[:DESCRIBED_MAX])
 
     def _verdict(self, claims: list[ResourceClaim]) -> WaitVerdict | None:
         """BOUND once all devices are bound, a failure once a device cannot be bound, else None."""

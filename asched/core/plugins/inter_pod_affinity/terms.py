@@ -108,18 +108,18 @@ class ByKey:
         return [term for key in self._terms if is_carried(key) for term in self._counted(key)]
 
     def _counted(self, key: str) -> list[CountedTerm]:
-        found = self._counted_terms.get(key)
-        if found is None:
+        counted = self._counted_terms.get(key)
+        if counted is None:
             terms, sign = self._terms[key], self._sign
             predicates = [(term, self._namespaces.predicate(term)) for term in terms]
-            found = self._counted_terms[key] = [
+            counted = self._counted_terms[key] = [
                 CountedTerm(
                     CounterKey((predicate,), counts_terminating=True), key, sign * term.weight
                 )
                 for term, predicate in predicates
                 if predicate is not None
             ]
-        return found
+        return counted
 
 
 class MatchingTerms:

@@ -205,16 +205,16 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def extra_events(self) -> Sequence[Registration]:
         of_pods = Concerns(self._sought, _offered)
-        found = [
+        registrations = [
             Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, of_pods),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
         ]
         if any(default.when_unsatisfiable == DO_NOT_SCHEDULE for default in self._defaults):
-            found += [
+            registrations += [
                 Registration(Trigger(kind.resource, Action.ALL), self._source_may_help)
                 for kind in SOURCES
             ]
-        return found
+        return registrations
 
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
         """The hint overlooks a counted pod that starts to terminate, and so no longer counts.

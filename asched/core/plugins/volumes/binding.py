@@ -82,7 +82,7 @@ REASONS: Final = {
 }
 
 
-#: What the search for volumes reads beside the claims.
+#: What the search for volumes reads in addition to the claims.
 SEARCHED: Final = (PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY)
 
 

@@ -151,7 +151,7 @@ class VolumeChoice(NamedTuple):
 
 
 def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice:
-    """Judge every row of a view."""
+    """Evaluate every row of a view."""
     codes = _evaluate_bound(cluster, claims.bound, nodes)
     if not claims.delayed:
         return VolumeChoice(codes)

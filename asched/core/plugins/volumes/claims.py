@@ -76,17 +76,17 @@ def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask
 
 def sort_claims(cluster: Cluster, pod: PodInfo) -> PodClaims | Status:
     """The pod's claims, or why it cannot be placed anywhere."""
-    found = []
+    sorted_claims = []
     for use in pod.cls.storage.claims:
         claim = cluster.get(PERSISTENT_VOLUME_CLAIM, use.key)
         problem = _problem(use, claim, pod)
         if problem:
             return unresolvable(problem)
-        found.append(claim)
+        sorted_claims.append(claim)
     bound: dict[VolumeAffinity, None] = {}
     delayed = []
     is_waiting = False
-    for claim in found:
+    for claim in sorted_claims:
         if is_fully_bound(claim):
             affinity = affinity_of(cluster.get(PERSISTENT_VOLUME, claim.spec.volume_name))
             if not affinity.is_anywhere:

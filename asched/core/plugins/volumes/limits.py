@@ -153,7 +153,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def _collect(self, pod: PodInfo) -> WantedVolumes:
         storage = pod.cls.storage
-        found = dict.fromkeys(storage.migrated)
+        wanted = dict.fromkeys(storage.migrated)
         problem = failure(storage.broken) if storage.broken else None
         for use in storage.claims:
             claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, use.key)
@@ -168,9 +168,9 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
                 return WantedVolumes(problem=failure(text))
             volume = self._cluster.volumes.volume_of(use)
             if volume is not None:
-                found[volume] = None
+                wanted[volume] = None
         by_driver: dict[str, list[CsiVolume]] = {}
-        for volume in found:
+        for volume in wanted:
             by_driver.setdefault(volume.driver, []).append(volume)
         volumes = tuple((driver, tuple(group)) for driver, group in sorted(by_driver.items()))
         return WantedVolumes(volumes, problem, is_inline=problem is not None)
@@ -191,7 +191,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def extra_events(self) -> Sequence[Registration]:
         gone = Action.UPDATE | Action.DELETE
-        found = [
+        registrations = [
             Registration(Trigger(NODE.resource, Action.ADD)),
             Registration(Trigger(CSI_NODE.resource, gone)),
             Registration(Trigger(VOLUME_ATTACHMENT.resource, Action.DELETE), detached),
@@ -201,8 +201,8 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             ),
         ]
         if self._scaling:
-            found.append(Registration(Trigger(CSI_DRIVER.resource, gone)))
-        return found
+            registrations.append(Registration(Trigger(CSI_DRIVER.resource, gone)))
+        return registrations
 
     def _is_named(self, kind: Kind, pod: Pod, old: Any, new: Any) -> Hint:
         """Queue if the object decides how one of the pod's claims is counted, or one of a placed

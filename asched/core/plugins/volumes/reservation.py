@@ -203,12 +203,12 @@ class BindingCheck:
 
     def describe(self) -> str:
         """The claims that are not bound yet, and which controller or provisioner they wait for."""
-        stored, node, found = self._cluster.stored, self._reservation.node, list[str]()
+        stored, node, unbound = self._cluster.stored, self._reservation.node, list[str]()
         for write, key in self._reservation.bindings:
             claim = stored(PERSISTENT_VOLUME_CLAIM, key)
             if claim is None or not is_fully_bound(claim):
                 by = f"the volume controller to bind PersistentVolume {write.name}"
-                found.append(f"PersistentVolumeClaim {key} waits for {by}")
+                unbound.append(f"PersistentVolumeClaim {key} waits for {by}")
         for write in self._reservation.provisions:
             claim = stored(PERSISTENT_VOLUME_CLAIM, write.key)
             if claim is None or not is_fully_bound(claim):
@@ -216,20 +216,20 @@ class BindingCheck:
                 storage_class = self._cluster.get(STORAGE_CLASS, name) if name else None
                 who = f"provisioner {storage_class.provisioner}" if storage_class else "provisioner"
                 by = f"{who} of StorageClass {name} to make a volume for node {node}"
-                found.append(f"PersistentVolumeClaim {write.key} waits for {by}")
-        return "; ".join(found[:DESCRIBED_MAX])
+                unbound.append(f"PersistentVolumeClaim {write.key} waits for {by}")
+        return "; ".join(unbound[:DESCRIBED_MAX])
 
     def _topics(self) -> tuple[Topic, ...]:
         reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.resource
-        found = [(POD.resource, self._pod.pod.key), (NODE.resource, reservation.node)]
+        topics = [(POD.resource, self._pod.pod.key), (NODE.resource, reservation.node)]
         for write, key in reservation.bindings:
-            found += [(PERSISTENT_VOLUME.resource, write.name), (claims, key)]
+            topics += [(PERSISTENT_VOLUME.resource, write.name), (claims, key)]
         for write in reservation.provisions:
-            found.append((claims, write.key))
+            topics.append((claims, write.key))
             claim = self._cluster.stored(PERSISTENT_VOLUME_CLAIM, write.key)
             if claim is not None and claim.spec.volume_name:
-                found.append((PERSISTENT_VOLUME.resource, claim.spec.volume_name))
-        return tuple(found)
+                topics.append((PERSISTENT_VOLUME.resource, claim.spec.volume_name))
+        return tuple(topics)
 
     def is_settled(self) -> bool:
         """True if all claims are bound, or if there is a problem."""

@@ -131,7 +131,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         return sum(f"{namespace}/{name}" in used for name in names)
 
     def _collect(self, pod: PodInfo) -> Exclusive:
-        found: set[str] = set()
+        exclusive: set[str] = set()
         for use in pod.cls.storage.claims:
             if use.owner:
                 continue
@@ -139,8 +139,8 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
             if claim is None:
                 return Exclusive(missing=use.name)
             if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
-                found.add(use.name)
-        return Exclusive(names=frozenset(found)) if found else _NOTHING
+                exclusive.add(use.name)
+        return Exclusive(names=frozenset(exclusive)) if exclusive else _NOTHING
 
     def registrations(self) -> Sequence[Registration]:
         return (

@@ -120,21 +120,21 @@ class Provision(NamedTuple):
 
 
 def provision(cluster: Cluster, claim: PersistentVolumeClaim, nodes: NodeView) -> Provision:
-    """Judge one claim on all rows of a view."""
-    found: StorageClass | None = cluster.stored(STORAGE_CLASS, claim_class(claim))
+    """Evaluate one claim on all rows of a view."""
+    storage_class: StorageClass | None = cluster.stored(STORAGE_CLASS, claim_class(claim))
     nowhere: Mask = np.zeros(nodes.size, dtype=np.bool_)
-    if found is None or found.provisioner in ("", NO_PROVISIONER):
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return Provision(nowhere, nowhere, None)
-    possible = allowed(nodes, found.allowed_topologies)
+    possible = allowed(nodes, storage_class.allowed_topologies)
     requested = storage_request(claim)
-    driver = cluster.stored(CSI_DRIVER, found.provisioner)
+    driver = cluster.stored(CSI_DRIVER, storage_class.provisioner)
     if requested is None or driver is None or not driver.spec.storage_capacity:
         return Provision(possible, ~nowhere, None)
     wanted_bytes = whole(requested)
     roomy = nowhere
     capacity_bytes = np.full(nodes.size, UNTOLD, dtype=np.int64)
     for _, capacity in sorted(cluster.all(CSI_STORAGE_CAPACITY).items()):
-        if capacity.storage_class_name != found.metadata.name:
+        if capacity.storage_class_name != storage_class.metadata.name:
             continue
         if volume_limit_bytes(capacity) < wanted_bytes:
             continue

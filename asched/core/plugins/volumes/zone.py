@@ -105,7 +105,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def _collect(self, pod: PodInfo) -> Zones | Status:
         """The zones of the bound direct claims, or why the pod cannot be placed at all."""
-        found: dict[tuple[str, frozenset[str]], None] = {}
+        zones: dict[tuple[str, frozenset[str]], None] = {}
         for use in pod.cls.storage.claims:
             if use.owner:
                 continue
@@ -123,8 +123,8 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
             volume = self._cluster.stored(PERSISTENT_VOLUME, name)
             if volume is None:
                 return unresolvable(f'persistentvolume "{name}" not found')
-            found.update(dict.fromkeys(zones_of(volume.metadata)))
-        return tuple(found)
+            zones.update(dict.fromkeys(zones_of(volume.metadata)))
+        return tuple(zones)
 
     def _problem(self, claim: PersistentVolumeClaim) -> str:
         """Why a claim without a volume stops the pod; "" if it only waits for its node to be
@@ -160,15 +160,15 @@ def zones_of(metadata: ObjectMeta) -> Zones:
     labels = metadata.labels
     if not labels:
         return ()
-    found = []
+    zones = []
     for label in LABELS:
         text = labels.get(label)
         if text is None:
             continue
         values = frozenset(part.strip() for part in text.split(ZONE_DELIMITER))
         if "" not in values:
-            found.append((label, values))
-    return tuple(found)
+            zones.append((label, values))
+    return tuple(zones)
 
 
 def _matching_rows(nodes: NodeView, label: str, values: frozenset[str]) -> Mask:
