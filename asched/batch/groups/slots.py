@@ -150,15 +150,15 @@ def _slots_of_rows(
     def slots(row: int) -> tuple[int]:
         if not mask.has(row):
             return (0,)
-        found = most
+        fitting = most
         for at, need in items:
             if at == POD_PLACE:
                 free = allowed(row) - count(row)
             else:
                 free = allocatable(at, row) - requested(at, row)
-            if free < found * need:
-                found = free // need if free > 0 else 0
-        return (found,)
+            if free < fitting * need:
+                fitting = free // need if free > 0 else 0
+        return (fitting,)
 
     return slots
 

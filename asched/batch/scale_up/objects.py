@@ -145,7 +145,7 @@ def bodies(
         "labels": {LABEL: "true"},
         "ownerReferences": [owner],
     }
-    found = [
+    pod_templates = [
         _body(POD_TEMPLATE, {"name": template_name(name, number), **shared}, template=template)
         for number, (template, _) in enumerate(templates)
     ]
@@ -159,7 +159,7 @@ def bodies(
     }
     notes = {PROFILE: profile, NEW_NODES: new_nodes}
     metadata = {"name": name, **shared, "annotations": notes}
-    return (*found, _body(cluster.served_kind(PROVISIONING_REQUEST), metadata, spec=spec))
+    return (*pod_templates, _body(cluster.served_kind(PROVISIONING_REQUEST), metadata, spec=spec))
 
 
 def _body(kind: Kind, metadata: Json, **content: Json) -> Json:

@@ -22,7 +22,7 @@ class Scene:
         self.dry_runs = DryRuns()
         self.dry_runs.of(self.context)
 
-    def look(self, pod: PodBuilder, **fields: Any) -> Any:
+    def dry_run(self, pod: PodBuilder, **fields: Any) -> Any:
         """(rejectors, whether of the class), or None."""
         built = pod.spec(schedulerName="default-scheduler").build()
         self.cluster.apply(Seen(POD, built))

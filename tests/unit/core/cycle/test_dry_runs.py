@@ -18,27 +18,27 @@ from tests.unit.core.cycle.leaving import Leaving, Scene, wants
 
 def test_who_fits_is_worth_an_attempt_and_who_does_not_is_told_by_whom() -> None:
     scene = Scene()
-    assert scene.look(wants()) is None
+    assert scene.dry_run(wants()) is None
     scene.place("a")
-    assert scene.look(wants()) == ({"NodeResourcesFit"}, True)
+    assert scene.dry_run(wants()) == ({"NodeResourcesFit"}, True)
     scene.cluster.apply(Gone(POD, a_pod("a").on("n1").build()))
-    assert scene.look(wants()) is None
+    assert scene.dry_run(wants()) is None
 
 
 def test_one_to_whom_room_is_promised_is_tried() -> None:
     scene = Scene()
     scene.place("a")
-    assert scene.look(wants()) is not None
+    assert scene.dry_run(wants()) is not None
     scene.context.nominator.add(scene.cluster.pods_seen["default/web"], "n1")
-    assert scene.look(wants()) is None
+    assert scene.dry_run(wants()) is None
 
 
 def test_one_that_may_evict_others_is_tried() -> None:
     scene = Scene()
     scene.place("a")
-    assert scene.look(wants().priority(50)) is not None
-    assert scene.look(wants(name="vip").priority(51)) is None
-    assert scene.look(wants(name="mild").priority(51).spec(preemptionPolicy="Never")) is not None
+    assert scene.dry_run(wants().priority(50)) is not None
+    assert scene.dry_run(wants(name="vip").priority(51)) is None
+    assert scene.dry_run(wants(name="mild").priority(51).spec(preemptionPolicy="Never")) is not None
 
 
 class Counted(FilterPlugin):
@@ -58,12 +58,12 @@ class Counted(FilterPlugin):
 
 def test_room_that_is_promised_to_a_more_important_pod_counts() -> None:
     scene = Scene()
-    assert scene.look(wants()) is None
+    assert scene.dry_run(wants()) is None
     vip = wants(name="vip").priority(9).spec(schedulerName="default-scheduler").build()
     scene.cluster.apply(Seen(POD, vip))
     scene.context.nominator.add(vip, "n1")
-    assert scene.look(wants()) == ({"NodeResourcesFit"}, True)
-    assert scene.look(wants(name="higher").priority(10)) is None
+    assert scene.dry_run(wants()) == ({"NodeResourcesFit"}, True)
+    assert scene.dry_run(wants(name="higher").priority(10)) is None
 
 
 class Waiting(Counted):
@@ -74,8 +74,8 @@ class Waiting(Counted):
 
 
 def test_who_waits_for_something_outside_is_tried() -> None:
-    assert Scene(plugins=[Waiting]).look(wants()) is None
-    assert Scene(plugins=[Counted]).look(wants()) == ({"Counted"}, True)
+    assert Scene(plugins=[Waiting]).dry_run(wants()) is None
+    assert Scene(plugins=[Counted]).dry_run(wants()) == ({"Counted"}, True)
 
 
 class Early(PreFilterPlugin):

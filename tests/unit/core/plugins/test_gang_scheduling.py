@@ -84,16 +84,16 @@ def test_a_pod_waits_outside_for_the_rest_of_its_gang(world: World) -> None:
 def test_the_pod_that_completes_the_gang_lets_its_mates_go_and_nobody_else(world: World) -> None:
     world.cluster.apply(Seen(POD_GROUP, a_group(gang=3)))
     world.cluster.apply(Seen(POD_GROUP, a_group("other", gang=3)))
-    mates = [a_member("a"), a_member("b"), a_member("c")]
+    members = [a_member("a"), a_member("b"), a_member("c")]
     stranger = a_member("x", group="other")
-    world.see(*mates, stranger)
-    for pod in (mates[0], stranger, mates[1]):
+    world.see(*members, stranger)
+    for pod in (members[0], stranger, members[1]):
         status, patience_s = world.permit(pod)
         assert (status.code, patience_s) == (Code.WAIT, PERMIT_TIMEOUT_S)
         assert status.message == "waiting for minCount pods from a gang to be scheduled"
     open_before = [waiting.is_settled for waiting in world.waiting]
 
-    assert world.permit(mates[2])[0].is_success
+    assert world.permit(members[2])[0].is_success
 
     assert open_before == [False, False, False]
     settled = {waiting.info.pod.metadata.name: waiting.is_settled for waiting in world.waiting}

@@ -202,10 +202,10 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_after_its_backoff() -> None:
     assert one.queue.pop(1.2) is None
     assert one.queue.next_deadline_s() == 3.0
     first = one.pop(3.0)
-    mates = [one.queue.pop_member(one.api[f"default/{n}"], first, 3.0) for n in "bc"]
+    members = [one.queue.pop_member(one.api[f"default/{n}"], first, 3.0) for n in "bc"]
 
     assert rooms.counted == rooms.looked_at == ["a"]
-    assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3
+    assert [q.woken_by for q in (first, *members) if q] == [NODE_ADDED.label] * 3
 
 
 def test_room_that_suffices_ends_the_backoff_of_a_gang_once() -> None:
