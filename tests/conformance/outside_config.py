@@ -63,12 +63,12 @@ def compare(case: Mapping[str, Any]) -> list[str]:
 def _compare_effective(case: Mapping[str, Any], loaded: LoadedConfig) -> list[str]:
     found = []
     if case.get("effective") is not None:
-        found += _differences(case["effective"], effective(loaded.configuration), "effective")
+        found += differences_of(case["effective"], effective(loaded.configuration), "effective")
     if case.get("profiles") is not None:
-        found += _differences(case["profiles"], profiles_of(loaded), "profiles")
+        found += differences_of(case["profiles"], profiles_of(loaded), "profiles")
     if case.get("extenders") is not None:
         ours = [extender.url_prefix for extender in loaded.extenders]
-        found += _differences(case["extenders"], ours, "extenders")
+        found += differences_of(case["extenders"], ours, "extenders")
     return found
 
 
@@ -89,13 +89,13 @@ def profiles_of(loaded: LoadedConfig) -> dict[str, dict[str, list[dict[str, Any]
     }
 
 
-def _differences(wanted: Any, got: Any, where: str) -> list[str]:
+def differences_of(wanted: Any, got: Any, where: str) -> list[str]:
     if isinstance(wanted, dict) and isinstance(got, dict):
         return [
             text
             for key in sorted({*wanted, *got})
             for text in (
-                _differences(wanted[key], got[key], f"{where}.{key}")
+                differences_of(wanted[key], got[key], f"{where}.{key}")
                 if key in wanted and key in got
                 else [f"{where}.{key} is {'missing' if key in wanted else 'too much'}"]
             )
@@ -104,7 +104,7 @@ def _differences(wanted: Any, got: Any, where: str) -> list[str]:
         return [
             text
             for i, (one, other) in enumerate(zip(wanted, got, strict=True))
-            for text in _differences(one, other, f"{where}[{i}]")
+            for text in differences_of(one, other, f"{where}[{i}]")
         ]
     is_own = OWN_DEFAULTS.get(where.rpartition(".")[2]) == (wanted, got)
     same = is_own or (wanted == got and isinstance(wanted, bool) is isinstance(got, bool))

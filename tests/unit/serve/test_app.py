@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from asched.serve.options import ALWAYS_ALLOWED
+from tests.conformance.outside_config import differences_of
 from tests.support import recorded_lines
 from tests.unit.serve.world import TOKENS, a_port
 
@@ -57,7 +58,7 @@ def _body_differences(path, wanted, body):
         ours["componentconfig"]["clientConnection"]["kubeconfig"] = wanted["componentconfig"][
             "clientConnection"
         ]["kubeconfig"]
-        return [] if ours == wanted else [f"configuration: {body[:300]}"]
+        return differences_of(wanted, ours, "configuration")
     if path == "/flagz":
         return _named_alike(wanted, body)
     if isinstance(wanted, dict):
