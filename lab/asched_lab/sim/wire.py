@@ -478,6 +478,8 @@ class Wire:
 
     def _thaw(self, travel: Travel) -> None:
         """The server continues with a request, whether or not the sender still waits."""
+        if travel.request not in self._late:  # carried out meanwhile
+            return
         self._late.remove(travel.request)
         if travel.request.method != "GET" or not (travel.heard.done() or self._is_cut):
             self._handle(travel)
