@@ -58,7 +58,7 @@ def test_every_recorded_change_is_derived_and_no_other_is_heard() -> None:
         told, event = derived(case), case["event"]
         if event is None:  # for pods and nodes none is made, for others none that is heard
             always_made = case["kind"] in ("Pod", "Node")
-            agrees = not [one for one in told if always_made or interest.asked(one.trigger)]
+            agrees = not [one for one in told if always_made or interest.of_trigger(one.trigger)]
         else:
             recorded = event["label"], event["delivery"], tuple(event["passes"])
             agrees = recorded in [one[1:] for one in told]
