@@ -22,7 +22,15 @@ from typing import Any
 import orjson
 
 from asched.core.config.versions import MINORS
-from tests.conformance import cases, hints, parity, queue_traces, registrations_file, traces
+from tests.conformance import (
+    cases,
+    hints,
+    outside_decisions,
+    parity,
+    queue_traces,
+    registrations_file,
+    traces,
+)
 from tests.conformance.cases import Result
 
 #: Differences shown per family.
@@ -87,6 +95,8 @@ def replay_file(path: Path, minor: str = "") -> Iterator[Result]:
             yield _of(record, hints.replay)
         elif "steps" in record:
             yield _of(record, traces.replay)
+        elif "seen" in record:
+            yield _of(record, partial(outside_decisions.replay, minor=minor))
         elif "expect" in record:
             yield _of(record, partial(cases.replay, minor=minor))
         elif "extenders" in record and "requests" in record:

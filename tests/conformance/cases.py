@@ -16,6 +16,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.gates import GATES, HONOURED, default_gates
 from asched.core.config.versions import BASE, rules_of
+from asched.core.framework.points import PostFilterResult
 from asched.core.framework.rejection import NO_NODES, Rejection
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
@@ -310,14 +311,7 @@ def _compare_post_filter(
     for seed in SEEDS:
         trial = runner.trial(evaluation.state, WaitingPods(), seed, 0.0)
         found = run_alone(runner.post_filter(info, rejection, trial))
-        said = found.status.message
-        if found.status.is_success:  # 1.36 reports nothing; the outcome is compared below
-            count = len(found.victims)
-            said = said.removesuffix(
-                f"preemption: {FOUND} {found.nomination.node}, preempting {count} victims"
-            )
-        message = rejection.message(said)
-        cut = message if len(message) <= 1024 else message[:1020] + " ..."
+        said, cut = event_message(rejection, found)
         result.compare("fit_error_with_postfilter", cut, expect["fit_error_with_postfilter"])
         result.compare("post filter code", found.status.code.text, expected["code"])
         result.compare("post filter message", said, expected["message"])
@@ -331,6 +325,18 @@ def _compare_post_filter(
             result.compare("preemption outcome", outcome, expected["outcomes"])
 
 
+def event_message(rejection: Rejection, found: PostFilterResult) -> tuple[str, str]:
+    """What the PostFilter step reports, and the message of the event with it."""
+    said = found.status.message
+    if found.status.is_success:  # 1.36 reports nothing
+        count = len(found.victims)
+        said = said.removesuffix(
+            f"preemption: {FOUND} {found.nomination.node}, preempting {count} victims"
+        )
+    message = rejection.message(said)
+    return said, message if len(message) <= 1024 else message[:1020] + " ..."
+
+
 def _compare_candidates(
     result: Result,
     runner: Runner,
@@ -338,10 +344,17 @@ def _compare_candidates(
     evaluation: Evaluation,
     expected: Mapping[str, Any],
 ) -> None:
-    """Every node on which preemption would work, before the best one is picked."""
     plugin = runner.profile.plugins.get(names.DEFAULT_PREEMPTION)
     if not isinstance(plugin, DefaultPreemption) or "candidates" not in expected:
         return
+    theirs = sorted(expected["candidates"] or (), key=lambda candidate: candidate["node"])
+    result.compare("candidates", candidates_of(runner, info, evaluation), theirs)
+
+
+def candidates_of(runner: Runner, info: PodInfo, evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Every node on which preemption would work, before the best one is picked, by name."""
+    plugin = runner.profile.plugins[names.DEFAULT_PREEMPTION]
+    assert isinstance(plugin, DefaultPreemption)
     assert evaluation.rejection is not None
     trial = runner.trial(evaluation.state, WaitingPods(), 0, 0.0)
     found = plugin.candidates(info, evaluation.rejection, trial)
@@ -353,6 +366,4 @@ def _compare_candidates(
         }
         for candidate in found.values()
     ]
-    ours.sort(key=lambda candidate: candidate["node"])
-    theirs = sorted(expected["candidates"] or (), key=lambda candidate: candidate["node"])
-    result.compare("candidates", ours, theirs)
+    return sorted(ours, key=lambda candidate: str(candidate["node"]))

@@ -119,7 +119,7 @@ class RealServer:
     async def _start(self) -> None:
         certificates = _certificates(self.folder)
         (self.folder / "tokens.csv").write_text(f"{TOKEN},bench,1,system:masters\n")
-        client_port, peer_port, port = (_free_port() for _ in range(3))
+        client_port, peer_port, port = (free_port() for _ in range(3))
         peer = f"http://127.0.0.1:{peer_port}"
         client = f"http://127.0.0.1:{client_port}"
         await self._spawn(
@@ -196,7 +196,7 @@ def _is_ready(url: str, context: ssl.SSLContext) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
