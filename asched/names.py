@@ -89,6 +89,9 @@ LEASE_TERM: Final = "asched.dev/term"
 TAKEN_OVER: Final = "asched.dev/TakenOver"
 REASON_LEADER_CHANGED: Final = "LeaderChanged"
 EVENT_TRIED_LATER: Final = "TriedLater"
+#: Header for a bearer token that passes through the API server's proxy, which removes
+#: `Authorization` and does not pass the user's identity on.
+TOKEN_HEADER: Final = "asched-token"  # noqa: S105
 #: Of a cluster in a kubeconfig: {"server": URL}, where a scheduler serves its pages.
 PAGES_EXTENSION: Final = "asched.dev/pages"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"

@@ -33,7 +33,7 @@ from asched.cli.run_config import load
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import SERVICE_ACCOUNT

@@ -19,7 +19,7 @@ from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError, quoted
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.cli.workload_pods import WORKLOADS, pod_of_workload
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 
 #: Kinds that may precede the name.
 WORDS: Final = ("podgroup", "podgroups", "pg")

@@ -25,7 +25,7 @@ from asched.kube.errors import ApiError, ClientError, Forbidden, NotFound, api_e
 from asched.kube.fast import FastTransport
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
-from asched.serve.auth import TOKEN_HEADER
+from asched.names import TOKEN_HEADER
 
 REQUEST_S: Final = 10.0
 LEASE: Final = "asched-system/asched"

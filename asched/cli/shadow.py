@@ -15,7 +15,7 @@ from asched.cli.arguments import add_output_flag, fail, written
 from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.insight.shadow.finding import text
 
 PAGE: Final = "/debug/asched/shadow"

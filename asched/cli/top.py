@@ -13,6 +13,7 @@ import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import Any, Final
 
 from asched.cli.arguments import add_output_flag, fail, plain, port, written
@@ -20,7 +21,7 @@ from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.host.ending import stop_on_signals
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 
 REASONS: Final = 8
 VERDICTS: Final = 3
@@ -183,6 +184,8 @@ def run(args: argparse.Namespace) -> int:
     """Print once, or serve until interrupted."""
     if not args.web and (args.open or args.port is not None):
         return fail("top", "--port and --open need --web", 2)
+    if args.web and find_spec("aiohttp") is None:
+        return fail("top", "--web needs the whole of asched: pip install asched", 2)
     try:
         return run_on_loop(_serve(args) if args.web else _print(args))
     except PageError as error:

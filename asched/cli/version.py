@@ -18,7 +18,7 @@ from asched.cli.pages import PageError
 from asched.cli.reach import REQUEST_S
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.cli.top import VIEW
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.kube.errors import ClientError
 from asched.kube.session import ConnectionOptions, fetch_version
 

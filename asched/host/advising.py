@@ -32,9 +32,9 @@ from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.ending import stop_on_signals
+from asched.host.event_loop import run_on_loop
 from asched.host.loops import DRAIN_S, Scheduler
 from asched.host.plugin_calls import answer_of
-from asched.host.process import run_on_loop
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher

@@ -10,9 +10,7 @@ Bounds   LAG_EVERY_S between two measurements of the event loop's delay.
 import asyncio
 import logging
 import signal
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -37,7 +35,8 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
 from asched.host.election import LeaseThread, LostLeadershipError, Stand, identity
-from asched.host.ending import Ending, EndRequestedError, stop_on_signals
+from asched.host.ending import Ending, EndRequestedError
+from asched.host.event_loop import run_on_loop
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.server_version import ServerVersionWatch
@@ -48,7 +47,7 @@ from asched.kube.dispatch import CONCURRENCY, DispatchOptions
 from asched.kube.inbox import Listener
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
-from asched.kube.tasks import Unawaited, in_thread
+from asched.kube.tasks import in_thread
 from asched.kube.typed import ApiAccess
 from asched.kube.watchdog import StartOverError
 from asched.ops import shadowing
@@ -61,7 +60,6 @@ from asched.serve.connections import listen
 from asched.serve.inspection import Inspection
 from asched.serve.options import ServingPlan
 from asched.serve.telemetry.instruments import Exposition
-from asched.serve.telemetry.log import loop_failed
 from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 
@@ -173,44 +171,6 @@ class Plan(msgspec.Struct, frozen=True):
 def run_process(plan: Plan) -> int:
     """Run until a signal stops it. Raises what `Scheduler.run` and `connect` raise."""
     return run_on_loop(schedule(plan))
-
-
-def run_on_loop(work: Coroutine[Any, Any, R]) -> R:
-    """The result of work on uvloop if installed, else on asyncio's own loop; errors of the loop are
-    logged. A SIGTERM cancels work that does not listen itself; then SystemExit is raised.
-    """
-    run = asyncio.run
-    with suppress(ImportError):
-        import uvloop
-
-        run = uvloop.run
-
-    is_requested = False
-
-    async def logged() -> R:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        loop.set_exception_handler(loop_failed)
-        loop.set_default_executor(Unawaited())
-
-        def end() -> None:
-            nonlocal is_requested
-            is_requested = True
-            if task is not None:
-                task.cancel()
-
-        if threading.current_thread() is threading.main_thread():  # no other receives signals
-            stop_on_signals(end, (signal.SIGTERM,))
-        return await work
-
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        return run(logged())
-    except asyncio.CancelledError:
-        if not is_requested:
-            raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 async def schedule(plan: Plan) -> int:

@@ -25,8 +25,8 @@ from asched.core.framework.effects import AskExtender
 from asched.kube.certificates import Rotating, rotating
 from asched.kube.connection import connect_problem
 from asched.kube.errors import ConnectError
+from asched.kube.mending import whole_letters
 from asched.kube.originals import MissingOriginalError, Originals
-from asched.kube.parsing import whole_letters
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0

@@ -40,6 +40,7 @@ from asched.kube.files import file_text
 from asched.kube.kubeconfig import HOST_VARIABLE
 from asched.kube.parsing import read
 from asched.kube.session import ConfigData, ConnectionOptions, Session, connect
+from asched.names import TOKEN_HEADER
 from asched.serve.options import AccessOptions, CannotServeError
 from asched.serve.telemetry.component_metrics import AccessMetrics
 from asched.serve.tls import Certificates
@@ -161,10 +162,6 @@ RETRY_FACTOR: Final = 1.5
 #: Reviews with longer attributes are not cached, as upstream.
 REMEMBERED_BYTES_MAX: Final = 10_000
 MASTERS: Final = "system:masters"
-
-#: Header for a bearer token that passes through the API server's proxy, which removes
-#: `Authorization` and does not pass the user's identity on.
-TOKEN_HEADER: Final = "asched-token"  # noqa: S105
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -20,7 +20,7 @@ from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.scalars import key_of, value_of
 from asched.kube.errors import ApiError, ConnectError, TransportError
-from asched.kube.parsing import whole_letters
+from asched.kube.mending import whole_letters
 from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
 from asched.kube.typed import client_over
 from asched.kube.yaml_text import MERGE_TAG, WORD_TAGS, Loader

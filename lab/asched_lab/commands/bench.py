@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from asched.cli.arguments import seed_number
 from asched.cli.commands import LAB_COMMANDS
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched_lab.bench import report
 from asched_lab.bench.run_bind import BindWorld
 from asched_lab.bench.run_decide import DecideWorld

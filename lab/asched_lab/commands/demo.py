@@ -21,7 +21,7 @@ from asched import names
 from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
 from asched.cli.commands import LAB_COMMANDS
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched_lab.sim.demo import Demo, Progress, SchedulerDiedError, Summary
 

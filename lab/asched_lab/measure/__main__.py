@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure import real

@@ -24,7 +24,7 @@ from typing import Final
 import orjson
 
 from asched import names
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched_lab.bench.api import PODS_PATH, Api
 from asched_lab.bench.processes import Process
 from asched_lab.bench.report import machine_line

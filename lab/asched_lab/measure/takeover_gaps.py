@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.kube.errors import ApiError, TransportError
 from asched_lab.bench.api import PODS, PODS_PATH, Api
 from asched_lab.bench.report import machine_line

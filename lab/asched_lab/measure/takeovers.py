@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched_lab.bench.api import Api
 from asched_lab.bench.report import machine_line
 from asched_lab.bench.world import WorkloadFailedError

@@ -327,7 +327,7 @@ async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
 
 ENDS = """
 import asyncio, threading, time
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 
 started = threading.Event()
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from asched.serve.auth import TOKEN_HEADER, RequestCredentials
+from asched.names import TOKEN_HEADER
+from asched.serve.auth import RequestCredentials
 
 
 def bearer(token):

@@ -48,7 +48,7 @@ def test_without_it_everything_goes_to_standard_error() -> None:
 
 EVERYTHING = """
 import asyncio, logging, sys, threading, warnings
-from asched.host.process import run_on_loop
+from asched.host.event_loop import run_on_loop
 from asched.serve.telemetry import log
 
 log.setup(as_json=sys.argv[1] == "json")
