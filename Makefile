@@ -10,7 +10,7 @@ PODS ?= 5000
 # For two cores: tests also wait for times that a scheduler keeps.
 WORKERS ?= 3
 
-.PHONY: demo test test-pythons check format run bench lock release clean help docs pages
+.PHONY: demo test test-pythons check format run bench lock release wheels clean help docs pages
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
@@ -21,7 +21,8 @@ help:
 	@echo "make docs    build the documentation into build/site; a broken link fails"
 	@echo "make pages   write the generated pages of docs/ from the code"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
-	@echo "make release wheels, sources, chart, kubectl plugin, SBOM, provenance and checksums into dist/ (URL=, BASE=, RUN_BASE=)"
+	@echo "make release wheels, sources, chart, kubectl plugin, SBOM, provenance and checksums into dist/ (URL=, WHEELS=, BASE=, RUN_BASE=)"
+	@echo "make wheels  download what the kubectl plugin depends on into build/wheels, for make release WHEELS=build/wheels"
 	@echo "make lock    pin the dependencies anew, by hash"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
 
@@ -102,14 +103,26 @@ IMAGE := --constraint requirements-dev.lock --python-version
 lock:
 	$(LOCK) --python-version $(OLDEST) --group dev --output-file requirements-dev.lock pyproject.toml
 	$(LOCK) $(IMAGE) $(OLDEST) --extra numa --extra completion --output-file deploy/requirements.lock pyproject.toml
+	$(LOCK) $(IMAGE) $(OLDEST) --output-file deploy/client/requirements.lock deploy/client/pyproject.toml
 	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 	  $(LOCK) $(IMAGE) $(OLDEST) --no-deps --output-file deploy/extra-load.lock -
 	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) 3.13 --output-file deploy/build.lock -
 
+# For each platform of deploy/krew.yaml and each Python: the oldest systems that have wheels.
+WHEELS_linux-amd64 := manylinux2014_x86_64
+WHEELS_linux-arm64 := manylinux2014_aarch64
+WHEELS_darwin-amd64 := macosx_11_0_x86_64
+WHEELS_darwin-arm64 := macosx_11_0_arm64
+wheels: $(READY)
+	@$(foreach platform,linux-amd64 linux-arm64 darwin-amd64 darwin-arm64,$(foreach version,$(PYTHONS),\
+	  $(BIN)/python -m pip download --quiet --only-binary=:all: --no-deps --require-hashes --implementation cp \
+	    --python-version $(version) --platform $(WHEELS_$(platform)) --dest build/wheels/$(platform) \
+	    --requirement deploy/client/requirements.lock &&)) true
+
 # Offline, but for the image, which is built if BASE names its base; RUN_BASE is another base of the image itself.
 release: $(READY)
 	@rm -rf dist
-	@BASE=$(BASE) RUN_BASE=$(RUN_BASE) $(BIN)/python deploy/release.py dist $(if $(URL),--url $(URL))
+	@WHEELS=$(WHEELS) BASE=$(BASE) RUN_BASE=$(RUN_BASE) $(BIN)/python deploy/release.py dist $(if $(URL),--url $(URL))
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis

@@ -2,8 +2,11 @@
 
     asched-VERSION-*.whl, asched_lab-VERSION-*.whl    both distributions
     asched-VERSION.tar.gz, asched_lab-VERSION.tar.gz  their sources
+    asched_cli-VERSION-*.whl                          the commands that need no NumPy
     asched-chart-VERSION.tgz                          the Helm chart
-    kubectl-asched-VERSION.tar.gz, krew.yaml          the kubectl plugin; --url is where it will be
+    kubectl-asched-VERSION-PLATFORM.tar.gz, krew.yaml
+                                                      the kubectl plugin, if WHEELS has what it
+                                                      depends on; --url is where it will be
     asched-VERSION.cdx.json                           the dependencies that are pinned, as CycloneDX
     asched-VERSION.image.tar                          the image, if BASE names its base
     asched-VERSION.provenance.json                    what it was built from, as SLSA's provenance
@@ -12,6 +15,7 @@
 The version is that of pyproject.toml. Nothing is downloaded, and the same tree gives the same
 bytes, but for the image. A build that fails leaves no folder.
 
+    WHEELS=FOLDER     the plugin's dependencies, PLATFORM/*.whl; `make wheels` downloads them
     BASE=IMAGE        build the image, too, from a base in local storage; pip downloads the
                       dependencies that are pinned
     RUN_BASE=IMAGE    the base of the image itself, if BASE has what a build needs and an image must
@@ -32,14 +36,21 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
-#: What both distributions are built from; the folder of each.
-SOURCES = ("asched", "config", "docs", "lab", "CHANGELOG.md", "LICENSE", "README.md")
-PROJECTS = (".", "lab")
+#: What the distributions are built from; the folder of each, and what is built there.
+SOURCES = (
+    *("asched", "config", "docs", "lab", "deploy/client"),
+    *("CHANGELOG.md", "LICENSE", "README.md"),
+)
+PROJECTS = {".": ("wheel", "sdist"), "lab": ("wheel", "sdist"), "deploy/client": ("wheel",)}
+LOCKS = ("build.lock", "client/requirements.lock", "extra-load.lock", "requirements.lock")
+#: Files of wheels that no program reads.
+UNUSED = (".c", ".h", ".pxd", ".pyi", ".pyx")
 #: The target of a link of Markdown that is a path.
 PATH = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)\s]+")
 
@@ -70,11 +81,10 @@ def build(out: Path, url: str) -> None:
     engine = engine_with(bases["BASE"]) if "BASE" in bases else ""
     write_distributions(out, f"{source}/blob/v{version}")
     write_chart(out / f"asched-chart-{version}.tgz")
-    plugin = out / f"kubectl-asched-{version}.tar.gz"
-    write_plugin(plugin, next(out.glob("asched-*.whl")))
-    manifest = (DEPLOY / "krew.yaml").read_text(encoding="utf-8")
-    manifest = manifest.replace("RELEASE_URL", url).replace("SHA256", digest(plugin))
-    (out / "krew.yaml").write_text(manifest[manifest.index("apiVersion") :], encoding="utf-8")
+    if wheels := os.environ.get("WHEELS"):
+        write_plugin(out, version, url, Path(wheels))
+    else:
+        print("kubectl plugin: not built; WHEELS names the folder of its dependencies")
     write_bill_of_materials(out / f"asched-{version}.cdx.json")
     if engine:
         write_image(out / f"asched-{version}.image.tar", version, engine, bases)
@@ -101,11 +111,12 @@ def write_distributions(out: Path, address: str) -> None:
                 shutil.copytree(ROOT / name, copy / name, ignore=ignored)
             else:
                 shutil.copy2(ROOT / name, copy / name)
-        for project in PROJECTS:
+        for project, targets in PROJECTS.items():
             readme = copy / project / "README.md"
             text = readme.read_text(encoding="utf-8")
             readme.write_text(with_addresses(text, project, address), encoding="utf-8")
-            command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist")
+            words = [word for target in targets for word in ("-t", target)]
+            command = (sys.executable, "-m", "hatchling", "build", *words)
             run(*command, "-d", str(out), cwd=copy / project)
 
 
@@ -127,9 +138,31 @@ def write_chart(target: Path) -> None:
     write_archive(target, ((f"asched/{path.relative_to(chart)}", path) for path in files))
 
 
-def write_plugin(target: Path, wheel: Path) -> None:
+def write_plugin(out: Path, version: str, url: str, wheels: Path) -> None:
+    """An archive for each platform of krew.yaml."""
+    manifest = (DEPLOY / "krew.yaml").read_text(encoding="utf-8")
+    manifest = manifest[manifest.index("apiVersion") :].replace("RELEASE_URL", url)
+    (wheel,), (client,) = out.glob("asched-*.whl"), out.glob("asched_cli-*.whl")
     sources = (wheel, DEPLOY / "kubectl-asched", DEPLOY / "requirements.lock", ROOT / "LICENSE")
-    write_archive(target, ((path.name, path) for path in sources))
+    for platform in re.findall(r"sha256: SHA256-(\S+)", manifest):
+        archive = out / f"kubectl-asched-{version}-{platform}.tar.gz"
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            unpack(client, folder / "client")
+            for one in sorted((wheels / platform).glob("*.whl")):
+                unpack(one, folder / re.sub(r".*-cp3(\d+)-.*", r"python3.\1", one.name))
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            packed = ((path.relative_to(folder).as_posix(), path) for path in files)
+            write_archive(archive, (*packed, *((path.name, path) for path in sources)))
+        manifest = manifest.replace(f"SHA256-{platform}", digest(archive))
+    (out / "krew.yaml").write_text(manifest, encoding="utf-8")
+
+
+def unpack(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if not name.endswith(UNUSED):
+                archive.extract(name, folder)
 
 
 def write_archive(target: Path, files: Iterable[tuple[str, Path]]) -> None:
@@ -181,8 +214,7 @@ def provenance(out: Path, version: str, source: str, bases: dict[str, str]) -> d
     commit = output("git", "rev-parse", "HEAD")
     tree = {"uri": f"git+{source}", **({"digest": {"gitCommit": commit}} if commit else {})}
     locks = [
-        {"uri": f"deploy/{name}", "digest": {"sha256": digest(DEPLOY / name)}}
-        for name in ("build.lock", "extra-load.lock", "requirements.lock")
+        {"uri": f"deploy/{name}", "digest": {"sha256": digest(DEPLOY / name)}} for name in LOCKS
     ]
     parameters = {"version": version, **bases}
     if output("git", "status", "--porcelain"):

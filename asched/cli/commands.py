@@ -46,6 +46,9 @@ LAB_COMMANDS: Final = {
     "chaos": "test the scheduler in virtual time against a failing API server",
 }
 COMMANDS_GROUP: Final = "asched.commands"
+#: The distributions of this package: the second has the commands that only read pages, and needs
+#: neither NumPy nor other large packages (deploy/client).
+DISTRIBUTIONS: Final = ("asched", "asched-cli")
 #: Commands whose module parses its arguments by kube-scheduler's rules for flags.
 OWN_FLAGS: Final = ("run", "doctor")
 KUBECTL_PLUGIN: Final = "kubectl-asched"
@@ -114,6 +117,10 @@ def _leave_stdout() -> None:
 
 def _command(argv: list[str]) -> int:
     """The garbage collector is off until a command begins; for `run` until the first lists."""
+    wanted = next((word for word in argv if not word.startswith("-")), "")
+    here = installed_commands()
+    if wanted in COMMANDS and wanted not in here:
+        return _unknown(wanted)
     if argv[:2] == ["shadow", "run"]:
         shadow_status: int = importlib.import_module("asched.cli.run").main(
             argv[2:], is_shadow=True
@@ -122,8 +129,7 @@ def _command(argv: list[str]) -> int:
     if argv and argv[0] in OWN_FLAGS:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
-    wanted = next((word for word in argv if not word.startswith("-")), "")
-    if wanted and wanted not in COMMANDS:
+    if wanted and wanted not in here:
         module = module_of(wanted)
         if module is None:
             return _unknown(wanted)
@@ -131,9 +137,9 @@ def _command(argv: list[str]) -> int:
     if not wanted:
         parser.epilog = f"{_lab_commands_text()}{EXIT_STATUS}"
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    if wanted in COMMANDS:
+    if wanted in here:
         module = importlib.import_module(f"asched.cli.{wanted}")
-    for command, summary in COMMANDS.items():
+    for command, summary in here.items():
         if command != wanted:
             subparsers.add_parser(command, help=summary)
     if wanted:
@@ -142,6 +148,12 @@ def _command(argv: list[str]) -> int:
     gc.enable()
     status: int = args.run(args)
     return status
+
+
+def installed_commands() -> dict[str, str]:
+    """Those of COMMANDS that the installed distribution has."""
+    folder = Path(__file__).parent
+    return {name: text for name, text in COMMANDS.items() if (folder / f"{name}.py").exists()}
 
 
 def module_of(command: str) -> Any:
@@ -153,7 +165,9 @@ def module_of(command: str) -> Any:
 
 
 def other_commands() -> dict[str, str]:
-    """Commands of other distributions, with their summaries."""
+    """Commands of other distributions, with their summaries; they need the whole of asched."""
+    if "run" not in installed_commands():
+        return {}
     from importlib.metadata import entry_points  # 20 ms, for --help and completion only
 
     names = sorted(entry.name for entry in entry_points(group=COMMANDS_GROUP))
@@ -190,9 +204,11 @@ def base_parser() -> "argparse.ArgumentParser":
 
 
 def _unknown(word: str) -> int:
-    if word in LAB_COMMANDS:
-        sys.stderr.write(f"asched: {word!r} is a command of asched-lab: pip install asched-lab\n")
-        return 2
+    for package, commands in (("asched", COMMANDS), ("asched-lab", LAB_COMMANDS)):
+        if word in commands:
+            text = f"{word!r} is a command of {package}: pip install {package}"
+            sys.stderr.write(f"asched: {text}\n")
+            return 2
     from asched.core.config.problem import did_you_mean  # only for a mistyped command
 
     hint = did_you_mean(word, {**COMMANDS, **LAB_COMMANDS}) or "asched --help lists them"
@@ -203,7 +219,7 @@ def _unknown(word: str) -> int:
 def installed_version() -> str:
     from importlib.metadata import PackageNotFoundError, version  # 20 ms, a third of `--help`
 
-    try:
-        return version("asched")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
+    for name in DISTRIBUTIONS:
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return "unknown (not installed)"

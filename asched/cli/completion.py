@@ -1,7 +1,7 @@
 """`asched completion bash|fish|zsh`, and that of `kubectl asched` (kubectl_complete-asched).
 
-Both use one parser with every command and every flag of `asched run`. shtab writes the scripts;
-kubectl runs a program instead, which needs no further package.
+Both use one parser with every installed command and every flag of `asched run`. shtab writes the
+scripts; kubectl runs a program instead, which needs no further package and offers names of pods.
 
     source <(asched completion bash)
     asched completion fish > ~/.config/fish/completions/asched.fish
@@ -14,18 +14,26 @@ Source  kubernetes.io, "Extend kubectl with plugins": one candidate per line, th
 import argparse
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser, module_of, other_commands
-from asched.cli.doctor import own_parser
-from asched.cli.flag_table import ALL
+from asched.cli.commands import (
+    COMMANDS,
+    OWN_FLAGS,
+    base_parser,
+    installed_commands,
+    module_of,
+    other_commands,
+)
+from asched.cli.pod_names import pod_names
 
 SHELLS: Final = ("bash", "fish", "zsh")
 #: cobra's directives, as bits: file names may be offered or not.
 FILES: Final = 0
 NO_FILES: Final = 4
+#: The argument whose value is a pod.
+POD: Final = "pod"
 #: Endings of flags and arguments whose value is a path.
 PATHS: Final = ("config", "config_to", "file", "kubeconfig", "dir", "manifest", "out")
 
@@ -69,19 +77,23 @@ def script(shtab: ModuleType, shell: str) -> str:
 def full_parser() -> argparse.ArgumentParser:
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command, summary in COMMANDS.items():
+    for command, summary in installed_commands().items():
+        module = importlib.import_module(f"asched.cli.{command}")
         if command not in OWN_FLAGS:
-            importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
+            module.add_parser(subparsers)
             continue
-        parents = [own_parser()] if command == "doctor" else []
+        parents = [module.own_parser()] if command == "doctor" else []
         _add_flags_of_run(subparsers.add_parser(command, help=summary, parents=parents))
-    _add_flags_of_run(commands_of(commands_of(parser)["shadow"])["run"])
+    if "shadow" in commands_of(parser):
+        _add_flags_of_run(commands_of(commands_of(parser)["shadow"])["run"])
     for command in other_commands():
         module_of(command).add_parser(subparsers)
     return parser
 
 
 def _add_flags_of_run(parser: argparse.ArgumentParser) -> None:
+    from asched.cli.flag_table import ALL  # not in asched-cli
+
     for flag in ALL:
         words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
         if "-h" not in words:
@@ -117,8 +129,14 @@ def _takes_path(action: argparse.Action) -> bool:
     return action.nargs != 0 and not action.choices and action.dest.endswith(PATHS)
 
 
-def candidates(parser: argparse.ArgumentParser, words: Iterable[str]) -> tuple[list[str], int]:
-    """Candidates for the last word, and the directive for kubectl."""
+def candidates(
+    parser: argparse.ArgumentParser,
+    words: Iterable[str],
+    pods: Callable[[Sequence[str], str], list[str]] = lambda _before, _begun: [],
+) -> tuple[list[str], int]:
+    """Candidates for the last word, and the directive for kubectl. `pods` names pods by the words
+    before the last, and its beginning.
+    """
     *before, begun = [*words] or [""]
     positionals = 0
     previous = ""
@@ -137,6 +155,8 @@ def candidates(parser: argparse.ArgumentParser, words: Iterable[str]) -> tuple[l
     if commands_of(parser):
         return _beginning(commands_of(parser), begun), NO_FILES
     rest = [a for a in parser._actions if not a.option_strings][positionals:]  # noqa: SLF001
+    if rest and rest[0].dest == POD:
+        return pods(before, begun), NO_FILES
     return _values(rest[0], begun) if rest else ([], NO_FILES)
 
 
@@ -160,6 +180,6 @@ def _beginning(words: Iterable[str], begun: str) -> list[str]:
 
 def complete_for_kubectl() -> int:
     """The program that kubectl runs for `kubectl asched <TAB>`, with the words typed so far."""
-    found, directive = candidates(full_parser(), sys.argv[1:])
+    found, directive = candidates(full_parser(), sys.argv[1:], pod_names)
     print("\n".join([*found, f":{directive}"]))
     return 0

@@ -1,4 +1,4 @@
-"""Both distributions as they are built and installed: a wheel, and an environment with one of them.
+"""The distributions as they are built and installed: a wheel, and an environment with one of them.
 
     wheel = built("asched", folder, "wheel")
     asched = installed(wheel, folder / "environment")      # .../bin/asched
@@ -20,7 +20,11 @@ import pytest
 from tests.support import ROOT
 
 #: Distribution -> its folder.
-PROJECTS = {"asched": ROOT, "asched-lab": ROOT / "lab"}
+PROJECTS = {
+    "asched": ROOT,
+    "asched-lab": ROOT / "lab",
+    "asched-cli": ROOT / "deploy/client",
+}
 IMAGE_LOCK = ROOT / "deploy/requirements.lock"
 
 
@@ -34,19 +38,19 @@ def built(name: str, folder: Path, target: str) -> Path:
     return made
 
 
-def installed(wheel: Path, environment: Path) -> Path:
-    """The program `asched` of a new environment with this wheel alone."""
+def installed(wheel: Path, environment: Path, lock: Path = IMAGE_LOCK) -> Path:
+    """The program `asched` of a new environment with this wheel and the packages of `lock`."""
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin/python"
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", wheel)
     purelib = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
-    _link_packages_of_the_image(Path(purelib))
+    link_packages(Path(purelib), lock)
     return environment / "bin/asched"
 
 
-def _link_packages_of_the_image(site_packages: Path) -> None:
-    names = set(re.findall(r"^([\w.-]+)==", IMAGE_LOCK.read_text(encoding="utf-8"), re.MULTILINE))
+def link_packages(site_packages: Path, lock: Path) -> None:
+    names = set(re.findall(r"^([\w.-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE))
     if sys.version_info < (3, 13):
         names.add("typing-extensions")  # the lock is for a Python that needs none
     for name in names:

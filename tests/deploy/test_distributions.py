@@ -1,5 +1,7 @@
 """What the wheels and source distributions contain, and what a wheel of asched does alone."""
 
+import os
+import re
 import subprocess
 import tarfile
 import zipfile
@@ -12,6 +14,7 @@ from tests.deploy.distributions import PROJECTS, built, installed
 from tests.support import ROOT
 
 PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
+CLIENT_COMMANDS = {"explain", "top", "version", "completion"}
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,14 @@ def asched(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return installed(wheels["asched"], tmp_path_factory.mktemp("alone") / "environment")
 
 
+@pytest.fixture(scope="module")
+def client(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin where only asched-cli is installed."""
+    lock = ROOT / "deploy/client/requirements.lock"
+    environment = tmp_path_factory.mktemp("client") / "environment"
+    return installed(wheels["asched-cli"], environment, lock).with_name("kubectl-asched")
+
+
 def files_of(package: Path) -> set[str]:
     """The files of a package in this tree, by their paths from the folder it is in."""
     return {
@@ -35,7 +46,7 @@ def files_of(package: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", PACKAGES)
 def test_a_wheel_has_the_files_of_its_own_package_and_no_others(
     name: str, wheels: dict[str, Path]
 ) -> None:
@@ -47,7 +58,7 @@ def test_a_wheel_has_the_files_of_its_own_package_and_no_others(
     assert {file.split("/", 1)[1] for file in metadata} >= {"METADATA", "entry_points.txt"}
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", PACKAGES)
 def test_no_package_contains_tests(name: str) -> None:
     package = PROJECTS[name] / PACKAGES[name]
     names = {part for file in files_of(package) for part in file.split("/")}
@@ -56,11 +67,12 @@ def test_no_package_contains_tests(name: str) -> None:
 
 
 def test_a_source_distribution_has_what_builds_the_wheel_and_no_tests(tmp_path: Path) -> None:
-    for name, project in PROJECTS.items():
+    for name, package_name in PACKAGES.items():
+        project = PROJECTS[name]
         with tarfile.open(built(name, tmp_path, "sdist")) as archive:
             files = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
 
-        package = files_of(project / PACKAGES[name])
+        package = files_of(project / package_name)
         assert files >= package | {"pyproject.toml", "README.md", "PKG-INFO"}
         others = {file.split("/")[0] for file in files - package}
         assert others <= {
@@ -91,8 +103,49 @@ def test_each_command_of_asched_is_there_without_the_lab(asched: Path) -> None:
     assert ran(asched.with_name("python"), "-c", imports) == (0, "", "")
 
 
+def test_the_client_names_its_commands_and_where_others_are(client: Path) -> None:
+    status, output, errors = ran(client, "--help")
+    assert (status, errors) == (0, "")
+    assert set(re.findall(r"^    (\w+)", output, re.MULTILINE)) == CLIENT_COMMANDS
+
+    message = "asched: 'doctor' is a command of asched: pip install asched\n"
+    assert ran(client, "doctor") == (2, "", message)
+    assert "the whole of asched" in ran(client, "top", "--web")[2]
+
+
+@pytest.mark.parametrize("command", ["explain", "top", "version"])
+def test_a_command_of_the_client_finds_all_its_modules(client: Path, command: str) -> None:
+    imports = f"import asched.cli.{command} as c, asched.core.config.problem; print(c.__file__)"
+    status, output, errors = ran(client.with_name("python"), "-c", imports)
+    assert (status, errors) == (0, "")
+    assert Path(output.strip()).is_relative_to(client.parent.parent)
+    assert ran(client, command, "--help")[0] == 0
+
+
+def test_the_client_has_no_module_that_it_does_not_import(client: Path) -> None:
+    code = """
+import importlib, pathlib, sys
+import asched
+for name in ("main", "explain", "top", "version", "completion"):
+    importlib.import_module("asched.cli." + name)
+import asched.core.config.problem
+root = pathlib.Path(asched.__file__).parent
+there = {path.relative_to(root.parent).as_posix() for path in root.rglob("*.py")}
+here = {pathlib.Path(module.__file__).relative_to(root.parent).as_posix()
+        for name, module in sys.modules.items() if name.split(".")[0] == "asched"}
+print(*sorted(there - here), end="")
+"""
+    assert ran(client.with_name("python"), "-c", code) == (0, "", "")
+
+
 def ran(program: Path, *words: str) -> tuple[int, str, str]:
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [program, *words], cwd=ROOT.parent, capture_output=True, text=True, check=False
+        [program, *words],
+        cwd=ROOT.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stdout, done.stderr
