@@ -10,8 +10,9 @@ or, with etcd, kube-apiserver and kube-scheduler in one folder, which are then s
     python -m asched_lab.record --control-plane FOLDER --cases 500 --out outside.jsonl.gz
 
 The API server must have no nodes and no pods, and no controllers: the recorder creates and removes
-clusters. `python -m tests.conformance outside.jsonl.gz` replays the cases. Exit status: 0 if every
-case was recorded, 1 if some were not (they are listed), 2 for usage.
+clusters. `python -m tests.conformance outside.jsonl.gz` replays the cases; Ctrl-C keeps those that
+there are. Exit status: 0 if every case was recorded, 1 if some were not (they are listed), 2 for
+usage.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -75,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     except (ConnectError, WorkloadFailedError) as error:
         print(f"record: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 1
 
 
 def configuration(kubeconfig: str, scheduler_name: str, extender: Extender) -> dict[str, Any]:
@@ -99,8 +102,6 @@ def inputs(args: argparse.Namespace) -> Iterator[Input]:
 
 
 async def _record(args: argparse.Namespace) -> int:
-    failed = 0
-    cases: list[dict[str, Any]] = []
     async with (
         Extender(args.port) as extender,
         _plane(args, extender) as (kubeconfig, metrics),
@@ -110,18 +111,27 @@ async def _record(args: argparse.Namespace) -> int:
             await refuse_a_cluster_in_use(api)
             async with Observer(api, metrics) as observer:
                 recorder = Recorder(api, extender, observer, args.scheduler_name)
-                for case in inputs(args):
-                    try:
-                        cases.append(await recorder.record(case))
-                    except (RefusedError, UnsettledError) as error:
-                        failed += 1
-                        print(f"{case.name}: not recorded: {error}", flush=True)
-                    if len(cases) % SHOWN_EVERY == 0:
-                        print(f"{len(cases)} cases recorded", flush=True)
+                return await _record_all(recorder, args)
         finally:
             await api.close()
-    write(args.out, cases)
-    print(f"{len(cases)} cases recorded, {failed} not: {args.out}")
+
+
+async def _record_all(recorder: Recorder, args: argparse.Namespace) -> int:
+    failed = 0
+    cases: list[dict[str, Any]] = []
+    try:
+        for case in inputs(args):
+            try:
+                cases.append(await recorder.record(case))
+            except (RefusedError, UnsettledError) as error:
+                failed += 1
+                print(f"{case.name}: not recorded: {error}", flush=True)
+            else:
+                if len(cases) % SHOWN_EVERY == 0:
+                    print(f"{len(cases)} cases recorded", flush=True)
+    finally:  # also of a run that is interrupted
+        write(args.out, cases)
+        print(f"{len(cases)} cases recorded, {failed} not: {args.out}")
     return 1 if failed or not cases else 0
 
 
