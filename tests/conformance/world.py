@@ -20,7 +20,7 @@ from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, in_tree
 
 #: Kinds that recordings hold and no scheduler watches.
-IGNORED = ("priorityclasses",)
+IGNORED = ("priorityclasses", "runtimeclasses")
 
 
 @dataclass

@@ -62,7 +62,23 @@ def read(path: Path) -> Iterator[Input]:
                 and "objects" in case
                 and not (case.get("config") or case.get("gates"))
             ):
-                yield Input(case["name"], case["objects"], case["pod"])
+                classes = runtime_classes([*case["objects"].get("pods", ()), case["pod"]])
+                yield Input(
+                    case["name"], {**case["objects"], "runtimeclasses": classes}, case["pod"]
+                )
+
+
+def runtime_classes(pods: list[Json]) -> list[Json]:
+    """Give pods with a RuntimeClass one for their overhead; corpora contain none."""
+    made = {}
+    for pod in pods:
+        if "runtimeClassName" in pod["spec"]:
+            amounts = pod["spec"].get("overhead") or {}
+            name = "-".join(("overhead", *amounts.values())).lower()
+            pod["spec"]["runtimeClassName"] = name
+            overhead = {"overhead": {"podFixed": amounts}} if amounts else {}
+            made[name] = {"metadata": {"name": name}, "handler": "any", **overhead}
+    return list(made.values())
 
 
 def generate(seed: int, count: int) -> Iterator[Input]:

@@ -20,10 +20,10 @@ Json = dict[str, Any]
 
 #: Kinds in the order in which they are put: referenced ones first, so that uids can be replaced.
 ORDER: Final = (
-    "namespaces", "priorityclasses", "storageclasses", "csidrivers", "nodes", "csinodes",
-    "csistoragecapacities", "persistentvolumeclaims", "persistentvolumes", "volumeattachments",
-    "services", "replicationcontrollers", "replicasets", "statefulsets", "poddisruptionbudgets",
-    "pods",
+    "namespaces", "priorityclasses", "runtimeclasses", "storageclasses", "csidrivers", "nodes",
+    "csinodes", "csistoragecapacities", "persistentvolumeclaims", "persistentvolumes",
+    "volumeattachments", "services", "replicationcontrollers", "replicasets", "statefulsets",
+    "poddisruptionbudgets", "pods",
 )  # fmt: skip
 #: Kinds that stay: without a controller a namespace is never gone.
 KEPT: Final = ("namespaces", "priorityclasses")

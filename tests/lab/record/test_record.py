@@ -72,6 +72,8 @@ def test_generated_inputs_are_the_same_for_the_same_seed() -> None:
 
 def test_recorded_corpora_are_inputs() -> None:
     corpus = RECORDINGS / "conformance"
+    classes = [c.objects["runtimeclasses"] for c in read(corpus / "resources.jsonl.gz")]
+    assert any(found[0]["overhead"]["podFixed"] for found in classes if found)
     assert not [c.name for c in read(corpus / "taints.jsonl.gz") if c.unsupported()]
     reasons = {
         c.unsupported()
