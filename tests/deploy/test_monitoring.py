@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from asched.serve.telemetry.metrics import Metrics
+from asched_lab.measure.normal_day import Day, firing
 from tests.deploy.manifests import DEPLOY, documents, one, overlay, program
 from tests.support import ROOT
 
@@ -116,3 +117,18 @@ def test_grafana_finds_the_dashboard_in_its_map() -> None:
     found = one(overlay("monitoring"), "ConfigMap", "asched-dashboard")
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(found["data"]["asched.json"]) == DASHBOARD
+
+
+def test_half_an_hour_without_an_incident_alerts_nobody() -> None:
+    """As `python -m asched_lab.measure.normal_day`; a sharper rule does fire."""
+    promtool = program("promtool", "Debian's package prometheus has it")
+    day = Day(FOLDER / "rules.yaml")
+    day.run(30)
+    assert day.world.ledger.bound_count > 200
+    assert firing(day, promtool) == []
+    values = day.series['up{job="asched",instance="scheduler-1"}']
+    values[-6:] = ["0"] * 6
+    day.rules["groups"][0]["rules"] = [
+        {"alert": "Sharp", "expr": 'up{job="asched"} == 0', "for": "2m"}
+    ]
+    assert firing(day, promtool) == ["Sharp fires for 4 minutes"]

@@ -131,7 +131,7 @@ def metrics_page(root: Path) -> str:
             "## Alerts",
             (
                 f"The rules are in [rules.yaml](../{RULES});"
-                " `deploy/components/monitoring` installs them. Thresholds are starting points."
+                " `deploy/components/monitoring` installs them."
             ),
             table(("Alert", "Meaning", "Severity", "For"), _alerts(root)),
             "## asched_*",

@@ -141,6 +141,7 @@ class Process:
         self.loop = VirtualLoop(world.clock, self.clock_rate)
         self._paused_until_s = 0.0
         self._seeds = random.Random(world.active_faults.rng.random())
+        self.metrics = Metrics()
         ticks = count()
         self.parts = Parts.fresh()
         self.machine: Machine = build_machine(
@@ -150,7 +151,7 @@ class Process:
             counter_s=lambda: next(ticks) * 0.0002 / setup.cycles_per_turn,
             seed=setup.seed,
             bindings_max=setup.bindings_max,
-            observer=Alarmed(world, name),
+            observer=self.observer(),
         )
         self.machine.handle = self._witnessed(self.machine.handle)  # type: ignore[assignment, method-assign]
         self.kinds = self.machine.context.kinds
@@ -169,11 +170,14 @@ class Process:
         self.auditor = self.loop.run_until_complete(self._audited(setup.audit_period_s))
         self._task = self.loop.create_task(self.scheduler.run())
 
+    def observer(self) -> Observer:
+        return Alarmed(self.world, self.name)
+
     async def _built(self, *, is_elected: bool) -> Scheduler:
         now_s, draw = self.world.clock.now_s, self._seeds.random
         clock = Clock(steady=self.loop.time, wall=now_s, awake=self.loop.time)
         rng = random.Random(draw())
-        session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
+        session, metrics = await WireSession.begun(self.wire, self._leaves), self.metrics
         if is_elected:
             rules = LeaseTimes(self.name, LEASE_S, RENEW_S, RETRY_S)
             stand = Stand(rules, "kube-system", "asched", tuple(self.machine.context.runners))
@@ -210,7 +214,14 @@ class Process:
 
     async def _audited(self, period_s: float) -> Auditor:
         """A started auditor; without a period it audits on demand only."""
-        auditor = Auditor(self.scheduler, period_s=period_s)
+        own = self.metrics.own
+        auditor = Auditor(
+            self.scheduler,
+            period_s=period_s,
+            compared=lambda part, objects: own.audit_compared.add(part, by=objects),
+            failed=own.audit_failures.add,
+            differed=own.audit_differences.add,
+        )
         if period_s:
             self.scheduler.tasks.spawn("audit", auditor.run())
         return auditor

@@ -65,6 +65,7 @@ class World:
     """
 
     collects: ClassVar[bool] = False
+    process_class: ClassVar[type[Process]] = Process
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class World:
     def _begin_process(self) -> Process:
         """A new scheduler: it lists everything and starts."""
         name = f"scheduler-{next(self.numbers)}" if self.is_elected else "scheduler"
-        process = Process(self, self.setup, name, is_elected=self.is_elected)
+        process = self.process_class(self, self.setup, name, is_elected=self.is_elected)
         self.processes.append(process)
         return process
 
