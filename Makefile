@@ -102,7 +102,7 @@ LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url 
 IMAGE := --constraint requirements-dev.lock --python-version
 lock:
 	$(LOCK) --python-version $(OLDEST) --group dev --output-file requirements-dev.lock pyproject.toml
-	$(LOCK) $(IMAGE) $(OLDEST) --extra numa --extra completion --output-file deploy/requirements.lock pyproject.toml
+	$(LOCK) $(IMAGE) $(OLDEST) --extra numa --output-file deploy/requirements.lock pyproject.toml
 	$(LOCK) $(IMAGE) $(OLDEST) --output-file deploy/client/requirements.lock deploy/client/pyproject.toml
 	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 	  $(LOCK) $(IMAGE) $(OLDEST) --no-deps --output-file deploy/extra-load.lock -

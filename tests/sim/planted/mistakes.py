@@ -392,7 +392,7 @@ MISTAKES: Final = (
         "a list that is older than what is known is believed",
         "Churn",
         WATCH,
-        "        if runs_backwards(self.version, found.version):",
+        "        if runs_backwards(self.version, everything.version):",
         "        if False:",
     ),
     # --- with no look at the simulation ----------------------------------------------------------
