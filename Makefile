@@ -72,14 +72,14 @@ pages: $(READY)
 run: compiled
 	$(BIN)/asched run $(ARGS)
 
-# All tests on the oldest Python that is promised, but those in CHECKED; on the newest, the image's, all but those whose result depends on
-# recordings and manifests only; the tests of public interfaces between.
+# All tests on the oldest Python that is promised, but those in CHECKED; on the newest, the image's, all but those whose
+# result depends on recordings, manifests or the lab; the tests of public interfaces between.
 # Each has an environment of its own. The output names those that are not installed.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 OLDEST := $(firstword $(PYTHONS))
 NEWEST := $(lastword $(PYTHONS))
-DATA := tests/conformance/test_corpus.py tests/lab/apiserver/test_transcripts.py tests/lab/trace \
-  tests/deploy/test_chart.py tests/deploy/test_manifests.py tests/docs tests/house
+DATA := tests/conformance/test_corpus.py tests/sim/test_recordings.py tests/lab tests/gangs tests/backfill tests/poison \
+  tests/deploy tests/docs tests/house
 PUBLIC := tests/behaviour tests/conformance
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 test-pythons:
