@@ -68,7 +68,11 @@ async def test_a_killed_leader_is_replaced_in_time_and_no_pod_suffers(kind, tmp_
         assert gap_s < SHORT.lease_s + 3.0
         assert {name: placed[name] for name in at_death} == at_death
         assert max(Counter(placed.values()).values()) <= 60
-        events = await cluster.items(EVENTS)
-        told = Counter(e["regarding"]["uid"] for e in events if e["reason"] == "Scheduled")
+
+        async def some_told():  # events are written last
+            events = await cluster.items(EVENTS)
+            return Counter(e["regarding"]["uid"] for e in events if e["reason"] == "Scheduled")
+
+        told = await until(replicas, some_told)
         assert max(told.values()) == 1
         assert not any("Traceback" in replica.log for replica in replicas.all)

@@ -64,9 +64,9 @@ class Beside:
             effective, parts, build_runners(effective, parts), counter_s=counter_s
         )
         theirs = Scheduler(await connect(ConnectionOptions(kubeconfig=str(path))), machine)
-        running = asyncio.ensure_future(theirs.run())
-        for pod in pods:
+        for pod in pods:  # before theirs has listed anything, so that the onlooker sees them wait
             self.server.create("pods", pod)
+        running = asyncio.ensure_future(theirs.run())
         await until(lambda: settled(self.server))
         theirs.stop()
         await running
