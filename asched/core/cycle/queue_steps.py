@@ -65,12 +65,7 @@ def _end_pauses(context: SchedulerContext, change: Change) -> None:
         return
     owners = cluster.refusals.node_changed(name, cluster.steady_s)
     if owners:
-        paused = [
-            queued.pod
-            for queued in queue.places.errors.in_order()
-            if owner_of(queued.pod) in owners
-        ]
-        queue.activate(paused, context.now_s)
+        queue.end_pauses(lambda pod: owner_of(pod) in owners, context.now_s)
 
 
 def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:

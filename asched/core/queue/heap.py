@@ -17,6 +17,9 @@ T = TypeVar("T")
 STALE_MIN: Final = 64
 #: Entries sorted in one step: 50 µs. A hundred thousand at once would take 100 ms.
 SORTED_AT_ONCE: Final = 32
+#: Budget steps for such a step, and for a pod that is checked.
+SORT_STEPS: Final = 6.0
+CHECK_STEPS: Final = 0.3
 
 
 class Waiter(Protocol):

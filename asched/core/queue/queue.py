@@ -18,7 +18,7 @@ Bounds  one record per pod; those of `heap.py` and `in_flight.py`. Changes for t
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Final
 
@@ -39,9 +39,10 @@ from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes, is_backing_off
 from asched.core.queue.dry_run_filter import DryRunFilter, DryRunner
-from asched.core.queue.due import DRY_RUNS_MAX
+from asched.core.queue.due import DRY_RUNS_MAX, WAKE_STEPS
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
+from asched.core.queue.heap import CHECK_STEPS, SORT_STEPS
 from asched.core.queue.hints import HintEvaluator, Interest
 from asched.core.queue.in_flight import InFlightPods
 from asched.core.queue.places import SubQueues
@@ -307,6 +308,19 @@ class SchedulingQueue:
                     self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
                 continue
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
+
+    def end_pauses(self, which: Callable[[Pod], bool], now_s: float) -> None:
+        """Make the pods active that wait in `errors` and for which `which` is true."""
+        self.sliced.do(self._ending_pauses(which, now_s))
+
+    def _ending_pauses(self, which: Callable[[Pod], bool], now_s: float) -> Iterator[None]:
+        note = self.sliced.budget.note
+        for queued in self.places.errors.in_order_by_steps():
+            note(SORT_STEPS if queued is None else CHECK_STEPS)
+            if queued is not None and which(queued.pod):
+                self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
+                note(WAKE_STEPS)
+            yield
 
     def retry(self, pod: Pod, now_s: float) -> None:
         """Try an unschedulable pod again after its whole backoff. A pod in flight is tried again

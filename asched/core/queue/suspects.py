@@ -24,6 +24,7 @@ from typing import Final
 from asched import names
 from asched.core.framework.results.draw import scattered
 from asched.core.queue.due import WAKE_STEPS
+from asched.core.queue.heap import CHECK_STEPS, SORT_STEPS
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 
@@ -31,9 +32,6 @@ from asched.core.queue.queued import QueuedPod
 ENDS_MIN: Final = 3
 #: Longer than a lease: the other pods are tried before the suspect can end the process again.
 PAUSE_S: Final = 30.0
-#: Budget steps for a pod that is checked, and for pods that are sorted at once.
-CHECK_STEPS: Final = 0.3
-SORT_STEPS: Final = 6.0
 
 
 def try_later(
