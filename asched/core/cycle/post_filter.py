@@ -71,10 +71,10 @@ def rejected(
     again after its backoff, because no event marks the end of that time; while it avoids a kubelet
     that refused a pod of its owner, every PAUSE_S.
     """
-    comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
-    comes_back |= result is not None and result.comes_back
+    for_a_moment = FOR_A_MOMENT.intersection(rejection.overrides.values())
+    comes_back = bool(for_a_moment) or (result is not None and result.comes_back)
     pause_s = 0.0
-    if HELD_OFF in rejection.overrides.values():
+    if HELD_OFF in for_a_moment:
         held_s = cluster.refusals.rows(pod, cluster.steady_s).values()
         pause_s = min(*held_s, PAUSE_S) if held_s else 0.0
     statuses = [status for status, count in rejection.statuses() if count]

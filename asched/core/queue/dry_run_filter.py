@@ -99,9 +99,7 @@ class DryRunFilter:
                 freed_node
                 and equals.due is None
                 and (example := next(iter(equals.in_turn.values()), None)) is not None
-                and not self._dry_runner.may_help(
-                    example, freed_node
-                )  # the example stands for the class
+                and not self._dry_runner.may_help(example, freed_node)
             ):
                 self.spared += 1
                 return
@@ -149,8 +147,7 @@ class DryRunFilter:
             self._resting.due.moved(equals)
             return False
         if equals.due.worth is Worth.IF_IT_FITS:
-            rejectors_now = self._dry_runner.rejectors(first)
-            if rejectors_now is not None and rejectors_now <= first.rejectors:
+            if first.is_rejected_as_before(self._dry_runner.rejectors(first)):
                 self.not_tried += 1
                 self._resting.due.drop(equals)
                 return False

@@ -108,6 +108,10 @@ class QueuedPod:
         """All plugins whose hints are called."""
         return self.rejected_by | self.pending_on if self.pending_on else self.rejected_by
 
+    def is_rejected_as_before(self, rejectors: frozenset[str] | None) -> bool:
+        """Whether these plugins, which reject the pod now, rejected it before; None: it fits."""
+        return rejectors is not None and rejectors <= self.rejectors
+
     @property
     def may_be_early(self) -> bool:
         """Whether freed room ends the backoff of a rejected pod of a group: once, until its backoff

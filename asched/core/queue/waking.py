@@ -142,13 +142,12 @@ class Round:
         if key not in known:
             is_beyond = bounded and len(known) >= DRY_RUNS_MAX
             known[key] = None if is_beyond else self._rejectors(queued)
-        return _worth_to(queued, known[key])
+        return _worth(queued, known[key])
 
 
-def _worth_to(queued: QueuedPod, rejectors: frozenset[str] | None) -> Worth:
-    """The worth of an attempt at a pod that these plugins reject now; None if it fits."""
-    is_known = rejectors is not None and rejectors <= queued.rejectors
-    return Worth.SKIP if is_known else Worth.AFTER_BACKOFF
+def _worth(queued: QueuedPod, rejectors: frozenset[str] | None) -> Worth:
+    """The worth of an attempt after a dry run."""
+    return Worth.SKIP if queued.is_rejected_as_before(rejectors) else Worth.AFTER_BACKOFF
 
 
 def _own_key(queued: QueuedPod) -> Hashable:
@@ -351,7 +350,7 @@ class Waking:
         return best
 
     def _worth_alone(self, queued: QueuedPod) -> Worth:
-        return _worth_to(queued, self._rejectors(queued))
+        return _worth(queued, self._rejectors(queued))
 
     def _rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
         """The plugins that reject a pod in a dry run now; None if it fits."""
