@@ -1,18 +1,17 @@
 """Names of pods for completion. A cluster that cannot be read, or does not answer soon, has none.
 
-Bounds  PODS_MAX pods are read, in WAIT_S.
+Bounds  `workload_pods.PODS_MAX` pods are read, in WAIT_S.
 """
 
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from asched.cli.pages import quoted
+from asched.cli.workload_pods import pods_of
 from asched.kube.errors import ClientError
 from asched.kube.session import ConnectionOptions, connect
 
-PODS_MAX: Final = 500
 WAIT_S: Final = 3.0
 
 
@@ -35,9 +34,8 @@ async def _names(flags: argparse.Namespace, begun: str) -> list[str]:
     session = await connect(options, handshake=False)
     try:
         where = namespace or flags.namespace or session.credentials.namespace
-        path = f"/api/v1/namespaces/{quoted(where)}/pods?limit={PODS_MAX}"
-        found = (await session.get_as(path, dict[str, Any])).get("items") or ()
+        pods = await pods_of(session, where)
     finally:
         await session.close()
-    names = (f"{namespace}{slash}{pod['metadata']['name']}" for pod in found)
+    names = (f"{namespace}{slash}{pod['metadata']['name']}" for pod in pods)
     return sorted(name for name in names if name.startswith(begun))

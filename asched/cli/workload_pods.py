@@ -49,15 +49,20 @@ async def _chosen(session: Session, word: str, namespace: str, name: str) -> str
     path = WORKLOADS[word].format(quoted(namespace), quoted(name))
     owner = await session.get_as(path, dict[str, Any])
     selector = ",".join(_terms((owner.get("spec") or {}).get("selector") or {}))
-    path = f"/api/v1/namespaces/{quoted(namespace)}/pods"
-    query = f"?limit={PODS_MAX}&labelSelector={quoted(selector)}"
-    listed = (await session.get_as(path + query, dict[str, Any])).get("items") or ()
+    listed = await pods_of(session, namespace, selector)
     if not selector or not listed:
         raise PageError(f"{word} {namespace}/{name} has no pods")
     waiting = [pod for pod in listed if not (pod.get("spec") or {}).get("nodeName")]
     if waiting:
         return _named(min(waiting, key=_created))
     return _named(max(listed, key=_created))
+
+
+async def pods_of(session: Session, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+    """The first PODS_MAX pods of a namespace. Raises ClientError."""
+    query = f"limit={PODS_MAX}&labelSelector={quoted(selector)}"
+    path = f"/api/v1/namespaces/{quoted(namespace)}/pods?{query}"
+    return (await session.get_as(path, dict[str, Any])).get("items") or []
 
 
 def _created(pod: Mapping[str, Any]) -> tuple[str, str]:
