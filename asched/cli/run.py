@@ -18,7 +18,7 @@ from asched.cli.flag_table import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
 from asched.host.assemble import BUILD_ERRORS
-from asched.host.configuration import source
+from asched.host.configuration import policy_map
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.configuration.reload import DesiredSetup
 from asched.host.loops import CannotStartError
@@ -145,7 +145,7 @@ def _policy_text(options: RunOptions) -> str | None:
     connection = ConnectionOptions(
         kubeconfig=options.given.get("kubeconfig", ""), master=options.master
     )
-    return asyncio.run(source.fetch_policy(connection, namespace, name))
+    return asyncio.run(policy_map.fetch_policy(connection, namespace, name))
 
 
 def _write(path: str, text: str) -> None:

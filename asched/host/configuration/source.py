@@ -19,10 +19,7 @@ import yaml
 from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.scalars import key_of, value_of
-from asched.kube.errors import ApiError, ConnectError, TransportError
 from asched.kube.mending import whole_letters
-from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
-from asched.kube.typed import client_over
 from asched.kube.yaml_text import MERGE_TAG, WORD_TAGS, Loader
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
@@ -273,29 +270,3 @@ class _YamlReader:
             return key_of(node.value)
         except ValueError as error:
             raise _UnreadableError(str(error), place) from error
-
-
-#: The key that kube-scheduler up to 1.22 read.
-KEY: Final = "policy.cfg"
-
-
-async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str) -> str:
-    """The text of the Policy. Raises ConnectError with one line and the fix."""
-    from kubernetes_asyncio.client import CoreV1Api  # half a second, rarely needed
-
-    where = f"configmap {namespace}/{name}"
-    session = await connect(connection)
-    try:
-        core = CoreV1Api(await client_over(session.general, HANDSHAKE_TIMEOUT_S))
-        config_map = await core.read_namespaced_config_map(name, namespace)
-    except (ApiError, TransportError) as error:
-        raise ConnectError(
-            f"couldn't get policy config map {namespace}/{name}: {error};"
-            " check --policy-configmap and --policy-configmap-namespace, and the right to get it"
-        ) from error
-    finally:
-        await session.close()
-    text = (config_map.data or {}).get(KEY)
-    if text is None:
-        raise ConnectError(f'{where} has no key "{KEY}"; put the Policy there')
-    return text

@@ -11,7 +11,7 @@ import yaml
 from asched.cli import run
 from asched.cli.flag_table import flag_texts
 from asched.cli.flags import parse
-from asched.host.configuration.source import fetch_policy
+from asched.host.configuration.policy_map import fetch_policy
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
 from asched_lab.apiserver.server import ApiServer

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from asched.core.leader.election import LeaseTimes
-from asched.host.configuration.source import fetch_policy
+from asched.host.configuration.policy_map import fetch_policy
 from asched.host.election import Campaign, Stand
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
