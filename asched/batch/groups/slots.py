@@ -70,7 +70,7 @@ def _least(context: SchedulerContext, group: GroupAttempt) -> int:
 def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:
     """Whether pods could be evicted for one of the pods."""
     plugins = group.runner.profile.post_filters
-    if not all(plugin.spares_equals for plugin in plugins):
+    if not all(plugin.evicts_only_lower for plugin in plugins):
         return True
     return bool(plugins) and context.cluster.priorities.are_below(group.pod.priority)
 

@@ -314,7 +314,7 @@ def _class_needs(
         is_of_row=bool(rejectors)
         and not runner.consults(pod)
         and not pod.pod.spec.resource_claims
-        and all(plugin.spares_equals for plugin in post_filters),
+        and all(plugin.evicts_only_lower for plugin in post_filters),
         may_evict_elsewhere=bool(others and post_filters),
         amounts_rejected=asking <= rejectors,
     )

@@ -67,13 +67,13 @@ class FilterDryRun:
         fits[self.refused.rows] = False
         return fits
 
-    def status_on(self, row: int, *, heeds_promises: bool = True) -> Status | None:
+    def status_on(self, row: int, *, counts_nominated: bool = True) -> Status | None:
         """Why the pod does not fit on this row, filtered again; None if it fits."""
         outcome = self.state.outcome
         if outcome.rejection is not None:
             return outcome.rejection
         if outcome.rows is not None and row not in outcome.rows:
             return outcome.absent
-        if heeds_promises:
+        if counts_nominated:
             return self._nominated_pods.status_with(self.pod, self.state, row)
         return first_rejection(self.pod, self.state, self._cluster, row)

@@ -57,7 +57,7 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     awaits_pods: ClassVar[bool] = False  # new pods without a node may satisfy it
     preempts: ClassVar[bool] = False  # its PostFilter counts as preemption
     #: for a pod without claims its PostFilter evicts only pods of lower priority
-    spares_equals: ClassVar[bool] = False
+    evicts_only_lower: ClassVar[bool] = False
     treats_equals_alike: ClassVar[bool] = (
         False  # if it makes no room for one of equal pods, then for none
     )
@@ -210,7 +210,8 @@ class ScorePlugin(CachedPlugin):
     """`score` is final, 0..100; with `normalizes`, `normalize` maps raw scores of feasible rows.
 
     A plugin whose raw score depends on which rows are feasible sets `reads_feasible`: PreScore and
-    Score then run whenever the feasible set, its kinds or its stamp change (`heeds_feasible`).
+    Score then run whenever the feasible set, its kinds or its stamp change. `reads_feasible_of`
+    says so for one pod.
     """
 
     reads_feasible: ClassVar[bool] = False
@@ -220,7 +221,7 @@ class ScorePlugin(CachedPlugin):
     #: Whether it counts as scoring pods with IDLE as share key, as its PreScore does not skip.
     scores_idle: bool = False
 
-    def heeds_feasible(self, pod: PodInfo) -> bool:  # noqa: ARG002
+    def reads_feasible_of(self, pod: PodInfo) -> bool:  # noqa: ARG002
         return self.reads_feasible
 
     @abstractmethod

@@ -156,7 +156,7 @@ class Runner:
             meter.begin()
         state = self.cache.state_of(pod)
         nominated = self.nominated_node(pod)
-        outcome = state.update(pod, spares=bool(nominated))
+        outcome = state.update(pod, ignores_errors=bool(nominated))
         if outcome.rejection is not None:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
@@ -238,7 +238,7 @@ class Runner:
         granted, turned_away = asked, False
         if count and self.extenders.has_filter:
             asking = self.extenders.filter(pod, asked)
-            (granted, no), now = yield from self._answered(pod, asking, spares=False)
+            (granted, no), now = yield from self._answered(pod, asking, ignores_errors=False)
             turned_away = int(np.count_nonzero(granted)) != count
             granted = now.rows(granted)
             refused = {**now.refused.by_trial, **no}
@@ -252,7 +252,7 @@ class Runner:
         if count > 1 and self.extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
             scoring = self.extenders.prioritize(pod, granted)
-            extra, now = yield from self._answered(pod, scoring, spares=False)
+            extra, now = yield from self._answered(pod, scoring, ignores_errors=False)
             granted = now.rows(self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
@@ -272,7 +272,7 @@ class Runner:
         return self._decision(state, row, count, int(ranking[row]))
 
     def _answered(
-        self, pod: PodInfo, asking: Generator[Effect, Answer, Any], *, spares: bool
+        self, pod: PodInfo, asking: Generator[Effect, Answer, Any], *, ignores_errors: bool
     ) -> Generator[Effect, Answer, tuple[Any, FilterDryRun]]:
         """An extender's answer, and where the pod fits by then. The duration is not measured, as
         other attempts use the meter meanwhile.
@@ -280,7 +280,7 @@ class Runner:
         meter = self.cache.work.meter
         so_far = meter.pause() if meter is not None else (0.0, 0.0)
         said = yield from asking
-        now = self.dry_run(pod, spares=spares)
+        now = self.dry_run(pod, ignores_errors=ignores_errors)
         if meter is not None:
             meter.resume(so_far)
         return said, now
@@ -295,12 +295,13 @@ class Runner:
                 kept[row] = False
         return kept
 
-    def dry_run(self, pod: PodInfo, *, spares: bool = False) -> FilterDryRun:
-        """Run the filter half of an attempt now. `spares`: as for `ClassState.update`. Raises
-        PointError.
+    def dry_run(self, pod: PodInfo, *, ignores_errors: bool = False) -> FilterDryRun:
+        """Run the filter half of an attempt now. `ignores_errors` as in `ClassState.update`.
+
+        Raises PointError.
         """
         state = self.cache.state_of(pod)
-        state.update(pod, spares=spares)
+        state.update(pod, ignores_errors=ignores_errors)
         return FilterDryRun(pod, state, self.cluster, self.nominated_pods)
 
     def still_takes(self, pod: PodInfo) -> bool:
@@ -313,9 +314,9 @@ class Runner:
             return False
         try:
             with self.cache.unmeasured():
-                dry_run = self.dry_run(pod, spares=True)
+                dry_run = self.dry_run(pod, ignores_errors=True)
                 with self.cluster.supposing().gone((pod,), row):
-                    return dry_run.status_on(row, heeds_promises=False) is None
+                    return dry_run.status_on(row, counts_nominated=False) is None
         except MISTAKES:  # undecidable: not sent
             return False
 
@@ -415,7 +416,7 @@ class Runner:
             only = np.zeros(len(state.feasible), dtype=np.bool_)
             only[row] = True
             asking = self.extenders.filter(pod, only)
-            (granted, _), now = yield from self._answered(pod, asking, spares=True)
+            (granted, _), now = yield from self._answered(pod, asking, ignores_errors=True)
             if not granted.any():
                 self.extenders.note_in_vain(pod)
             if not now.rows(granted).any():

@@ -131,7 +131,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     name = names.DEFAULT_PREEMPTION
     preempts = True
     treats_equals_alike = True
-    spares_equals = True
+    evicts_only_lower = True
     #: The key that orders pods by importance; the least important is evicted first.
     budgets: type[Budgets] = Budgets
 

@@ -105,10 +105,10 @@ class ClassState:
         """The active filters, in profile order."""
         return self.outcome.active
 
-    def update(self, pod: PodInfo, *, spares: bool = False) -> PreFilterOutcome:
+    def update(self, pod: PodInfo, *, ignores_errors: bool = False) -> PreFilterOutcome:
         """Update everything but the ranking. Raises PointError.
 
-        `spares`: ignore failed filters, since one node is checked before all others.
+        `ignores_errors`: of filters, since one node is checked before all others.
         """
         moved = self._moves.look()
         if moved & self._repeats or not self._repeats:
@@ -118,7 +118,7 @@ class ClassState:
         if self.outcome.rejection is None:
             self._judge(pod, moved)
             self._moves.settle()  # else the filters have not processed the changes
-            if self._may_fail and not spares:
+            if self._may_fail and not ignores_errors:
                 self.end_on_errors(pod)
         return self.outcome
 

@@ -126,8 +126,8 @@ class WeightedPoints(ByRow[None]):
         """Run PreScore; bump the version when the plugin starts or stops being skipped."""
         feasible, prepared = self._feasible, self.scores.prepared
         plugin = self.plugin
-        heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
-        prepared.update(pod, feasible, feasible.version if heeds else None)
+        reads = plugin.reads_feasible and plugin.reads_feasible_of(pod)
+        prepared.update(pod, feasible, feasible.version if reads else None)
         is_skipped = prepared.result.status.code is Code.SKIP
         if self.is_active is is_skipped:
             self.is_active = not is_skipped
@@ -137,8 +137,8 @@ class WeightedPoints(ByRow[None]):
         """Points over another set of rows, not cached; None if it is skipped."""
         scores = self.scores
         prepared = scores.prepared
-        heeds = self.plugin.heeds_feasible(pod)
-        prepared.update(pod, Masked(feasible), object() if heeds else None)
+        reads = self.plugin.reads_feasible_of(pod)
+        prepared.update(pod, Masked(feasible), object() if reads else None)
         if prepared.is_skipped:
             return None
         scores.update(pod, prepared.version)

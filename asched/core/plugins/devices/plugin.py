@@ -253,7 +253,7 @@ class DynamicResources(
     """Under DRAPrioritizedList, requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
-    spares_equals = True
+    evicts_only_lower = True
     without_pre_filter = NOT_FOUND
     depends_on = allocator.NODE_ASPECTS
     errors_from = allocator.TIMED_OUT

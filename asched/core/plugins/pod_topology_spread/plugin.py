@@ -148,7 +148,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         side.keep()
         return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible), side.moved.log)
 
-    def heeds_feasible(self, pod: PodInfo) -> bool:
+    def reads_feasible_of(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).soft is not None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
