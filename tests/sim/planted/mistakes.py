@@ -530,7 +530,7 @@ MISTAKES: Final = (
     Mistake(
         "seal",
         "decisions begin before the watch shows the last touch",
-        "HardRestarts",
+        "SlowSeals",
         SEAL,
         "        if not why:\n            await self._catch_up()\n",
         "        if not why:\n            pass\n",

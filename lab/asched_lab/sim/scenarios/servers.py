@@ -168,6 +168,8 @@ DIES: Final = 0.15
 CHANGES: Final = 0.3
 #: Share of touches at which late requests arrive.
 LANDS: Final = 0.1
+#: The longest time from a touch until late requests for other pods arrive (s).
+LANDS_S_MAX: Final = 2.0
 #: The priority of pods that are created when a process dies.
 URGENT: Final = 20
 
@@ -272,10 +274,14 @@ class HardRestarts(Takeovers):
 
 def _land(world: World, change: Change) -> None:
     """When a pod is sealed, let late requests arrive, also for pods that are not sealed yet."""
-    before, after = (() if r is None else _conditions(r) for r in (change.old, change.new))
-    if before != after and world.active_faults.is_on and world.rng.random() < LANDS:
+    if _is_touch(change) and world.active_faults.is_on and world.rng.random() < LANDS:
         for process in world.ended:
             world.clock.after(0.0, process.wire.hurry)
+
+
+def _is_touch(change: Change) -> bool:
+    before, after = (() if r is None else _conditions(r) for r in (change.old, change.new))
+    return before != after
 
 
 def _conditions(record: Record) -> list[Json]:
@@ -297,6 +303,55 @@ def _annotate(world: World, bind: Bind) -> None:
 def _kill(process: Process) -> None:
     if process.world.acting is process:
         process.world.restart()
+
+
+class SlowSeals(Scenario):
+    """A process dies as it binds `first` to the only place. While its successor seals, `urgent` is
+    touched at once and `first` seconds later, and between the two the late binding arrives. So
+    `urgent` has a new version, and its binding would be accepted, before the streams show that its
+    place is taken.
+    """
+
+    rounds = 5
+    replicas = 1
+    faults = (
+        SlowAnswers(seconds_max=0.1),
+        LateWrites(rate=0.5, late_s_max=60),
+        Overload(rate=0.6, retry_after_s=2, only="first/status"),
+        StaleWatch(lag_s_max=8),
+    )
+
+    def setup(self, world: World) -> None:
+        self._deaths = 0
+        AddNodes(cpu=(1,), pods=(10,)).do(world)
+        world.on_sent.append(self._strike)
+        world.server.store.table(PODS.storage).listeners.append(lambda c: self._land(world, c))
+        world.run_for(10.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(self.rounds):
+            yield AddPods(name="first", cpu=("1",), wait_s=world.rng.uniform(20.0, 40.0))
+            for pod in world.pods():
+                wipe(world, pod)
+            yield Wait(wait_s=10.0)
+
+    def _strike(self, process: Process, bind: Bind) -> None:
+        """Kill the process that binds `first`, and create the pod that gets the place now."""
+        world = process.world
+        if bind.pod.name != "first" or not world.active_faults.is_on:
+            return
+        self._deaths += 1
+        world.clock.after(world.rng.uniform(0.0, 0.2), lambda: _kill(process))
+        urgent = AddPods(name="urgent", cpu=("1",), priority=URGENT)
+        world.clock.after(world.rng.uniform(0.0, 0.2), lambda: urgent.do(world))
+
+    def _land(self, world: World, change: Change) -> None:
+        if change.new.obj["metadata"]["name"] == "urgent" and _is_touch(change):
+            for process in world.ended:
+                world.clock.after(world.rng.uniform(0.0, LANDS_S_MAX), process.wire.hurry)
+
+    def check(self, _world: World) -> None:
+        assert self._deaths, "nothing died, so nothing was tried"
 
 
 PLACES: Final = 3
