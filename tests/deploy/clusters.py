@@ -14,6 +14,10 @@ from pathlib import Path
 from tests.deploy.manifests import JsonObject, container, kubectl, one
 
 FOREIGN = ("ServiceMonitor", "PrometheusRule")
+#: Kinds that expire, or that API servers do not serve for long.
+PASSING = ("events", "componentstatuses")
+#: Annotation: what a user has applied.
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Cluster:
@@ -54,6 +58,24 @@ class Cluster:
         path = folder / f"{namespace}.kubeconfig"
         path.write_text(json.dumps(document), encoding="utf-8")
         return str(path)
+
+
+def traces(cluster: Cluster) -> list[str]:
+    """Objects of every kind and namespace that are named after asched or a release, or whose
+    labels, annotations or finalizers name asched.
+    """
+    kinds = cluster.do("api-resources", "--verbs=list", "-o=name").split()
+    wanted = ",".join(kind for kind in kinds if kind.partition(".")[0] not in PASSING)
+    found = []
+    for obj in json.loads(cluster.do("get", wanted, "--all-namespaces", "-o=json"))["items"]:
+        metadata = obj["metadata"]
+        words = [metadata["name"], *metadata.get("finalizers", ())]
+        for field in ("labels", "annotations"):
+            words += (part for item in metadata.get(field, {}).items() for part in item
+                      if item[0] != APPLIED)  # fmt: skip
+        if any("asched" in word or "helm" in word for word in words):
+            found.append(f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}")
+    return found
 
 
 def account_of(objects: list[JsonObject]) -> str:

@@ -2,6 +2,7 @@
 
     wheel = built("asched", folder, "wheel")
     asched = installed(wheel, folder / "environment")      # .../bin/asched
+    added(built("asched-lab", folder, "wheel"), folder / "environment")
 
 Such an environment has the packages that the image installs, by links to those of the tests' own,
 and nothing else.
@@ -28,12 +29,15 @@ PROJECTS = {
 IMAGE_LOCK = ROOT / "deploy/requirements.lock"
 
 
-def built(name: str, folder: Path, target: str) -> Path:
-    """The "wheel" or "sdist" of a distribution; skips where the build backend is missing."""
+def built(name: str, folder: Path, target: str, tree: Path = ROOT) -> Path:
+    """The "wheel" or "sdist" of a distribution; skips where the build backend is missing. `tree`
+    is a copy of the sources.
+    """
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed")
     before = set(folder.iterdir())
-    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=PROJECTS[name])
+    project = tree / PROJECTS[name].relative_to(ROOT)
+    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=project)
     (made,) = set(folder.iterdir()) - before
     return made
 
@@ -41,12 +45,17 @@ def built(name: str, folder: Path, target: str) -> Path:
 def installed(wheel: Path, environment: Path, lock: Path = IMAGE_LOCK) -> Path:
     """The program `asched` of a new environment with this wheel and the packages of `lock`."""
     run(sys.executable, "-m", "venv", "--without-pip", environment)
-    python = environment / "bin/python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
-    run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", wheel)
+    added(wheel, environment)
     purelib = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
     link_packages(Path(purelib), lock)
     return environment / "bin/asched"
+
+
+def added(wheel: Path, environment: Path) -> None:
+    """Install one more distribution, without what it depends on."""
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin/python")
+    options = ("--disable-pip-version-check", "--quiet", "--no-deps", "--no-index", "--no-compile")
+    run(*pip, "install", *options, wheel)
 
 
 def link_packages(site_packages: Path, lock: Path) -> None:

@@ -13,15 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.clusters import Cluster, account_of, started
+from tests.deploy.clusters import Cluster, account_of, started, traces
 from tests.deploy.manifests import DEPLOY, LOADER, JsonObject, helm, one
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.support import HANG_S, real_api_server
 
 SPACE = "x"
-#: Kinds that the test itself makes, that expire, or that this API server does not serve for long.
-OTHERS = ("events", "pods", "nodes", "namespaces", "componentstatuses")
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +57,6 @@ class Release:
         assert self._cluster.do("-n", SPACE, "get", "deployment", "y-asched", path) in maps
         assert len(maps) == 1
         return maps
-
-
-def ours(cluster: Cluster) -> list[str]:
-    """Objects of every kind and namespace that are named after asched or the release."""
-    kinds = cluster.do("api-resources", "--verbs=list", "-o=name").split()
-    wanted = ",".join(kind for kind in kinds if kind.partition(".")[0] not in OTHERS)
-    names = cluster.do("get", wanted, "--all-namespaces", "-o=name").split()
-    return [name for name in names if "asched" in name or "helm" in name]
 
 
 async def bound(cluster: Cluster, name: str) -> None:
@@ -115,7 +105,7 @@ async def test_install_upgrade_roll_back_uninstall_install(
         leader.signal(signal.SIGTERM)
         await leader.ended()
 
-        assert ours(cluster) == []
+        assert traces(cluster) == []
 
     async with (
         asyncio.timeout(HANG_S),
@@ -126,7 +116,7 @@ async def test_install_upgrade_roll_back_uninstall_install(
         assert lease(cluster)["spec"]["leaseTransitions"] == 1
         assert "forbidden" not in leader.words.lower(), leader.words
     release.run("uninstall")
-    assert ours(cluster) == []
+    assert traces(cluster) == []
 
 
 def a_leader(cluster: Cluster, objects: list[JsonObject], folder: Path):

@@ -35,6 +35,10 @@ class Asched:
         return self._child.pid
 
     @property
+    def is_there(self) -> bool:
+        return self._child.returncode is None
+
+    @property
     def words(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 

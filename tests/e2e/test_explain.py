@@ -16,6 +16,7 @@ import pytest
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
+from tests.e2e.kubelet import own_address
 from tests.e2e.outside import a_process
 from tests.support import HANG_S
 from tests.unit.cli.programs import asched
@@ -31,19 +32,6 @@ PATHS: Final = {
     "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
 }
-
-
-def own_address() -> str:
-    """An address of this machine that is no loopback: API servers proxy to no other."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("198.51.100.1", 9))
-        except OSError:
-            pytest.skip("this machine has no address but loopback")
-        address = str(probe.getsockname()[0])
-    if address.startswith("127."):
-        pytest.skip("this machine has no address but loopback")
-    return address
 
 
 def free_port() -> int:

@@ -4,18 +4,15 @@ the embedded server, and of a real control plane.
 
 import asyncio
 import json
-import os
-import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import pytest_asyncio
 
-from asched_lab.bench.processes import Process
-from tests.e2e.control_plane import SERVERS, ControlPlane, Plane, a_plane
+from tests.e2e.control_plane import SERVERS, Plane, a_plane
+from tests.e2e.controllers import controllers
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.lab.whatif.clusters import a_deployment
@@ -24,10 +21,6 @@ from tests.unit.cli.programs import asched
 
 Json = dict[str, Any]
 
-CONTROLLERS = (
-    "deployment-controller,replicaset-controller,garbage-collector-controller,job-controller,"
-    "statefulset-controller,daemonset-controller,persistentvolume-binder-controller"
-)
 #: The embedded server has no such quota, and no controllers of these kinds.
 REAL: Final = SERVERS[1:]
 #: So long a controller that is not content with its pods has to say so.
@@ -35,30 +28,6 @@ SETTLED_S: Final = 2.0
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 PODS = "/api/v1/namespaces/default/pods"
-
-
-@asynccontextmanager
-async def controllers(plane: Plane) -> AsyncIterator[None]:
-    """kube-controller-manager on a real server; the embedded one has its own."""
-    if not isinstance(plane, ControlPlane):
-        yield
-        return
-    binary = shutil.which("kube-controller-manager", path=os.environ["KUBEBUILDER_ASSETS"])
-    if binary is None:
-        pytest.skip("kube-controller-manager is not in KUBEBUILDER_ASSETS")
-    command = (
-        binary,
-        f"--kubeconfig={plane.kubeconfig}",
-        f"--controllers={CONTROLLERS}",
-        "--leader-elect=false",
-        "--secure-port=0",
-    )
-    process = Process("kube-controller-manager", command, plane.folder / "controllers.log")
-    await process.start()
-    try:
-        yield
-    finally:
-        await process.stop()
 
 
 @pytest_asyncio.fixture
