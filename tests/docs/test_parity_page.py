@@ -5,6 +5,7 @@ import re
 import pytest
 
 from asched.cli.flags import UsageError, parse
+from asched.core.config.versions import MINORS, OLDEST_SERVER, PREVIEW, RULES
 from tests.support import ROOT
 
 PAGE = (ROOT / "docs/parity.md").read_text("utf-8")
@@ -54,8 +55,8 @@ def test_gates_that_are_refused(gate: str, turned: bool, is_of_1_37: bool) -> No
 
 def test_gates_as_upstream_can_be_turned() -> None:
     """At least one way: some need another gate for the other way, or are locked upstream, too."""
-    (row,) = [row for row in table_after("Gates of kube-scheduler:") if row[1] == "as upstream"]
-    gates = re.findall(r"`(\w+)`(?: \((1\.\d+)\))?", row[0])
+    rows = [row[0] for row in table_after("Gates of kube-scheduler:") if row[1] == "as upstream"]
+    gates = re.findall(r"`(\w+)`(?: \((1\.\d+)\))?", ", ".join(rows))
     assert len(gates) > 15
     assert [gate for gate, minor in gates if not is_accepted(gate, minor)] == []
 
@@ -69,6 +70,19 @@ def is_accepted(gate: str, minor: str) -> bool:
             continue
         return True
     return False
+
+
+def test_supported_versions() -> None:
+    """The row of each API server has its rules, and how many of them upstream's changes gave."""
+    rows = {row[0]: row for row in table_after("## Versions")}
+    oldest = int(OLDEST_SERVER.removeprefix("1."))
+    newest = int(MINORS[-1].removeprefix("1."))
+    assert list(rows) == [f"1.{minor}" for minor in range(oldest, newest + 1)]
+    for version, (_, decides, _, _, derived, _) in rows.items():
+        rules = version if version in MINORS else MINORS[0]
+        assert decides == rules + ", a preview" * (rules in PREVIEW)
+        count = sum(since == version for since in RULES.values())
+        assert (re.findall(r"(\d+) (?:further )?\[?rules", derived) or ["0"]) == [str(count)]
 
 
 def test_tables_are_found() -> None:
