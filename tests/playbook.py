@@ -276,12 +276,12 @@ def places(play: Play) -> set[str]:
     return {name for name in ("a", "b", "c") if play.node_of(uid_of(name))}
 
 
-def refused(play: Play, pod: Pod, resource: str = "", missing: int = 0) -> None:
+def refused(play: Play, pod: Pod) -> None:
     """A kubelet refuses a pod that asched has bound."""
     metadata, node = pod.metadata, play.node_of(pod.uid)
     owner = metadata.controller.uid if metadata.controller is not None else ""
-    what = metadata.namespace, metadata.name, pod.uid, owner, node, f"OutOf{resource}", "x"
-    play.turn(Gone(POD, pod.on(node)), KubeletRefused(*what, resource, missing))
+    what = metadata.namespace, metadata.name, pod.uid, owner, node, "OutOfcpu", "x"
+    play.turn(Gone(POD, pod.on(node)), KubeletRefused(*what))
 
 
 def placed(play: Play, pod: PodBuilder) -> str:

@@ -3,8 +3,8 @@
 A refused pod fails without ever having run, so it disappears from our watch (which excludes
 finished pods) in its former state: pending on its node, without a start time. Only pods deleted by
 force do the same. Such a pod is read once; a refusal in its status is counted and logged, since a
-clash with another scheduler shows nowhere else. The machine is notified, too, with the room that
-the kubelet missed, and keeps pods from that node for a while (`core/cluster/refusals.py`).
+clash with another scheduler shows nowhere else. The machine is notified, too, and keeps pods of the
+same owner from that node for a while (`core/cluster/refusals.py`).
 
 Pods that this process did not place are ignored: who creates a pod may write its node, so that such
 refusals cost nothing and prove nothing.
@@ -16,9 +16,8 @@ Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kube
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -55,26 +54,7 @@ REASONS: Final = frozenset(
 )
 #: "OutOf" and the longest name of a resource; a kubelet writes no longer reason.
 REASON_CHARS_MAX: Final = len(FULL) + 317
-#: The kubelet's message for a full node (InsufficientResourceError), in milli-CPU or bytes.
-_SHORT: Final = re.compile(
-    r"enough resource: (\S{1,317}), requested: (\d{1,18}), used: (\d{1,18}), capacity: (\d{1,18})"
-)
 MESSAGE_CHARS_MAX: Final = 1_024
-
-
-class Shortage(NamedTuple):
-    """The resource of which `missing` more would have sufficed; empty if the message has none."""
-
-    resource: str = ""
-    missing: int = 0
-
-    @classmethod
-    def of(cls, message: str) -> "Shortage":
-        match = _SHORT.search(message[:MESSAGE_CHARS_MAX])
-        if match is None:
-            return cls()
-        requested, used, capacity = map(int, match.groups()[1:])
-        return cls(match[1], max(requested + used - capacity, 0))
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -155,7 +135,7 @@ class Clashes:
         reason = end.status.reason
         if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
             return
-        controller, short = pod.metadata.controller, Shortage.of(end.status.message)
+        controller = pod.metadata.controller
         self._put(
             KubeletRefused(
                 namespace=pod.metadata.namespace,
@@ -165,8 +145,6 @@ class Clashes:
                 node=pod.spec.node_name,
                 reason=reason,
                 reporter=pod.spec.scheduler_name,
-                resource=short.resource,
-                missing=short.missing,
             )
         )
         self._refused(reason)

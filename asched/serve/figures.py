@@ -89,11 +89,6 @@ class Figures:
 
     def _show_work(self, families: Families) -> None:
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
-        refusals = machine.context.cluster.refusals
-        text = "[ALPHA] Nodes contested by another scheduler, on which room is left for a while."
-        families.pulled(
-            "asched_contested_nodes", "gauge", text, (), lambda: {(): refusals.contested}
-        )
         text = "[ALPHA] Facts queued for the scheduling loop."
         families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
         text = "[ALPHA] Pods being bound."

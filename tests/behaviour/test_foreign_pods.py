@@ -141,52 +141,6 @@ def of_web(name: str, namespace: str = "default") -> PodBuilder:
     return built
 
 
-def contested(foreign_priority: int = 0, cpu: int = 8) -> Play:
-    """A node whose kubelet was one CPU short for a pod of ours beside a foreign one."""
-    play = Play(a_node("n").allocatable(cpu=str(cpu), memory="8Gi", pods="100"))
-    play.see(a_pod("foreign").requests(cpu="1").priority(foreign_priority).on("n"))
-    ours = a_pod("ours").requests(cpu="1")
-    assert placed(play, ours) == "n"
-    refused(play, ours.build(), "cpu", 1000)
-    return play
-
-
-def test_the_missing_room_is_left_for_a_minute() -> None:
-    play = contested()
-    assert not placed(play, a_pod("much").requests(cpu="7"))
-    assert "contested by another scheduler" in play.condition()["message"]
-    assert placed(play, a_pod("less").requests(cpu="5")) == "n"
-    play.lose(a_pod("less").requests(cpu="5").on("n"))
-    for _ in range(70):
-        play.turn(after_s=1.0)
-    assert play.node_of(a_pod("much").build().uid) == "n"
-
-
-def test_a_more_important_pod_is_not_kept_out() -> None:
-    assert placed(contested(), a_pod("much").requests(cpu="7").priority(1)) == "n"
-    assert not placed(contested(5), a_pod("much").requests(cpu="7").priority(5))
-
-
-def test_no_more_than_a_quarter_of_the_node_is_left() -> None:
-    play = contested()
-    for number in range(3):
-        ours = a_pod(f"more-{number}").requests(cpu="100m")
-        assert placed(play, ours) == "n"
-        refused(play, ours.build(), "cpu", 10**15)
-    assert placed(play, a_pod("much").requests(cpu="5")) == "n"
-    assert not placed(play, a_pod("too much").requests(cpu="100m"))
-
-
-def test_foreign_pods_beside_a_placement_contest_nothing() -> None:
-    play = Play(a_node("n").allocatable(cpu="8", memory="8Gi", pods="100"))
-    assert placed(play, a_pod("ours").requests(cpu="1")) == "n"
-    for number in range(5):
-        foreign = a_pod(f"foreign-{number}").requests(cpu="1").on("n")
-        play.see(foreign)
-        play.lose(foreign)
-    assert placed(play, a_pod("much").requests(cpu="7")) == "n"
-
-
 def test_an_owner_counts_in_its_namespace() -> None:
     play = Play(a_node("n").allocatable(cpu="8", memory="8Gi", pods="100"))
     forged = of_web("forged", namespace="tenant")

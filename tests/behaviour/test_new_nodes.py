@@ -77,23 +77,27 @@ def test_a_new_node_is_not_reserved_for_a_promised_start() -> None:
     assert reasons(play) == {"later": HELPS}
 
 
-def contested(*more: NodeBuilder) -> Play:
-    """A kubelet refused a pod of ours beside another scheduler's, so room is left there."""
+def avoided(*more: NodeBuilder) -> Play:
+    """A kubelet refused a pod of ours, so the next pod of its owner waits for some seconds."""
+    reference = {"kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    first, second = (
+        a_pod(name).requests(cpu="2").metadata(ownerReferences=[reference])
+        for name in ("first", "second")
+    )
     play = Play(room("n1", 8), *more)
-    play.see(a_pod("theirs").requests(cpu="1").on("n1"))
-    assert placed(play, a_pod("ours").requests(cpu="2")) == "n1"
-    refused(play, a_pod("ours").build(), "cpu", 1000)
-    play.see(a_pod("much").requests(cpu="7"))
-    assert "contested by another scheduler" in play.condition()["message"]
+    assert placed(play, first) == "n1"
+    refused(play, first.build())
+    play.see(second)
+    assert "had refused a pod of the same owner" in play.condition()["message"]
     return play
 
 
 def test_no_node_is_bought_for_a_pause_of_seconds() -> None:
-    assert reasons(contested()) == {"much": DOES_NOT}
+    assert reasons(avoided()) == {"second": DOES_NOT}
 
 
 def test_one_rejection_that_a_node_cures_is_enough() -> None:
-    assert reasons(contested(room("small", 1))) == {"much": HELPS}
+    assert reasons(avoided(room("small", 1))) == {"second": HELPS}
 
 
 def test_a_gang_that_lost_a_pod_is_nominated_to_no_node() -> None:

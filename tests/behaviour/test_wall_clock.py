@@ -31,20 +31,3 @@ def test_a_node_that_refused_a_pod_is_avoided_for_seconds(step_s: float) -> None
     for _ in range(12):
         play.turn(after_s=1.0)
     assert play.node_of(of_web("next").build().uid) == "n1"
-
-
-@STEPS
-def test_a_contested_node_is_contested_for_seconds(step_s: float) -> None:
-    play = Play(a_node("n1").allocatable(cpu="8"))
-    play.turn(WallClock(EPOCH_S - play.now_s))
-    play.see(a_pod("foreign").requests(cpu="1").on("n1"))
-    assert placed(play, a_pod("refused").requests(cpu="1")) == "n1"
-    refused(play, a_pod("refused").build(), "cpu", 1000)
-    assert not placed(play, a_pod("much").requests(cpu="7"))
-
-    play.turn(WallClock(EPOCH_S + step_s - play.now_s))
-    play.turn(after_s=30.0)
-    assert not play.node_of(a_pod("much").build().uid)
-    for _ in range(45):
-        play.turn(after_s=1.0)
-    assert play.node_of(a_pod("much").build().uid) == "n1"

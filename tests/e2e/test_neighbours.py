@@ -1,6 +1,6 @@
 """asched as a process on a cluster that is 95 % full, and another scheduler that binds there, too.
 
-ASCHED_E2E_BINDINGS enlarges it; with ASCHED_E2E_HEADROOM=0 no room is left to neighbours.
+ASCHED_E2E_BINDINGS enlarges it.
 """
 
 import asyncio
@@ -19,12 +19,6 @@ from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
 
 BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "150"))
-HEADROOM: Final = os.environ.get("ASCHED_E2E_HEADROOM", "1") != "0"
-#: Read by Python as the process starts.
-NO_HEADROOM: Final = """
-from asched.core.cluster.refusals import Refusals
-Refusals.crowded = lambda *_: []
-"""
 NODES, CPU = 10, 16
 #: Pods that are made at once, one of each side.
 PAIR_S: Final = 0.05
@@ -51,11 +45,7 @@ async def no_pod_of_ours_is_left_refused(kind: str, neighbour: str, tmp_path: Pa
             "--secure-port=0",
             f"--scheduler-name={SCHEDULER}",
         )
-        if not HEADROOM:
-            (tmp_path / "sitecustomize.py").write_text(NO_HEADROOM)
-        process = await stack.enter_async_context(
-            a_process(tmp_path, *flags, environment={"PYTHONPATH": str(tmp_path)})
-        )
+        process = await stack.enter_async_context(a_process(tmp_path, *flags))
         await process.says("synced")
         town = Neighbourhood(plane, NODES, CPU, neighbour, seed=1)
         theirs = (f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false")

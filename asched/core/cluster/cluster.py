@@ -268,7 +268,6 @@ class Cluster(Objects):
         self.holds.node_goes(row, node.name)
         self.volumes.node_goes(node.name, row)
         self.nodes.remove(node.name)
-        self.refusals.node_goes(node.name)
         self.topology.forget_uncarried(old.labels)
         return [ObservedChange(NODE, old, None)]
 

@@ -30,7 +30,6 @@ RULES: Final = (
     RuleForNodes(names.CHECK_AND_HOLD, "", node_helps=False),
     RuleForNodes(names.COSCHEDULING, "", node_helps=False),
     RuleForNodes("", "node(s) had refused a pod of the same owner", node_helps=False),
-    RuleForNodes("", "node(s) contested by another scheduler", node_helps=False),
     # a new node is in no reservation
     RuleForNodes(names.BACKFILL, "", node_helps=True),
     # nodes without enough devices; or annotations of the pod that no node satisfies

@@ -24,7 +24,7 @@ from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
 from asched.core.framework.rejection import Rejection
 from asched.core.framework.results.class_state import ClassState
-from asched.core.framework.results.nominated import FOR_A_MOMENT
+from asched.core.framework.results.nominated import HELD_OFF
 from asched.core.framework.results.pods_read import ignores_pods, is_blind
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
@@ -201,7 +201,7 @@ def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
     rejection = _rejection(runner, pod)
     if rejection is None or rejection.pending_plugins:
         return None
-    if not FOR_A_MOMENT.isdisjoint(rejection.overrides.values()):
+    if HELD_OFF in rejection.overrides.values():
         return None  # cached results do not expire with time
     return rejection.unschedulable_plugins
 

@@ -118,8 +118,7 @@ class LeadersEnded(Order, frozen=True):
 
 class KubeletRefused(Order, frozen=True):
     """A kubelet refused a pod whose node this process chose. `owner` is the uid of the pod's
-    controller, empty if it has none; `reporter` the reporting controller of the event. `resource`,
-    if not empty, was short by `missing` (milli-CPU, bytes, or a number).
+    controller, empty if it has none; `reporter` the reporting controller of the event.
     """
 
     namespace: str
@@ -129,8 +128,6 @@ class KubeletRefused(Order, frozen=True):
     node: str
     reason: str
     reporter: str
-    resource: str = ""
-    missing: int = 0
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
@@ -139,13 +136,6 @@ class KubeletRefused(Order, frozen=True):
         context.histories.tell(
             f"{self.namespace}/{self.name}", context.now_s, 0, DecisionStep.REFUSED, said
         )
-        row = cluster.nodes.row_of.get(self.node)
-        if row is not None and self.missing > 0:
-            newest_first = reversed(cluster.pods_on(row).values())
-            foreign = next((info.pod for info in newest_first if not info.is_chosen), None)
-            if foreign is not None:
-                what = self.resource, self.missing, foreign.priority
-                cluster.refusals.contest(self.node, *what, now_s)
         if self.owner:
             owner = Owner(self.namespace, self.owner)
             hold_s = cluster.refusals.note(owner, self.node, now_s)

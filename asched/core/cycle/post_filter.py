@@ -25,7 +25,7 @@ from asched.core.cycle.unit import CLEARED, KEPT, Failure
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.rejection import Rejection
-from asched.core.framework.results.nominated import FOR_A_MOMENT, HELD_OFF
+from asched.core.framework.results.nominated import HELD_OFF
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import NO_NAMES
@@ -71,10 +71,10 @@ def rejected(
     again after its backoff, because no event marks the end of that time; while it avoids a kubelet
     that refused a pod of its owner, every PAUSE_S.
     """
-    for_a_moment = FOR_A_MOMENT.intersection(rejection.overrides.values())
-    comes_back = bool(for_a_moment) or (result is not None and result.comes_back)
+    avoids_node = HELD_OFF in rejection.overrides.values()
+    comes_back = avoids_node or (result is not None and result.comes_back)
     pause_s = 0.0
-    if HELD_OFF in for_a_moment:
+    if avoids_node:
         held_s = cluster.refusals.rows(pod, cluster.steady_s).values()
         pause_s = min(*held_s, PAUSE_S) if held_s else 0.0
     statuses = [status for status, count in rejection.statuses() if count]

@@ -173,7 +173,7 @@ class Runner:
             return (yield from self._consulting(pod, state, seed, within))
         refusals, mask = self.cluster.refusals, state.mask
         refused, feasible, count = NONE_REFUSED, None, mask.count
-        if self._nominator.by_uid or refusals.avoided or refusals.contested_nodes:
+        if self._nominator.by_uid or refusals.avoided:
             refused = self.nominated_pods.refused(pod, state)
         few = None if within is None else self._few(state, refused, within)
         if few is not None:

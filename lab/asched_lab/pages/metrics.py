@@ -58,11 +58,6 @@ VALUES: Final[Mapping[str, str]] = {
         " `missed deletion`, `wrong place in the queue`, `wrong count`"
     ),
     "asched_config_reloads_total": "`result`: `applied`, `refused`, `unchanged`",
-    "asched_contested_nodes": (
-        "A node counts for 60 s after its kubelet refused a pod of asched for want of room, if a"
-        " pod of another scheduler is there. asched leaves the missing room free, a quarter of the"
-        " node at most; pods more important than that pod ignore it"
-    ),
     "asched_extender_requests_total": (
         "`result`: `success` (any answer), `refused` (the extender did not act), `lost` (the"
         " extender may have acted)"

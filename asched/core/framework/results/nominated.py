@@ -10,9 +10,8 @@ messages of a rejection. For a *plain* class, whose filters read nothing of pods
 all rows are filtered at once; otherwise each row by a trial of its own. Results are cached for
 equal pods until the row changes.
 
-Rows whose kubelet recently refused a pod of the same owner, and rows on which another scheduler
-binds and where the pod would leave no room (`core/cluster/refusals.py`), are excluded here, too. A
-pod for which room was made on a row ignores this.
+Rows whose kubelet recently refused a pod of the same owner are excluded here, too
+(`core/cluster/refusals.py`).
 
 Bounds  TRIED_MAX classes of the second kind; the least recently used is dropped.
 
@@ -63,12 +62,6 @@ NONE_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
 HELD_OFF: Final = Reason(
     "node(s) had refused a pod of the same owner a moment ago", resolvable=False
 ).status
-#: The same for a node on which another scheduler binds.
-CONTESTED: Final = Reason(
-    "node(s) contested by another scheduler, which is left some room for a moment", resolvable=False
-).status
-#: Reasons that end by time, not by an event.
-FOR_A_MOMENT: Final = frozenset((HELD_OFF, CONTESTED))
 
 
 class NominatedPods:
@@ -90,19 +83,12 @@ class NominatedPods:
         recently refused such a pod.
         """
         found = self._by_nominated(pod, state) if self._nominator.by_uid else NONE_REFUSED
-        refusals, now_s = self._cluster.refusals, self._cluster.steady_s
-        if not (refusals.avoided or refusals.contested_nodes):
-            return found
-        has = state.mask.has
-        status_at = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
-        if status_at and self._nominator.by_uid:
-            own = self.nominated_amounts.row_of(pod)
-            status_at.pop(-1 if own is None else own, None)
-        status_at.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if has(row))
+        rows = self._cluster.refusals.rows(pod.pod, self._cluster.steady_s)
+        status_at = {row: HELD_OFF for row in rows if state.mask.has(row)}
         if not status_at:
             return found
-        rows = np.union1d(found.rows, np.array(list(status_at), dtype=np.intp))
-        return RefusedRows(rows, {**found.by_trial, **status_at})
+        both = np.union1d(found.rows, np.array(list(status_at), dtype=np.intp))
+        return RefusedRows(both, {**found.by_trial, **status_at})
 
     def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         if not state.mask.count:

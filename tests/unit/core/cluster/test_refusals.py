@@ -2,12 +2,9 @@
 
 import pytest
 
-from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.facts import Gone, Seen
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.refusals import HOLD_S, HOLD_S_MAX, Owner, Refusals
 from asched.core.cycle.orders import KubeletRefused
-from asched.core.model.kinds import NODE
 from asched.testing import World, given, node, pod
 from tests.builders import PodBuilder, a_node, a_pod
 
@@ -123,22 +120,3 @@ def test_a_pod_that_was_nominated_to_such_a_node_goes_elsewhere_too() -> None:
         nominated = replica(name) if owned_by_it else pod(name, cpu=1)
         nominated["status"] = {"nominatedNodeName": "n1"}
         assert world.schedule(nominated).node == expected
-
-
-# --- contested nodes -----------------------------------------------------------------------------
-
-
-def test_a_node_made_anew_is_not_contested() -> None:
-    cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
-    cluster.apply(Seen(NODE, n1))
-    cluster.refusals.contest("n1", "cpu", 1000, 0, 1000.0)
-    assert cluster.refusals.contested == 1
-    cluster.apply(Gone(NODE, n1))
-    assert cluster.refusals.contested == 0
-
-
-def test_a_resource_that_no_node_has_contests_nothing() -> None:
-    cluster = Cluster()
-    cluster.apply(Seen(NODE, a_node("n1").allocatable(cpu="8").build()))
-    cluster.refusals.contest("n1", "example.com/none", 1, 0, 1000.0)
-    assert cluster.refusals.contested == 0
