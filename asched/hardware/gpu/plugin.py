@@ -20,7 +20,21 @@ import numpy as np
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.hardware.gpu import ledger
+from asched.hardware.gpu.args import (
+    BEST_FIT,
+    CLUSTERING,
+    CUTTING_STOCK,
+    DOT_PRODUCT,
+    EXPECTING,
+    FRAGMENTATION_GRADIENT_DESCENT,
+    PACKING,
+    GpuSharingArgs,
+)
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.ledger import ASPECTS, GpuLedger
+from asched.hardware.gpu.points import best_fit, clustering, dot_product, packing, ranked, spread
+from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits, has_devices, placements
+from asched.hardware.gpu.stock import Stock
 from asched.plugin import (
     I64,
     Action,
@@ -48,28 +62,28 @@ STEPS: Final = 1_000_000
 
 NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
 
-_SIMPLE: Final[dict[str, Callable[[ledger.GpuShares, ledger.GpuDemand], I64]]] = {
-    ledger.DOT_PRODUCT: ledger.dot_product,
-    ledger.BEST_FIT: ledger.best_fit,
-    ledger.PACKING: ledger.packing,
+_SIMPLE: Final[dict[str, Callable[[GpuShares, GpuDemand], I64]]] = {
+    DOT_PRODUCT: dot_product,
+    BEST_FIT: best_fit,
+    PACKING: packing,
 }
 #: From points of nodes with room to scores, where these differ.
-_FINAL: Final = {ledger.BEST_FIT: ledger.spread, ledger.CUTTING_STOCK: ledger.ranked}
+_FINAL: Final = {BEST_FIT: spread, CUTTING_STOCK: ranked}
 
 
 class GpuSharing(FilterPlugin, ScorePlugin):
     name = "GpuSharing"
     reasons = (NO_DEVICE,)
-    depends_on = ledger.ASPECTS
+    depends_on = ASPECTS
     normalizes = True
     fixes_ties = True
 
-    def __init__(self, args: ledger.GpuSharingArgs, cluster: Cluster) -> None:
+    def __init__(self, args: GpuSharingArgs, cluster: Cluster) -> None:
         self._cluster = cluster
         self._args = args
         self._strategy = self._args.strategy
-        self._ledger = ledger.GpuLedger(cluster, self._args)
-        self._learns = not self._args.workload and self._strategy in ledger.EXPECTING
+        self._ledger = GpuLedger(cluster, self._args)
+        self._learns = not self._args.workload and self._strategy in EXPECTING
         self._learnt_from = 0
         self._version = 0
         self._expect([(shape.demand, shape.weight) for shape in args.workload])
@@ -97,7 +111,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         demand = self._ledger.demand(pod.cls)
         if not demand.number:
             return np.zeros(nodes.size, dtype=np.int32)
-        return (~ledger.has_devices(self._ledger.shares(nodes), demand)).astype(np.int32)
+        return (~has_devices(self._ledger.shares(nodes), demand)).astype(np.int32)
 
     def _pod_gone(self, _pod: Pod, old: Pod, _new: Pod | None) -> Hint:
         freed = self._ledger.demand(self._cluster.classes.class_of(old))
@@ -107,9 +121,9 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         demand = self._ledger.demand(pod.cls)
         shares = self._ledger.shares(nodes)
         raw = np.full(nodes.size, NEVER, dtype=np.int64)
-        fitting = np.flatnonzero(ledger.fits(shares, demand))
-        if self._strategy == ledger.CLUSTERING:
-            found = ledger.clustering(shares, demand, *self._ledger.kinds(nodes, demand))
+        fitting = np.flatnonzero(fits(shares, demand))
+        if self._strategy == CLUSTERING:
+            found = clustering(shares, demand, *self._ledger.kinds(nodes, demand))
             raw[fitting] = found[fitting]
             return raw
         for start in range(0, len(fitting), BLOCK_ROWS):
@@ -125,22 +139,22 @@ class GpuSharing(FilterPlugin, ScorePlugin):
             found[has_room] = raw[has_room] if final is None else final(raw[has_room])
         return found
 
-    def _raw(self, shares: ledger.GpuShares, demand: ledger.GpuDemand) -> I64:
+    def _raw(self, shares: GpuShares, demand: GpuDemand) -> I64:
         simple = _SIMPLE.get(self._strategy)
         if simple is not None:
             return simple(shares, demand)
-        if self._strategy == ledger.CUTTING_STOCK:
-            ways = ledger.placements(shares, demand)
+        if self._strategy == CUTTING_STOCK:
+            ways = placements(shares, demand)
             costs = self._stock.costs(shares, demand, ways)
             scores = np.rint(-STEPS * costs).astype(np.int64)
         else:
             ways, gradient = self._fragmentation.gradient(shares, demand)
-            scores = ledger.descent_points(gradient)
-        index, _ = ledger.best_of(ways, scores, len(shares.cpu))
+            scores = descent_points(gradient)
+        index, _ = best_of(ways, scores, len(shares.cpu))
         return scores[index]
 
-    def _expect(self, counts: Sequence[tuple[ledger.GpuDemand, int]]) -> None:
-        if self._strategy == ledger.CUTTING_STOCK:
-            self._stock = ledger.Stock(counts)
-        elif self._strategy == ledger.FRAGMENTATION_GRADIENT_DESCENT:
-            self._fragmentation = ledger.Fragmentation(ledger.expected(counts))
+    def _expect(self, counts: Sequence[tuple[GpuDemand, int]]) -> None:
+        if self._strategy == CUTTING_STOCK:
+            self._stock = Stock(counts)
+        elif self._strategy == FRAGMENTATION_GRADIENT_DESCENT:
+            self._fragmentation = Fragmentation(expected(counts))

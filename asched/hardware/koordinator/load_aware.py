@@ -17,17 +17,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from asched.core.model.kinds import NODE, POD
-from asched.hardware.koordinator.node_load import (
-    ANNOTATIONS,
-    ASPECTS,
-    FILTER,
-    NODE_METRIC,
-    PROD_LOAD,
-    SCORE,
-    LoadAwareSchedulingArgs,
-    NodeLoads,
-)
-from asched.hardware.load.usage import rounded
+from asched.hardware.koordinator.args import LoadAwareSchedulingArgs
+from asched.hardware.koordinator.estimate import ANNOTATIONS
+from asched.hardware.koordinator.node_load import ASPECTS, FILTER, PROD_LOAD, SCORE, NodeLoads
+from asched.hardware.koordinator.node_metric import NODE_METRIC
+from asched.hardware.load.scorer import rounded
 from asched.hardware.rows import right_to_watch
 from asched.plugin import (
     I64,

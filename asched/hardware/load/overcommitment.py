@@ -18,7 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.hardware.load.usage import CPU, MEMORY, LoadArgs, LoadScorer, PlacedAmounts, rounded
+from asched.hardware.load.args import LoadArgs
+from asched.hardware.load.placed_amounts import PlacedAmounts
+from asched.hardware.load.scorer import LoadScorer, rounded
+from asched.hardware.load.usage import CPU, MEMORY
 from asched.hardware.rows import F64
 from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo
 

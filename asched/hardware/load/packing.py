@@ -19,7 +19,10 @@ import numpy as np
 
 from asched.core.model.pod import Container
 from asched.core.model.quantity import QuantityError, milli
-from asched.hardware.load.usage import CPU, ExpectedUse, LoadArgs, LoadScorer, rounded
+from asched.hardware.load.args import LoadArgs
+from asched.hardware.load.expected_use import ExpectedUse
+from asched.hardware.load.scorer import LoadScorer, rounded
+from asched.hardware.load.usage import CPU
 from asched.hardware.rows import F64
 from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, PodInfo
 

@@ -6,91 +6,24 @@ A sample older than STALE_S is ignored: such a row counts as not measured, and s
 metrics. Measurements of an earlier node of the same name are dropped.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Final
 
 import numpy as np
-from msgspec.structs import replace
 
-from asched.core.model.kinds import Kind
-from asched.core.model.meta import ApiObject, Record
-from asched.core.model.pod import Pod, ResourceList
-from asched.core.model.quantity import Quantity, check, milli, parse, whole
+from asched.core.model.quantity import milli
 from asched.core.model.timestamp import seconds
+from asched.hardware.load.node_metrics import NODE_METRICS, SAMPLES, NodeMetrics
 from asched.hardware.rows import (
     F64,
-    ByNode,
     ExpiringReports,
-    UpstreamArgs,
-    right_to_watch,
-    scheduled_s,
 )
 from asched.plugin import (
     I64,
     Aspect,
     Cluster,
-    PerClass,
-    PodClass,
-    PodInfo,
-    Registration,
     RowLog,
     Rows,
-    ScorePlugin,
 )
-
-# Use of nodes from metrics.k8s.io, with earlier samples.
-#
-# The API has no watch, no resourceVersion and no history, so it is listed regularly, and each
-# object gets the samples of the objects before it. metrics-server scrapes the kubelets every 15 s
-# by default.
-#
-# Source  k8s.io/metrics v1beta1 NodeMetrics: the usage is that of the `window` before `timestamp`
-# Bounds  SAMPLES a node
-
-POLL_S: Final = 15.0
-SAMPLES: Final = 16
-
-
-class Sample(Record, frozen=True, gc=False):
-    """`end_s` in seconds since 1970; milli-CPU and bytes."""
-
-    end_s: float
-    cpu: float
-    memory: float
-
-
-class NodeMetrics(ApiObject, frozen=True, gc=False):
-    """`usage` of cpu and memory (the working set), a mean over a window up to `timestamp`;
-    `samples` newest first, including this one.
-    """
-
-    timestamp: str = ""
-    usage: ResourceList | None = None
-    samples: tuple[Sample, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.usage is not None:
-            check(self.usage.values())
-
-    def following(self, earlier: Self | None) -> Self:
-        """Return the object with its own sample, and those of the object listed before. An object
-        without a time, without both resources, or not newer has no sample of its own.
-        """
-        before = earlier.samples if earlier is not None else ()
-        usage, end_s = self.usage or {}, seconds(self.timestamp, -np.inf)
-        is_newer = end_s > (before[0].end_s if before else -np.inf)
-        if not is_newer or "cpu" not in usage or "memory" not in usage:
-            return replace(self, samples=before)
-        sample = Sample(end_s, float(parse(usage["cpu"]) * 1000), float(parse(usage["memory"])))
-        return replace(self, samples=(sample, *before[: SAMPLES - 1]))
-
-
-#: Its plural is that of nodes themselves: kinds are distinguished by `resource`.
-NODE_METRICS: Final = Kind.of(
-    NodeMetrics, "metrics.k8s.io/v1beta1", plural="nodes", namespaced=False, poll_s=POLL_S
-)
-
 
 STALE_S: Final = 180.0
 ASPECTS: Final = Aspect.LIVE | Aspect.ALLOCATABLE
@@ -164,192 +97,3 @@ class NodeUsage(ExpiringReports):
             self._samples[at, :, row] = sample.cpu, sample.memory
         if samples:
             self.made_s[row] = samples[0].end_s
-
-
-# Requests and limits of pods, CPU and memory, as the load plugins add them up.
-#
-# Containers together, or the largest init container alone, and overhead. Sidecars count as init
-# containers.
-#
-# Source  kubernetes-sigs/scheduler-plugins pkg/trimaran/resourcestats.go (GetEffectiveResource,
-#         SetMaxLimits)
-
-Pair = tuple[int, int]
-
-
-class Amounts(NamedTuple):
-    """Each (milli-CPU, bytes); a limit is never below the request."""
-
-    requests: Pair
-    limits: Pair
-
-
-def _effective(pod: Pod, *, limits: bool) -> Pair:
-    spec = pod.spec
-    each, first = (
-        [_pair(c.resources.limits if limits else c.resources.requests) for c in containers or ()]
-        for containers in (spec.containers, spec.init_containers)
-    )
-    overhead = _pair(spec.overhead)
-    cpu, memory = (
-        max(sum(pair[at] for pair in each), max((pair[at] for pair in first), default=0))
-        + overhead[at]
-        for at in range(2)
-    )
-    return cpu, memory
-
-
-def _pair(amounts: Mapping[str, Quantity] | None) -> Pair:
-    amounts = amounts or {}
-    return milli(amounts.get("cpu", 0)), whole(amounts.get("memory", 0))
-
-
-class PlacedAmounts(ByNode):
-    """Sums over the pods on each row."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster, Aspect.POD_AMOUNTS | Aspect.LIVE)
-        self._sums: I64 = np.zeros((4, 0), dtype=np.int64)
-        self.of = PerClass(amounts_of_class, Amounts((0, 0), (0, 0)))
-
-    def by_row(self) -> I64:
-        """int64[4, N]: requests of CPU and memory, then limits."""
-        self.update(None)
-        return self._sums
-
-    def _reset(self, height: int) -> None:
-        self._sums = np.zeros((4, height), dtype=np.int64)
-
-    def _read(self, row: int) -> None:
-        placed = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
-        held = [(*amounts.requests, *amounts.limits) for amounts in placed]
-        self._sums[:, row] = np.array(held, dtype=np.int64).reshape(-1, 4).sum(axis=0)
-
-
-def amounts_of_class(cls: PodClass) -> Amounts:
-    """Amounts of the spec alone."""
-    requests, limits = _effective(cls.example, limits=False), _effective(cls.example, limits=True)
-    return Amounts(requests, (max(requests[0], limits[0]), max(requests[1], limits[1])))
-
-
-# Expected use of recently placed pods, which measurements do not cover yet.
-#
-# A measurement is a mean over a window: a pod that was scheduled less than WINDOW_S before its end,
-# or after it, is covered in part or not at all. Such pods are counted with their expected use.
-#
-# Bounds  one entry a pod that is on a node.
-
-#: As in upstream's plugins, whatever the provider's own interval.
-WINDOW_S: Final = 60.0
-
-
-class ExpectedUse(ByNode):
-    """`predict(cls)` is the expected use of a pod of a class, one number."""
-
-    def __init__(
-        self, cluster: Cluster, usage: NodeUsage, predict: Callable[[PodClass], int]
-    ) -> None:
-        super().__init__(cluster, Aspect.PODS | Aspect.LIVE, usage.moved)
-        self._usage = usage
-        self._predict = predict
-        self._since_s: list[dict[str, float]] = []  # row -> uid -> when it was scheduled
-        self._expected: F64 = np.zeros(0)
-
-    def by_row(self) -> F64:
-        """float64[N]; `usage` is up to date."""
-        self.update(None)
-        return self._expected
-
-    def _reset(self, height: int) -> None:
-        since = self._since_s
-        self._since_s = (since + [{} for _ in range(height - len(since))])[:height]
-        self._expected = np.zeros(height)
-
-    def _read(self, row: int) -> None:
-        pods, known = self._cluster.pods_on(row), self._since_s[row]
-        for uid in known.keys() - pods.keys():
-            del known[uid]
-        for uid, info in pods.items():
-            if uid not in known:
-                known[uid] = scheduled_s(info.pod, self._cluster.wall_clock_s)
-        after_s = self._usage.made_s[row] - WINDOW_S
-        late = (pods[uid] for uid, since_s in known.items() if since_s > after_s)
-        self._expected[row] = sum(self._predict(info.cls) for info in late)
-
-
-# The source of measured use, in the args of the load plugins.
-#
-# Rules   `metricProvider.type` KubernetesMetricsServer, through the API server, is the only one: it
-#         is read with asched's own credentials and needs no address or token. Others are rejected
-#         by name.
-
-METRICS_SERVER: Final = "KubernetesMetricsServer"
-
-
-@dataclass(frozen=True, slots=True)
-class MetricProvider:
-    """Raises ValueError for anything but the metrics server."""
-
-    type: str = METRICS_SERVER
-    address: str = ""
-    token: str = ""
-    insecure_skip_verify: bool = True
-
-    def __post_init__(self) -> None:
-        if self.type != METRICS_SERVER:
-            raise ValueError(
-                f'metricProvider.type "{self.type}" is not implemented: there is {METRICS_SERVER},'
-                " which every provider of metrics.k8s.io serves (prometheus-adapter is one)"
-            )
-        if self.address or self.token:
-            raise ValueError(
-                f"metricProvider.address and .token have no meaning with {METRICS_SERVER}:"
-                " it is read through the API server"
-            )
-        if not self.insecure_skip_verify:
-            raise ValueError(
-                "metricProvider.insecureSkipVerify: false has no meaning with"
-                f" {METRICS_SERVER}: it is read through the API server, whose certificate is"
-                " verified as the kubeconfig says"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class LoadArgs(UpstreamArgs):
-    """Common part of the args of all load plugins. Raises ValueError for fields that have no
-    effect; apiVersion and kind are optional.
-    """
-
-    metric_provider: MetricProvider = field(default_factory=MetricProvider)
-    watcher_address: str = ""
-
-    def __post_init__(self) -> None:
-        UpstreamArgs.__post_init__(self)
-        if self.watcher_address:
-            raise ValueError(
-                "watcherAddress is not implemented: the metrics server is asked through the API"
-                " server"
-            )
-
-
-class LoadScorer(ScorePlugin):
-    """A scorer of measured use. It rejects no pod."""
-
-    kinds = (NODE_METRICS,)
-    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [right_to_watch(NODE_METRICS)]
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._usage = cluster.singleton(NodeUsage)
-
-    def registrations(self) -> Sequence[Registration]:
-        return ()
-
-    def stamp(self, pod: PodInfo, data: Any) -> int:
-        self._usage.refresh()
-        return self._usage.version
-
-
-def rounded(values: F64) -> F64:
-    """To whole numbers, halves away from zero; for values from 0 on."""
-    whole: F64 = np.floor(values)
-    return whole + (values - whole >= 0.5)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.hardware.gpu.ledger import WHOLE
+from asched.hardware.gpu.shares import WHOLE
 from asched_lab.trace.openb import Trace, TraceNode, TracePod
 
 U64 = npt.NDArray[np.uint64]

@@ -29,9 +29,17 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.hardware.gpu import ledger as words
-from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, fits
+from asched.hardware.gpu.args import (
+    BEST_FIT,
+    CLUSTERING,
+    CUTTING_STOCK,
+    DOT_PRODUCT,
+    FRAGMENTATION_GRADIENT_DESCENT,
+    PACKING,
+    GpuSharingArgs,
+)
 from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, fits
 from asched.host.assemble import Parts, build_runners
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched.plugin import I64
@@ -197,14 +205,14 @@ class Fleet:
 
 #: Policy of a trace run -> strategy of the plugin.
 STRATEGIES: Final = {
-    "dotprod": words.DOT_PRODUCT,
-    "gpuclustering": words.CLUSTERING,
-    "gpupacking": words.PACKING,
-    "bestfit": words.BEST_FIT,
-    "fgd": words.FRAGMENTATION_GRADIENT_DESCENT,
-    "stock": words.CUTTING_STOCK,
+    "dotprod": DOT_PRODUCT,
+    "gpuclustering": CLUSTERING,
+    "gpupacking": PACKING,
+    "bestfit": BEST_FIT,
+    "fgd": FRAGMENTATION_GRADIENT_DESCENT,
+    "stock": CUTTING_STOCK,
 }
-_ARGS: Final = words.GpuSharingArgs()
+_ARGS: Final = GpuSharingArgs()
 #: Pods that may share a device, as its device plugin reports.
 _SHARERS: Final = 100
 

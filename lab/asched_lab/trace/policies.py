@@ -9,22 +9,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.hardware.gpu.ledger import (
-    WHOLE,
-    Fragmentation,
-    GpuDemand,
-    GpuShares,
-    Placements,
-    Stock,
-    best_fit,
-    best_of,
-    clustering,
-    descent_points,
-    dot_product,
-    expected,
-    packing,
-    placements,
-)
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.points import best_fit, clustering, dot_product, packing
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, Placements, best_of, placements
+from asched.hardware.gpu.stock import Stock
 from asched.plugin import I64
 from asched_lab.trace.openb import Fleet
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.hardware.gpu.ledger import WHOLE
+from asched.hardware.gpu.shares import WHOLE
 from asched_lab.trace.arrivals import arrivals
 from asched_lab.trace.openb import (
     STRATEGIES,

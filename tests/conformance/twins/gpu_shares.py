@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from asched.hardware.gpu.ledger import GpuDemand
+from asched.hardware.gpu.shares import GpuDemand
 
 Workload = Sequence[tuple[GpuDemand, float]]
 

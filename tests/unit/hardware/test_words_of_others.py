@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from asched.hardware.sharing.plugin import TURN_S_MAX, HamiVGPU
+from asched.hardware.sharing.plugin import HamiVGPU
+from asched.hardware.sharing.turns import TURN_S_MAX
 from asched.testing import given, node, pod
 from tests.unit.hardware.sharing.device_plugins import Gpu, HamiPlugin
 

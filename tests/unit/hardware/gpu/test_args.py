@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from asched.hardware.gpu.ledger import STRATEGIES, GpuDemand, GpuSharingArgs
+from asched.hardware.gpu.args import STRATEGIES, GpuSharingArgs
 from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import GpuDemand
 from asched.host.user_plugins.arguments import ArgsError, arguments
 
 

@@ -5,17 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu import ledger
-from asched.hardware.gpu.ledger import (
-    Fragmentation,
-    GpuDemand,
-    GpuShares,
-    best_of,
-    descent_points,
-    expected,
-    fits,
-    held_by,
-)
+from asched.hardware.gpu import points
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.ledger import held_by
+from asched.hardware.gpu.points import clustering
+from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits
 from tests.conformance.twins import gpu_shares as twin
 from tests.conformance.twins.gpu_shares import Node
 
@@ -86,7 +80,7 @@ def test_descent_and_its_device_are_the_same(seed: int) -> None:
 def test_simple_points_are_the_same(name: str, seed: int) -> None:
     _, nodes, demand = a_case(seed)
     nodes = [node for node in nodes if twin.fits(node, demand)]
-    found = getattr(ledger, name)(columns(nodes), demand).tolist()
+    found = getattr(points, name)(columns(nodes), demand).tolist()
     assert found == [getattr(twin, name)(node, demand) for node in nodes]
 
 
@@ -96,7 +90,7 @@ def test_clustering_is_the_same(seed: int) -> None:
     kinds = [set(draw.sample((0, 1, 2, 4), draw.randrange(4))) for _ in nodes]
     held = np.array([demand.kind in there for there in kinds])
     numbers = np.array([len(there) for there in kinds])
-    found = ledger.clustering(columns(nodes), demand, held, numbers).tolist()
+    found = clustering(columns(nodes), demand, held, numbers).tolist()
     pairs = zip(nodes, kinds, strict=True)
     assert found == [twin.clustering(node, demand, there) for node, there in pairs]
 

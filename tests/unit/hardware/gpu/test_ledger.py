@@ -2,7 +2,8 @@
 
 import pytest
 
-from asched.hardware.gpu.ledger import DEVICES_MAX, GpuLedger, GpuSharingArgs
+from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
+from asched.hardware.gpu.ledger import GpuLedger
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
 GPU, PERCENT = "nvidia.com/gpu", "nvidia.com/gpucores"

@@ -5,15 +5,10 @@ import pytest
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import POD
-from asched.hardware.gpu.ledger import (
-    EXPECTING,
-    STRATEGIES,
-    ExpectedPod,
-    GpuDemand,
-    GpuSharingArgs,
-    held_by,
-)
+from asched.hardware.gpu.args import EXPECTING, STRATEGIES, ExpectedPod, GpuSharingArgs
+from asched.hardware.gpu.ledger import held_by
 from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import GpuDemand
 from asched.testing import given, node, pod
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 from tests.conformance.twins import gpu_shares as twin

@@ -8,7 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu.ledger import WHOLE, GpuDemand, GpuShares, Stock, placements
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, placements
+from asched.hardware.gpu.stock import Stock
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:

@@ -16,7 +16,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling, LoadAwareSchedulingArgs
-from asched.hardware.koordinator.node_load import NODE_METRIC, NodeMetric
+from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric
 from asched.host.user_plugins.arguments import decoded
 from tests.builders import all_rows
 from tests.conformance.twins import node_metric as twin

@@ -9,7 +9,7 @@ from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.timestamp import rfc3339
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling
-from asched.hardware.koordinator.node_load import NODE_METRIC, NodeMetric
+from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric
 from asched.testing import World, given, node, pod
 
 

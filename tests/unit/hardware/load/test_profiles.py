@@ -9,9 +9,9 @@ from asched.core.cluster.facts import Listed
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.core.model.timestamp import rfc3339
+from asched.hardware.load.node_metrics import NODE_METRICS, NodeMetrics
 from asched.hardware.load.overcommitment import LowRiskOverCommitment
 from asched.hardware.load.packing import TargetLoadPacking
-from asched.hardware.load.usage import NODE_METRICS, NodeMetrics
 from asched.hardware.load.variation import LoadVariationRiskBalancing
 from asched.testing import START_S, World, given, node, pod
 

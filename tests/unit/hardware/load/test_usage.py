@@ -4,7 +4,8 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.hardware.load.usage import CPU, STALE_S, ExpectedUse, NodeUsage
+from asched.hardware.load.expected_use import ExpectedUse
+from asched.hardware.load.usage import CPU, STALE_S, NodeUsage
 from tests.unit.hardware.load.worlds import NOW_S, World, a_node, a_pod
 
 

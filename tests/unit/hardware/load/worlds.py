@@ -12,7 +12,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
-from asched.hardware.load.usage import NODE_METRICS, NodeMetrics
+from asched.hardware.load.node_metrics import NODE_METRICS, NodeMetrics
 from asched.kube.lists import ListedObjects
 
 Json = dict[str, Any]

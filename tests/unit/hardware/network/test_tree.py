@@ -10,15 +10,14 @@ from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.hardware.network.plugin import (
+from asched.hardware.network.sources import (
     HYPER_NODE,
     KAI_TOPOLOGY,
     KUEUE_TOPOLOGY,
-    NOWHERE,
     HyperNode,
     Topology,
-    Tree,
 )
+from asched.hardware.network.tree import NOWHERE, Tree
 
 Json = dict[str, Any]
 TREES, SEEDS = 25, range(4)

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from asched.hardware.numa.match import (
+from asched.hardware.numa.args import (
     STRATEGIES,
-    NodeResourceTopologyMatch,
     NodeResourceTopologyMatchArgs,
     NumaScoringStrategy,
     ResourceWeight,
 )
-from asched.hardware.numa.zones import CONTAINERS_MAX, QoS, qos_of
+from asched.hardware.numa.demand import CONTAINERS_MAX, QoS, qos_of
+from asched.hardware.numa.match import NodeResourceTopologyMatch
 from tests.builders import all_rows
 from tests.conformance.twins import numa as twin
 from tests.unit.hardware.numa.worlds import (

@@ -15,12 +15,9 @@ from asched.core.cluster.facts import Gone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.hardware.numa.match import (
-    CacheArgs,
-    NodeResourceTopologyMatch,
-    NodeResourceTopologyMatchArgs,
-    fingerprint,
-)
+from asched.hardware.numa.args import CacheArgs, NodeResourceTopologyMatchArgs
+from asched.hardware.numa.fingerprint import fingerprint
+from asched.hardware.numa.match import NodeResourceTopologyMatch
 from tests.builders import all_rows
 from tests.unit.hardware.numa.worlds import Json, World, a_node, a_pod, a_topology, a_zone
 

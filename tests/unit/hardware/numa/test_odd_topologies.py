@@ -3,7 +3,8 @@
 import pytest
 
 from asched.core.model.decode import decode
-from asched.hardware.numa.zones import NodeResourceTopology, Zones
+from asched.hardware.numa.topology import NodeResourceTopology
+from asched.hardware.numa.zones import Zones
 from tests.unit.hardware.numa.worlds import a_topology, a_zone
 
 

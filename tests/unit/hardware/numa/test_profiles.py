@@ -8,7 +8,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.decode import decode
 from asched.hardware.numa.match import NodeResourceTopologyMatch
-from asched.hardware.numa.zones import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
+from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
 from asched.testing import World, given, node, pod
 from tests.unit.hardware.numa.worlds import Json, a_topology, a_zone
 

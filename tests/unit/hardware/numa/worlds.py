@@ -11,7 +11,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.hardware.numa.zones import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
+from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
 
 Json = dict[str, Any]
 GPU, DISK = "example.com/gpu", "example.com/disk"
