@@ -226,7 +226,7 @@ class World(Observer):
             configuration,
             self._parts,
             runners,
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             observer=self,
             seed=seed,
         )

@@ -140,7 +140,7 @@ class Play:
             effective,
             self.parts,
             runners,
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             observer=self._strict,
             extensions=extensions,
         )

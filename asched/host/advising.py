@@ -36,7 +36,7 @@ from asched.host.event_loop import run_on_loop
 from asched.host.loops import DRAIN_S, Scheduler
 from asched.host.plugin_calls import answer_of
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.dispatch import Dispatcher
 from asched.kube.files import file_content
 from asched.kube.session import ConnectionOptions, Session, connect
@@ -131,7 +131,7 @@ class _Following:
         runners = build_runners(
             plan.configuration, parts, factories=plugins.factories, known=plugins.known
         )
-        machine = build_machine(plan.configuration, parts, runners, counter_s=counter_s)
+        machine = build_machine(plan.configuration, parts, runners, monotonic_s=monotonic_s)
         machine.is_active = False
         self._cluster = parts.cluster
         self._advisor = Advisor(parts.cluster, runners)
@@ -224,12 +224,12 @@ class _Binding:
     async def run(self, steps: Generator[Effect, Answer, Status]) -> str:
         """The error, empty for success."""
         try:
-            status = await _driven(steps, self._settled)
+            status = await _driven(steps, self._follow_binding)
         except PointError as error:
             return str(error)
         return "" if status.is_success else status.message
 
-    async def _settled(self, effect: Effect) -> Answer:
+    async def _follow_binding(self, effect: Effect) -> Answer:
         """Read a pod back if the answer to its binding was lost, as in the scheduler."""
         if not isinstance(effect, Bind):
             return await self._ask(effect)

@@ -93,14 +93,14 @@ def build_machine(
     parts: Parts,
     runners: Mapping[str, Runner],
     *,
-    counter_s: Callable[[], float],
+    monotonic_s: Callable[[], float],
     observer: Observer | None = None,
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
     seed: int = 0,
     bindings_max: int = BINDINGS_MAX,
     extensions: Iterable[type[Extension]] = EXTENSIONS,
 ) -> Machine:
-    """The machine around the runners. `counter_s` only measures durations."""
+    """The machine around the runners. `monotonic_s` only measures durations."""
     observer = observer or Observer()
     parts.cluster.singleton(PluginReports).observer = observer
     parts.cluster.classes.sums_resizes = configuration.gates.get(
@@ -117,7 +117,7 @@ def build_machine(
         backoff=BackoffTimes(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         max_in_unschedulable_s=max_in_unschedulable_s,
         observer=observer,
-        counter_s=counter_s,
+        monotonic_s=monotonic_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
         gangs=gangs,
         dry_runner=dry_runner,
@@ -129,7 +129,7 @@ def build_machine(
         nominator=parts.nominator,
         runners=runners,
         observer=observer,
-        counter_s=counter_s,
+        monotonic_s=monotonic_s,
         seed=seed,
         waiting=parts.cluster.singleton(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),

@@ -16,7 +16,7 @@ from typing import Any, Final
 from asched.core.cluster import audit
 from asched.core.cluster.cluster import Cluster
 from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.ops.audit.auditor import Auditor
 from asched.serve.inspection import Inspection
 
@@ -61,16 +61,16 @@ class Debugger:
     async def count_again(self) -> None:
         """Log counts that differ from fresh ones."""
         cluster = self._scheduler.machine.context.cluster
-        if not await _settled(cluster):
+        if not await _await_no_trial(cluster):
             log.warning(
                 "Nothing was recounted: tentative changes are in place", extra={"waitedS": TRIAL_S}
             )
             return
-        started_s = counter_s()
+        started_s = monotonic_s()
         findings = audit.recount(cluster)
         for finding in findings:
             log.warning("Count mismatch", extra={"found": finding})
-        extra = {"mismatches": len(findings), "tookS": round(counter_s() - started_s, 3)}
+        extra = {"mismatches": len(findings), "tookS": round(monotonic_s() - started_s, 3)}
         log.info("recount finished", extra=extra)
 
     async def dump(self) -> None:
@@ -81,7 +81,7 @@ class Debugger:
             log.info("Dump of scheduling queue", extra={name: some, "whole": True})
 
 
-async def _settled(cluster: Cluster) -> bool:
+async def _await_no_trial(cluster: Cluster) -> bool:
     """Wait until no tentative change is in place; False if it times out."""
     try:
         async with asyncio.timeout(TRIAL_S):

@@ -13,7 +13,7 @@ from asched.core.config.v1 import Extender
 from asched.core.extender.consult import Chain, wants_victims, whole_kinds
 from asched.core.model.kinds import Kind
 from asched.kube.extenders import ExtenderObserver, Extenders, observe_nothing
-from asched.kube.originals import Originals
+from asched.kube.raw_objects import RawObjects
 
 
 class Consultants:
@@ -31,9 +31,9 @@ class Consultants:
         self._cluster = cluster
         self._extenders = tuple(extenders)
         self._chain = _chain_of(self._extenders, cluster)
-        self.originals = Originals()
-        _want(self.originals, self._extenders)
-        self.client = Extenders(in_order_of_use(extenders), self.originals, observe=observe)
+        self.raw_objects = RawObjects()
+        _want(self.raw_objects, self._extenders)
+        self.client = Extenders(in_order_of_use(extenders), self.raw_objects, observe=observe)
 
     def chain(self, extenders: Sequence[Extender]) -> Chain | None:
         """The chain for the runners. It is the same object while the configuration is unchanged,
@@ -48,7 +48,7 @@ class Consultants:
         that must be listed again. Raises ConnectError.
         """
         Extenders.check(extenders)
-        return _want(self.originals, (*self._extenders, *extenders))
+        return _want(self.raw_objects, (*self._extenders, *extenders))
 
     def adopt(self, extenders: Sequence[Extender], chain: Chain | None) -> None:
         """Call these extenders from now on, through `chain`. Raises ConnectError."""
@@ -59,7 +59,7 @@ class Consultants:
         """Stop storing objects that only former extenders needed; call it when none of their cycles
         is running.
         """
-        _want(self.originals, self._extenders)
+        _want(self.raw_objects, self._extenders)
 
     async def close(self) -> None:
         await self.client.close()
@@ -69,6 +69,6 @@ def _chain_of(extenders: Sequence[Extender], cluster: Cluster) -> Chain | None:
     return Chain(in_order_of_use(extenders), cluster) if extenders else None
 
 
-def _want(originals: Originals, extenders: Sequence[Extender]) -> tuple[Kind, ...]:
+def _want(raw_objects: RawObjects, extenders: Sequence[Extender]) -> tuple[Kind, ...]:
     kinds = whole_kinds(extenders)
-    return originals.want(kinds, with_placed_pods=wants_victims(extenders))
+    return raw_objects.want(kinds, with_placed_pods=wants_victims(extenders))

@@ -37,8 +37,8 @@ from asched.kube.errors import ClientError, HistoryChanged
 from asched.kube.history import History
 from asched.kube.inbox import Inbox, Listener
 from asched.kube.lists import Poller
-from asched.kube.originals import Originals
 from asched.kube.pace import ListPacer, ReflectorOptions
+from asched.kube.raw_objects import RawObjects
 from asched.kube.session import Session
 from asched.kube.tasks import Tasks
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
@@ -75,7 +75,7 @@ class Scheduler:
         clock: Clock | None = None,
         leadership: LeaderCandidate | None = None,
         delay_cache: bool = False,
-        originals: Originals | None = None,
+        raw_objects: RawObjects | None = None,
         listeners: Mapping[Kind, Listener] | None = None,
         memory: AbstractContextManager[Collector] | None = None,
         rng: random.Random | None = None,
@@ -94,7 +94,7 @@ class Scheduler:
         self._calls = PluginCalls(self.tasks, self.inbox.put)
         self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
-        self._originals = originals
+        self._raw_objects = raw_objects
         self._listeners = listeners or {}
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
@@ -131,8 +131,8 @@ class Scheduler:
             if self._is_following:
                 self._poll(kind)
             return
-        originals, listener = self._originals, self._listeners.get(kind)
-        put = self.inbox.put if originals is None else self._keeping(originals)
+        raw_objects, listener = self._raw_objects, self._listeners.get(kind)
+        put = self.inbox.put if raw_objects is None else self._keeping(raw_objects)
         self.reflectors[kind] = Reflector(
             kind,
             self.session.general,
@@ -143,7 +143,7 @@ class Scheduler:
                 clock=self.clock.awake_s,
             ),
             on_failure=self._on_failure,
-            originals=originals,
+            raw_objects=raw_objects,
             history=self.history,
             pacer=self._pacer,
         )
@@ -152,11 +152,11 @@ class Scheduler:
         if self._is_following:
             self._follow(kind)
 
-    def _keeping(self, originals: Originals) -> Callable[[Fact], None]:
+    def _keeping(self, raw_objects: RawObjects) -> Callable[[Fact], None]:
         """Pass facts to the inbox and drop whole objects that were deleted."""
 
         def put(fact: Fact) -> None:
-            originals.observe(fact)
+            raw_objects.observe(fact)
             self.inbox.put(fact)
 
         return put

@@ -42,7 +42,7 @@ from asched.host.loops import Scheduler
 from asched.host.server_version import ServerVersionWatch
 from asched.host.user_plugins import catalogue
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.dispatch import CONCURRENCY, DispatchOptions
 from asched.kube.inbox import Listener
 from asched.kube.pace import ReflectorOptions
@@ -225,7 +225,7 @@ class _Run:
             plan.configuration,
             parts,
             await self._ending.unless_ended(measured_runners(plan.wanted, chain, parts, metrics)),
-            counter_s=counter_s,
+            monotonic_s=monotonic_s,
             observer=metrics.scheduler,
             max_in_unschedulable_s=plan.max_in_unschedulable_s,
         )
@@ -289,7 +289,7 @@ class _Run:
                 fence_s=fence_s,
             ),
             kinds=machine.context.kinds,
-            originals=consultants.originals,
+            raw_objects=consultants.raw_objects,
             listeners=listeners_of(
                 session,
                 machine,
@@ -399,7 +399,7 @@ async def measured_runners(
         extenders=chain,
     )
     for name, runner in made.items():
-        runner.cache.work.meter = Meter(metrics.scheduler, name, counter_s)
+        runner.cache.work.meter = Meter(metrics.scheduler, name, monotonic_s)
     metrics.scheduler.know_plugins(
         entry for runner in made.values() for entry in counted_plugins(runner.profile)
     )

@@ -45,4 +45,4 @@ class Clock:
         return self._wall() - self.now_s()
 
 
-counter_s = time.perf_counter
+monotonic_s = time.perf_counter

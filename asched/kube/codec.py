@@ -19,8 +19,8 @@ from asched.core.model.kinds import Kind
 from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectMeta, Record
 from asched.kube.errors import ApiStatus, ProtocolBroken, read_status
-from asched.kube.originals import Originals
 from asched.kube.parsing import read
+from asched.kube.raw_objects import RawObjects
 
 T = TypeVar("T")
 
@@ -133,10 +133,10 @@ class KindCodec:
     """Decodes lists and watches of one kind."""
 
     def __init__(
-        self, kind: Kind, on_malformed: OnMalformed, originals: Originals | None = None
+        self, kind: Kind, on_malformed: OnMalformed, raw_objects: RawObjects | None = None
     ) -> None:
         self.kind = kind
-        self._all_originals = originals
+        self._all_raw_objects = raw_objects
         self.malformed_count = 0
         self._on_malformed = on_malformed
         self._remembered: Lru[str, bool] = Lru(MALFORMED_REMEMBERED)
@@ -154,19 +154,19 @@ class KindCodec:
         self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
 
     @property
-    def keeps_originals(self) -> bool:
+    def keeps_raw_objects(self) -> bool:
         """Whether whole objects of this kind are stored at the moment."""
-        return self._originals is not None
+        return self._raw_objects is not None
 
     @property
-    def _originals(self) -> Originals | None:
+    def _raw_objects(self) -> RawObjects | None:
         """The store of whole objects of this kind, if they are stored at the moment."""
-        everywhere = self._all_originals
+        everywhere = self._all_raw_objects
         return everywhere if everywhere is not None and everywhere.wants(self.kind) else None
 
     def page(self, body: bytes) -> ListPage:
         """One page of a list. Raises ProtocolBroken if the body is not a list."""
-        if self._originals is not None:
+        if self._raw_objects is not None:
             return self._page_object_by_object(body)
         try:
             page = read(self._pages.decode, body)
@@ -189,7 +189,7 @@ class KindCodec:
     def array(self, body: bytes) -> list[Record] | None:
         """The objects of an array; None if it is not JSON."""
         try:
-            if self._originals is None:
+            if self._raw_objects is None:
                 return read(self._arrays.decode, body)
         except MalformedError:
             pass
@@ -208,14 +208,14 @@ class KindCodec:
                 self._report(content, error)
                 continue
             objects.append(obj)
-            if self._originals is not None:
-                self._originals.keep(self.kind, obj, content)
+            if self._raw_objects is not None:
+                self._raw_objects.keep(self.kind, obj, content)
         return objects
 
-    def sights(self, lines: list[bytes]) -> Iterator[WatchLine]:
+    def events(self, lines: list[bytes]) -> Iterator[WatchLine]:
         """Decode whole lines of a watch, in order. Raises ProtocolBroken for an invalid event."""
         decode = self._events.decode
-        originals = self._originals
+        raw_objects = self._raw_objects
         for line in lines:
             if not line or line.isspace():
                 continue
@@ -231,8 +231,8 @@ class KindCodec:
             if event.type == BOOKMARK:
                 yield WatchLine(BOOKMARK, None, meta.resource_version, meta.annotations)
             else:
-                if originals is not None and event.type != DELETED:
-                    originals.keep(self.kind, event.object, line, is_line=True)
+                if raw_objects is not None and event.type != DELETED:
+                    raw_objects.keep(self.kind, event.object, line, is_line=True)
                 yield WatchLine(event.type, event.object, meta.resource_version)
 
     def _open_envelope(self, line: bytes, error: MalformedError | None) -> WatchLine:
@@ -292,9 +292,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def is_initial_end(sight: WatchLine) -> bool:
+def is_initial_end(event: WatchLine) -> bool:
     """Whether this bookmark ends the initial events of a streaming list."""
-    return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    return (event.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 def head_page(body: bytes, kind: Kind) -> HeadPage:

@@ -331,7 +331,7 @@ class LiveStream:
         self._is_whole = False
         self._is_paused = False
         self._error: TransportError | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._arrived: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -389,8 +389,8 @@ class LiveStream:
         self._reader.close()
 
     def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
 
     # --- called by readers -----------------------------------------------------------------------
 
@@ -430,8 +430,8 @@ class LiveStream:
             elif self._error is not None:
                 raise _anew(self._error)
             else:
-                self._news = self._home.loop.create_future()
-                await self._news
+                self._arrived = self._home.loop.create_future()
+                await self._arrived
 
     async def read_all(self) -> bytes:
         """The body of an error, truncated if long."""

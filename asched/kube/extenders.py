@@ -26,7 +26,7 @@ from asched.kube.certificates import Rotating, rotating
 from asched.kube.connection import connect_problem
 from asched.kube.errors import ConnectError
 from asched.kube.mending import whole_letters
-from asched.kube.originals import MissingOriginalError, Originals
+from asched.kube.raw_objects import MissingRawObjectError, RawObjects
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
@@ -86,7 +86,7 @@ def observe_nothing(_extender: str, _verb: str, _result: str, _seconds: float) -
 
 
 class Extenders:
-    """Sends requests to extenders. `originals` has the objects that are sent whole.
+    """Sends requests to extenders. `raw_objects` has the objects that are sent whole.
 
     Raises ConnectError, in `__init__` and `adopt`, if TLS files of an extender cannot be used.
     """
@@ -94,7 +94,7 @@ class Extenders:
     def __init__(
         self,
         extenders: Sequence[Extender],
-        originals: Originals | None = None,
+        raw_objects: RawObjects | None = None,
         *,
         user_agent: str = "asched",
         observe: ExtenderObserver = observe_nothing,
@@ -109,7 +109,7 @@ class Extenders:
         self._user_agent = user_agent
         self._http: aiohttp.ClientSession | None = None
         self.adopt(extenders)
-        self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
+        self._encoder = msgspec.json.Encoder(enc_hook=(raw_objects or RawObjects(())).splice)
 
     @staticmethod
     def check(extenders: Sequence[Extender]) -> None:
@@ -184,7 +184,7 @@ class Extenders:
         try:
             body = self._encoder.encode(effect.body)
             tls = self._tls_arguments(extender)
-        except (MissingOriginalError, TypeError, ConnectError) as error:
+        except (MissingRawObjectError, TypeError, ConnectError) as error:
             return Refused(effect.id, 0, str(error))
         try:
             async with self._http.post(

@@ -167,7 +167,7 @@ class Lister:
         self._on_bytes = on_bytes
 
     def _parts(self) -> _Parts:
-        return _Parts(None if self._codec.keeps_originals else self._take)
+        return _Parts(None if self._codec.keeps_raw_objects else self._take)
 
     def _complete(self, parts: _Parts, version: str, rest: list[WatchLine]) -> Everything:
         self._take = None
@@ -183,30 +183,30 @@ class Lister:
             raise await self._refused(stream)
         parts = self._parts()
         while True:
-            sights = await self._sights(reading)
-            for at, sight in enumerate(sights):
-                if sight.type == codec.ERROR:
+            events = await self._read_events(reading)
+            for at, event in enumerate(events):
+                if event.type == codec.ERROR:
                     await _ended(reading)
-                    raise _initial_error(sight.status or ApiStatus())
-                if sight.type == codec.BOOKMARK:
-                    if codec.is_initial_end(sight):
-                        return self._complete(parts, sight.version, sights[at + 1 :])
-                elif sight.obj is not None:
-                    if sight.type == codec.DELETED:
-                        parts.drop(sight.obj)
+                    raise _initial_error(event.status or ApiStatus())
+                if event.type == codec.BOOKMARK:
+                    if codec.is_initial_end(event):
+                        return self._complete(parts, event.version, events[at + 1 :])
+                elif event.obj is not None:
+                    if event.type == codec.DELETED:
+                        parts.drop(event.obj)
                     else:
-                        parts.add((sight.obj,))
+                        parts.add((event.obj,))
 
-    async def _sights(self, reading: LineReader) -> list[WatchLine]:
+    async def _read_events(self, reading: LineReader) -> list[WatchLine]:
         try:
             async with asyncio.timeout(INITIAL_SILENCE_S):
-                sights = await reading.next()
+                events = await reading.next()
         except TimeoutError:
             raise NoStreaming("silence before the end of the initial events") from None
-        if sights is None:
+        if events is None:
             raise NoStreaming("the stream ended before the initial events did")
         self._on_bytes()
-        return sights
+        return events
 
     async def _refused(self, stream: Stream) -> Exception:
         """The error for a non-200 answer to a streaming list."""

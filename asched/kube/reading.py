@@ -62,7 +62,7 @@ class LineReader:
         except StopAsyncIteration:
             return None
         lines = self._splitter.feed(chunk)
-        return list(self._codec.sights(lines)) if lines else []
+        return list(self._codec.events(lines)) if lines else []
 
 
 def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:

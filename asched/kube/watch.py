@@ -57,7 +57,6 @@ from asched.kube.errors import (
 )
 from asched.kube.history import History, served_version, versions_of
 from asched.kube.lists import ANY_VERSION, Everything, Lister, parts_to
-from asched.kube.originals import Originals
 from asched.kube.pace import (
     LIST_STREAM_S,
     STREAM_SLACK_S,
@@ -66,6 +65,7 @@ from asched.kube.pace import (
     ReflectorOptions,
     stream_s,
 )
+from asched.kube.raw_objects import RawObjects
 from asched.kube.reading import (
     LineReader,
     log_failure,
@@ -180,7 +180,7 @@ class Reflector:
         *,
         options: ReflectorOptions | None = None,
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
-        originals: Originals | None = None,
+        raw_objects: RawObjects | None = None,
         history: History | None = None,
         pacer: ListPacer | None = None,
     ) -> None:
@@ -198,8 +198,8 @@ class Reflector:
         self.options = options or ReflectorOptions(
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
-        self._originals = originals
-        self.codec = KindCodec(kind, log_malformed, originals)
+        self._raw_objects = raw_objects
+        self.codec = KindCodec(kind, log_malformed, raw_objects)
         self._pacer = pacer or ListPacer(self.options.clock)
         self._pauses = Pauses(self.options, self._pacer)
         self._history = history or History(transport)
@@ -363,11 +363,11 @@ class Reflector:
         try:
             async with asyncio.timeout(None) as limit:
                 self._limit = limit
-                while (sights := await reading.next()) is not None:
+                while (events := await reading.next()) is not None:
                     if limit.when() is not None:
                         limit.reschedule(None)
-                    has_delivered = has_delivered or bool(sights)
-                    self._deliver(sights)
+                    has_delivered = has_delivered or bool(events)
+                    self._deliver(events)
         except TimeoutError:
             self.doubt.fell_silent(f"did not show a change of this scheduler within {OWED_S:.0f} s")
             return False
@@ -394,22 +394,22 @@ class Reflector:
         """
         self._is_shaken = self.doubt.is_open = True
 
-    def _deliver(self, sights: list[WatchLine]) -> None:
+    def _deliver(self, events: list[WatchLine]) -> None:
         """Hand over the events of a read."""
-        if not sights:
+        if not events:
             return
         self.doubt.delivered()
         put, kind = self.put, self.served_kind
-        for sight in sights:
-            if sight.type == codec.ERROR:
-                raise self._stream_error(sight.status or ApiStatus())
-            if runs_backwards(self.version, sight.version):
-                raise Relist("", f"versions run backwards ({self.version}, then {sight.version})")
-            if sight.version:
-                self.version = sight.version
-            if sight.obj is None:
+        for event in events:
+            if event.type == codec.ERROR:
+                raise self._stream_error(event.status or ApiStatus())
+            if runs_backwards(self.version, event.version):
+                raise Relist("", f"versions run backwards ({self.version}, then {event.version})")
+            if event.version:
+                self.version = event.version
+            if event.obj is None:
                 continue
-            put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))
+            put(Gone(kind, event.obj) if event.type == codec.DELETED else Seen(kind, event.obj))
 
     def _stream_error(self, status: ApiStatus) -> Exception:
         if status.code == 429:
@@ -469,7 +469,7 @@ class Reflector:
         if served is None or served is self.served_kind:
             return False
         self.served_kind, self.version = served, ""
-        self.codec = KindCodec(served, log_malformed, self._originals)
+        self.codec = KindCodec(served, log_malformed, self._raw_objects)
         self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
         self._history.follow(self.kind, lambda: self.version, served)
         return True

@@ -21,7 +21,7 @@ import msgspec
 from asched.core.cycle.machine import Machine
 from asched.insight.shadow.finding import FindingTally, text
 from asched.insight.shadow.following import Shadow
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 
 log = logging.getLogger("asched.shadow")
 
@@ -88,9 +88,9 @@ class Shadowing:
         may take some 30 ms, and API servers end the streams of slow readers.
         """
         while True:
-            started_s = counter_s()
+            started_s = monotonic_s()
             if self._shadow.look_again(now_s()):
-                await asyncio.sleep(counter_s() - started_s)
+                await asyncio.sleep(monotonic_s() - started_s)
             else:
                 await asyncio.sleep(LOOK_S)
 
@@ -99,7 +99,7 @@ class Shadowing:
         if self._shadow.doubts:
             message = "comparing %d differing decisions again, for %.0f s at most"
             log.info(message, self._shadow.doubts, END_S)
-        until_s = counter_s() + END_S
-        while counter_s() < until_s and self._shadow.look_again(now_s, is_ending=True):
+        until_s = monotonic_s() + END_S
+        while monotonic_s() < until_s and self._shadow.look_again(now_s, is_ending=True):
             pass
         self._shadow.settle()

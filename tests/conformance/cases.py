@@ -191,7 +191,7 @@ def evaluate(world: World, runner: Runner, info: PodInfo) -> Evaluation:
 def feasible_mask(world: World, runner: Runner, info: PodInfo, state: ClassState) -> Any:
     """The rows an attempt would choose from."""
     mask = state.feasible.copy()
-    mask[list(runner.nominated_pods.judge(info, state))] = False
+    mask[list(runner.nominated_pods.statuses(info, state))] = False
     return mask
 
 

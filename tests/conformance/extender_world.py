@@ -50,7 +50,7 @@ class World:
         self.parts = Parts.fresh()
         self.consultants = Consultants(configuration.extenders, self.parts.cluster)
         runners = build_runners(configuration, self.parts)
-        self.machine = build_machine(configuration, self.parts, runners, counter_s=lambda: 0.0)
+        self.machine = build_machine(configuration, self.parts, runners, monotonic_s=lambda: 0.0)
         self.pods: dict[str, Json] = {}
         self.events: list[tuple[str, str, str]] = []
         self.writes: list[tuple[str, str]] = []
@@ -58,7 +58,7 @@ class World:
         self._facts: list[Fact] = []
         self._version = 1
         self._codecs = {
-            kind: KindCodec(kind, lambda *_: None, self.consultants.originals)
+            kind: KindCodec(kind, lambda *_: None, self.consultants.raw_objects)
             for kind in (NODE, POD)
         }
 
@@ -95,7 +95,7 @@ class World:
         for sight in self._codecs[kind].sights([line]):
             assert sight.obj is not None
             fact = Gone(kind, sight.obj) if type_ == DELETED else Seen(kind, sight.obj)
-            self.consultants.originals.observe(fact)
+            self.consultants.raw_objects.observe(fact)
             self._facts.append(fact)
 
     # --- time ------------------------------------------------------------------------------------

@@ -329,7 +329,7 @@ async def test_a_scheduler_with_these_rights_is_never_forbidden_anything(
     configuration = default_configuration("asched")
     parts = Parts.fresh()
     runners = build_runners(configuration, parts)
-    machine = build_machine(configuration, parts, runners, counter_s=lambda: 0.0)
+    machine = build_machine(configuration, parts, runners, monotonic_s=lambda: 0.0)
     scheduler = Scheduler(session, machine)
     running = asyncio.ensure_future(scheduler.run())
     try:

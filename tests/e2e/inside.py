@@ -19,7 +19,7 @@ from typing import Any
 from asched.core.config.defaults import configuration
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.dispatch import Dispatcher, DispatchOptions
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.context import DELETED, Change
@@ -121,7 +121,7 @@ async def a_cluster(
         effective = configuration({"profiles": [{"schedulerName": SCHEDULER}]})
         parts = Parts.fresh()
         runners = build_runners(effective, parts)
-        machine = build_machine(effective, parts, runners, counter_s=counter_s)
+        machine = build_machine(effective, parts, runners, monotonic_s=monotonic_s)
         options = DispatchOptions(attempt_timeout_s=attempt_timeout_s)
         scheduler = Scheduler(
             await connect(ConnectionOptions(kubeconfig=str(kubeconfig))),

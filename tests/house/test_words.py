@@ -1,8 +1,8 @@
 """Docstrings, comments, messages and pages use the words of Kubernetes (`words.py`).
 
-Of Python it reads comments and strings of several words, which are docstrings and messages. Names,
-and single words as values, are free: `nobody` is a user, and a test may have a door. So is what
-stands in backticks on a page.
+Of Python it reads comments and strings of several words, which are docstrings and messages. Single
+words as values are free: `nobody` is a user, and a test may have a door. So is what stands in
+backticks on a page. Of names in the code that schedules a short list is not used (`BANNED_NAMES`).
 """
 
 import io
@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.house.words import BANNED
+from tests.house.words import BANNED, BANNED_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PATTERN = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(BANNED)})(?![A-Za-z])", re.IGNORECASE)
@@ -51,3 +51,21 @@ def test_objects_are_not_people() -> None:
 
 def _instead(word: str) -> str:
     return next(text for words, text in BANNED.items() if re.fullmatch(words, word, re.IGNORECASE))
+
+
+def test_names_are_understood() -> None:
+    names = re.compile(rf"_*(?:{'|'.join(BANNED_NAMES)})")
+    found = [
+        f"{path.relative_to(ROOT)}:{token.start[0]}: {token.string}; write {_better(token.string)}"
+        for folder in ("batch", "core", "hardware", "host", "kube", "serve")
+        for path in sorted((ROOT / "asched" / folder).rglob("*.py"))
+        if names.search(text := path.read_text(encoding="utf-8"))
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.NAME and names.fullmatch(token.string)
+    ]
+    assert not found, "\n".join(found)
+
+
+def _better(name: str) -> str:
+    stripped = name.lstrip("_")
+    return next(text for names, text in BANNED_NAMES.items() if re.fullmatch(names, stripped))

@@ -15,3 +15,16 @@ BANNED = {
     r"noughts?": "rows with score zero",
     r"at load \d+": "on a busy machine (load average N)",
 }
+
+#: Names that readers did not understand (the whole name, with or without underscores in front).
+BANNED_NAMES = {
+    r"sights?": "changes, events of a watch",
+    r"originals": "raw objects",
+    r"settled": "what was reached: processed, bound",
+    r"counter_s": "monotonic_s",
+    r"news|has_news": "unread entries; changes that an answer made",
+    r"sliced": "sliced work",
+    r"turned": "rows whose feasibility changed",
+    r"drop_room|needs_room": "the result of the PostFilter plugins; victims",
+    r"judges?": "the first plugin that rejects; filter",
+}

@@ -116,10 +116,10 @@ def lengthened(random: Random, document: Any) -> Any:
     lists = [branch for branch in branches if isinstance(branch, list)]
     branch = random.choice(lists if lists and random.random() < 0.8 else branches)
     if isinstance(branch, list):
-        length, originals = random.choice((60, 500, 4000)), list(branch)
+        length, raw_objects = random.choice((60, 500, 4000)), list(branch)
         room = BYTES_MAX - len(msgspec.json.encode(document))
         while len(branch) < length and room > 0:
-            more = _renumbered(random, copy.deepcopy(random.choice(originals)))
+            more = _renumbered(random, copy.deepcopy(random.choice(raw_objects)))
             room -= len(msgspec.json.encode(more))
             branch.append(more)
     else:

@@ -93,7 +93,7 @@ class Changing:
             self._effective,
             self.parts,
             self.runners,
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             observer=self.rescues,
             max_in_unschedulable_s=sweep_s,
         )

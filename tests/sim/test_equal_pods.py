@@ -92,7 +92,7 @@ class Job:
             config,
             parts,
             build_runners(config, parts),
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             observer=self.attempts,
         )
         self.now_s = 1000.0

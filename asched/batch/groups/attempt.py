@@ -83,7 +83,7 @@ def gather(
     group.tree, group.is_gathering = context.cluster.pod_groups.tree_of(group.key), True
     steps = _gathering(context, group, begin)
     for _ in steps:  # the first part suffices for most groups
-        context.queue.sliced.do(steps)
+        context.queue.sliced_work.do(steps)
         break
 
 
@@ -107,7 +107,7 @@ def _gathering(
                 if attempt is not None:
                     attempts.append(attempt)
             if not number % MEMBERS_AT_ONCE:
-                queue.sliced.budget.note(MEMBER_STEPS * MEMBERS_AT_ONCE)
+                queue.sliced_work.budget.note(MEMBER_STEPS * MEMBERS_AT_ONCE)
                 yield
         if len(attempts) > 1:
             attempts.sort(key=_order)
@@ -151,7 +151,7 @@ class GroupOutcome(msgspec.Struct):
     message: str
     tried: list[Tried] = msgspec.field(default_factory=list)
     #: whether a pod has a place only once victims are gone
-    needs_room: bool = False
+    waits_for_victims: bool = False
     #: why pods with places may not start, other than missing pods
     refusal: Failure | None = None
     proof: str = ""

@@ -126,9 +126,9 @@ def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Ans
         failure = error(group.disagreement)
         tries = [Tried(attempt, failure=failure) for attempt in group.attempts]
         return UnitOutcome(tries, is_placed=False)
-    started_s = context.counter_s()
+    started_s = context.monotonic_s()
     outcome = yield from _try(context, group)
-    context.observer.group_algorithm_ran(context.counter_s() - started_s)
+    context.observer.group_algorithm_ran(context.monotonic_s() - started_s)
     is_placed, blamed, pause_s, reason = outcome.result is Result.SCHEDULED, NO_NAMES, 0.0, ""
     evictions = None
     if not is_placed:
@@ -152,14 +152,14 @@ def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Ans
         if not is_placed or tried.failure is not None:
             failure = _failure(context, outcome, tried)
             tried.failure = _with(blamed, failure, pause_s, reason)
-            tried.room = _room(outcome, tried)
+            tried.post_filter = _room(outcome, tried)
     tries = outcome.tried
     if not is_placed:
         were_tried = {tried.attempt.pod.uid for tried in tries}
         untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
         failure = _with(blamed, outcome.failure, pause_s, reason)
         tries = [*tries, *[Tried(attempt, failure=failure) for attempt in untried]]
-    now_s = context.counter_s()
+    now_s = context.monotonic_s()
     for tried in tries:
         tried.attempt.started_s = now_s - tried.duration_s
     result, profile = outcome.result.value, group.runner.profile.scheduler_name
@@ -207,8 +207,8 @@ def _put_back(
 
 def _room(outcome: GroupOutcome, tried: Tried) -> PostFilterResult | None:
     """The PostFilter work to run for one pod; evictions only if the whole group fits with them."""
-    room = tried.room
-    helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
+    room = tried.post_filter
+    helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.waits_for_victims
     if room is not None and room.withdraw is not None and not helps:
         replace(room, first=()).drop()
         return replace(room, background=None, withdraw=None, victims=())
@@ -281,7 +281,7 @@ def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
         return unschedulable(outcome.message, Nomination(tried.decision.node))
     if own is None and outcome.refusal is not None:
         return outcome.refusal
-    if own is None or (tried.needs_room and not is_waiting):
+    if own is None or (tried.waits_for_victims and not is_waiting):
         return unschedulable_with(tried)
     return own
 

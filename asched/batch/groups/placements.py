@@ -44,7 +44,7 @@ def try_placements(
     """
     profile, observer = group.runner.profile, context.observer
     plan: dict[str, Mask] | None = {} if only_whether else None
-    started_s = context.counter_s()
+    started_s = context.monotonic_s()
     placements = call_plugins(context, generate, profile.placement_generators, group.key)
     code = placements.code.text if isinstance(placements, Status) else "Success"
     context.point_ran(group.attempts[0], "PlacementGenerate", code, started_s)
@@ -54,9 +54,9 @@ def try_placements(
     first: GroupOutcome | None = None
     known: list[bool | None] = [None]
     if len(placements) > 1:
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         known = guess(context, group, placements, is_wanted=counts and not only_whether)
-        each_s = (context.counter_s() - started_s) / len(placements)
+        each_s = (context.monotonic_s() - started_s) / len(placements)
         for is_feasible in True, False:
             observer.placements_evaluated(
                 profile.scheduler_name,
@@ -74,7 +74,7 @@ def try_placements(
             fitting.append(Assignments(placement, members))
         if fits is not None:
             continue
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         outcome = yield from try_group(
             context, group, placement.rows, plan, only_whether=only_whether
         )
@@ -83,7 +83,7 @@ def try_placements(
         observer.placements_evaluated(
             profile.scheduler_name,
             is_feasible=outcome.result is not Result.UNSCHEDULABLE,
-            duration_s=context.counter_s() - started_s,
+            duration_s=context.monotonic_s() - started_s,
         )
         if outcome.result is not Result.UNSCHEDULABLE:
             if placement is placements[-1] and not fitting:
@@ -111,7 +111,7 @@ def _try_best(
     """
     chosen = 0
     if len(fitting) > 1:
-        started_s, seed = context.counter_s(), context.seed + group.popped.id
+        started_s, seed = context.monotonic_s(), context.seed + group.popped.id
         scorers = group.runner.profile.placement_scorers
         best = call_plugins(context, choose, scorers, group.key, fitting, seed)
         code = best.code.text if isinstance(best, Status) else "Success"

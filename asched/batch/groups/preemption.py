@@ -98,13 +98,13 @@ def make_room_for_group(
         return
     yield from _sort_victims(context)
     trial = GroupSupposition(context, group, known, outcome.message)
-    started_s = context.counter_s()
+    started_s = context.monotonic_s()
     try:
         room = yield from plugins[0].group_post_filter(trial)
     except MISTAKES as raised:
         named = PluginError.of(plugins[0].name, "podGroupPostFilter", raised)
         room = RoomMade(failure(failure_of(context, named, group.key).message))
-    took_s = context.counter_s() - started_s
+    took_s = context.monotonic_s() - started_s
     context.observer.group_preempting(
         room.status.code.text, len(room.victims), took_s, room.violations, room.disruptions
     )

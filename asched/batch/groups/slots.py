@@ -105,7 +105,7 @@ def _counts(
         part_sums = cluster.singleton(_GuessSums).get(
             (state.number, most),
             parts,
-            lambda: PartSums(cluster.nodes, parts, READS, state.mask.turned),
+            lambda: PartSums(cluster.nodes, parts, READS, state.mask.changed_rows),
         )
         sums = part_sums.of(
             partial(_slots, state, needs, most),

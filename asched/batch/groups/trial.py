@@ -158,9 +158,9 @@ def _count(outcome: GroupOutcome, tried: Tried) -> bool:
             message = tried.failure.message
             outcome.message = f"failed to schedule other pod from a pod group: {message}"
         return not tried.failure.is_error
-    outcome.needs_room |= tried.failure is not None
+    outcome.waits_for_victims |= tried.failure is not None
     if tried.permit is SUCCESS or (tried.permit is not None and tried.permit.is_success):
-        if outcome.needs_room:
+        if outcome.waits_for_victims:
             outcome.result = Result.WAITING_ON_PREEMPTION
             outcome.message = WAITING_ON_PREEMPTION
         else:
@@ -173,7 +173,7 @@ def _may_profit(tried: Tried) -> bool:
     failure = tried.failure
     if failure is None or tried.decision is not None:
         return False
-    room = tried.room
+    room = tried.post_filter
     if room is not None and (room.background is not None or room.withdraw is not None):
         return False
     plugins = tried.attempt.runner.profile.plugins
@@ -192,7 +192,7 @@ def try_member(
     """
     pod = attempt.info.pod
     where = within if plan is None else plan.get(pod.uid, within)
-    attempt.started_s = context.counter_s()
+    attempt.started_s = context.monotonic_s()
     nominated = group.nominated.get(pod.uid) if group.nominated else None
     if nominated is not None:  # its own trial respects it
         context.nominator.add(pod, nominated)
@@ -203,11 +203,11 @@ def try_member(
     tried = yield from try_pod(
         context, attempt, where, makes_room=makes_room, takes_nominated=makes_room
     )
-    if tried.room is not None:
+    if tried.post_filter is not None:
         context.cluster.budget.note(ROOM_STEPS)
     if tried.waiting is None:  # else the nomination was deleted with the reservation
         context.nominator.delete(pod.uid)
-    tried.duration_s = context.counter_s() - attempt.started_s
+    tried.duration_s = context.monotonic_s() - attempt.started_s
     return tried
 
 
@@ -257,7 +257,7 @@ def undo(
     """Undo a trial: give back places and withdraw evictions."""
     yield from let_go(context, group, outcome)
     for tried in outcome.tried:
-        tried.drop_room()
+        tried.withdraw_post_filter()
 
 
 def assignments_of(placement: Placement, tried: Iterable[Tried]) -> Assignments:

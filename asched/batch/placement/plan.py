@@ -202,7 +202,7 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
     wanted = np.array(taken, dtype=np.float64)
     chosen = []
     rounds = int(np.clip(ROUND_CELLS // row_patterns.size, ROUNDS_MIN, ROUNDS_MAX))
-    settled = np.zeros(len(prices))
+    price_sums = np.zeros(len(prices))
     for number in range(rounds):
         whole = _whole(prices)
         yield 1 + row_patterns.size // CELLS_A_STEP
@@ -221,12 +221,12 @@ def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan |
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
         prices /= prices.max()
         if number >= rounds // 3:
-            settled += prices
+            price_sums += prices
     if only_proof:
         return None
     late = np.array(chosen)
     return (
-        yield from _rounded(row_patterns, late, np.array(taken, dtype=np.int64), _whole(settled))
+        yield from _rounded(row_patterns, late, np.array(taken, dtype=np.int64), _whole(price_sums))
     )
 
 

@@ -208,7 +208,7 @@ class ProvisioningRequests:
 
     def changed(self, served: Mapping[str, CheckAndHoldArgs]) -> list[str]:
         """Keys of requests that changed since the last call, or whose templates did."""
-        entries, is_same = self._changes.news(), served == self._served
+        entries, is_same = self._changes.unread(), served == self._served
         self._served = served
         if entries is None or not is_same:
             known: Mapping[str, ProvisioningRequest] = self._cluster.all(PROVISIONING_REQUEST)
@@ -296,8 +296,8 @@ class HeldPlaces(Extension):
         if not classes and not self._requests.tracked and not self._bookings.over:
             return
         if changed := self._requests.changed(classes):
-            self.context.queue.sliced.do(self._considering(classes, changed))
-        if self.context.backlog:
+            self.context.queue.sliced_work.do(self._considering(classes, changed))
+        if self.context.sliced_work:
             return
         for key in tuple(self._bookings.moved):
             if key == self._requests.trying:
@@ -322,7 +322,7 @@ class HeldPlaces(Extension):
         """Handle requests that were added, changed or deleted, or whose templates were. A new
         process handles all requests, and holds all their places again before it tries any pod.
         """
-        note = self.context.queue.sliced.budget.note
+        note = self.context.queue.sliced_work.budget.note
         for key in keys:
             note(CONSIDER_STEPS)
             yield
@@ -554,7 +554,7 @@ class HeldPlaces(Extension):
                 self._bookings.place(booking, slot_for(info, node), node)
 
     def _supposed(self, key: str, infos: Sequence[PodInfo], runner: Runner) -> GroupAttempt:
-        gang, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.counter_s()
+        gang, started_s = HypotheticalGang(self._cluster, len(infos)), self.context.monotonic_s()
         now_s = self.context.now_s
         attempts = [
             Attempt(

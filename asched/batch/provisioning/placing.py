@@ -99,7 +99,7 @@ def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -
                 return Rejection(
                     attempt.info,
                     plugins=(),
-                    judge=none,
+                    first_rejector=none,
                     codes=none,
                     live=Placement("", within).mask(nodes),
                     pre_filter=status.by(plugin.name),

@@ -153,8 +153,8 @@ class NewNodes(Extension):
         if not (self._args or self._by_group or self._unwanted):
             return
         if changed := self._changed():
-            context.queue.sliced.do(self._considering(changed))
-        if context.backlog or context.now_s < self._next_check_s:
+            context.queue.sliced_work.do(self._considering(changed))
+        if context.sliced_work or context.now_s < self._next_check_s:
             return
         self._next_check_s = context.now_s + CHECK_S
         for scale_up in tuple(self._by_group.values()):
@@ -170,7 +170,7 @@ class NewNodes(Extension):
 
     def _changed(self) -> list[str]:
         """Keys of requests that changed since the last call; all of them in the first."""
-        entries = self._changes.news()
+        entries = self._changes.unread()
         if entries is None:
             return [*self.context.cluster.all(PROVISIONING_REQUEST), *self._by_object]
         resource = PROVISIONING_REQUEST.resource
@@ -178,7 +178,7 @@ class NewNodes(Extension):
 
     def _considering(self, keys: Sequence[str]) -> Iterator[None]:
         for key in keys:
-            self.context.queue.sliced.budget.note(CONSIDER_STEPS)
+            self.context.queue.sliced_work.budget.note(CONSIDER_STEPS)
             yield
             try:
                 self._consider(key)

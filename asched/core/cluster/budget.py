@@ -9,11 +9,11 @@ part, so that the attempt, started again, gets past it without cost; every slice
 The first part of a slice is always granted, whatever its size: the longest turn is a slice and one
 such part. Outside of the machine's turns there is no limit: tools and tests run to the end.
 
-`Sliced` is for work that precedes everything else, such as waking thousands of classes or moving
-all pods after a reload. It is a generator that yields after each small part, having noted its cost;
-no fact is processed and nothing is decided between its turns, so that its result is as if it ran at
-once. `ListParts` applies a long list: pods without a node wait until they can be applied in the
-order of their creation, deletions until the last part is known.
+`SlicedWork` is for work that precedes everything else, such as waking thousands of classes or
+moving all pods after a reload. It is a generator that yields after each small part, having noted
+its cost; no fact is processed and nothing is decided between its turns, so that its result is as if
+it ran at once. `ListParts` applies a long list: pods without a node wait until they can be applied
+in the order of their creation, deletions until the last part is known.
 
 Bounds  SLICE_STEPS per turn; SLICES_MAX slices per attempt, which then ends in an error;
         LOOKED_AT_ONCE objects in a step: a hundred thousand take 30 ms.
@@ -77,7 +77,7 @@ class Budget:
         self.spent += steps
 
 
-class Sliced:
+class SlicedWork:
     """Pieces of work, one after the other. `budget` is checked after each part."""
 
     def __init__(self) -> None:

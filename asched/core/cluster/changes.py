@@ -227,7 +227,7 @@ class Reader(Generic[E]):
         self._log = log
         self._cursor = -1
 
-    def news(self) -> Sequence[E] | None:
+    def unread(self) -> Sequence[E] | None:
         """The entries since the last call; None if unknown, as in the first call."""
         cursor, self._cursor = self._cursor, self._log.end
         return self._log.since(cursor)

@@ -95,7 +95,7 @@ class Cluster(Objects):
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: change with pods that have more than amounts; settled: without changes by trials
-        self.counts = self.counts_settled = 0
+        self.counts = self.counts_outside_trials = 0
         self.is_supposed = False  #: whether a long trial has removed existing pods
         #: time of the machine's last turn, for what lasts for seconds; unaffected by clock changes
         self.steady_s = 0.0
@@ -154,7 +154,7 @@ class Cluster(Objects):
             case Gone():
                 return self._lose(fact.kind, fact.obj)
             case Listed():
-                return [sight for sight in self.relist(fact) if sight is not None]
+                return [change for change in self.relist(fact) if change is not None]
             case WallClock():
                 self.wall_clock_s += fact.ahead_s - self.wall_ahead_s
                 self.wall_ahead_s = fact.ahead_s
@@ -274,10 +274,10 @@ class Cluster(Objects):
     # --- pods ------------------------------------------------------------------------------------
 
     def _see_pod(self, pod: Pod, cls: PodClass | None) -> list[ObservedChange]:
-        key, sights = pod.key, []
+        key, changes = pod.key, []
         old = self.pods_seen.get(key)
         if old is not None and old.metadata.uid != pod.metadata.uid:
-            sights.append(self._lose_pod(old, old))
+            changes.append(self._lose_pod(old, old))
             old = None
         self.pods_seen[key] = pod
         labels, group = pod.metadata.labels, pod.spec.scheduling_group
@@ -286,12 +286,12 @@ class Cluster(Objects):
             self.pod_groups.see(pod, old)
         if cls is not None:
             was_waiting = old is not None and not old.spec.node_name
-            sights += self._settle(pod, cls, was_waiting=was_waiting)
+            changes += self._place_seen(pod, cls, was_waiting=was_waiting)
         elif old is not None and old.spec.node_name and pod.metadata.uid in self.placed:
             self._unplace(self.placed[pod.metadata.uid])  # no API server does that
-        return [*sights, ObservedChange(POD, old, pod)]
+        return [*changes, ObservedChange(POD, old, pod)]
 
-    def _settle(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
+    def _place_seen(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
         """Apply the node of a pod from the API, which replaces an assumed node. `was_waiting`: the
         version before had no node.
         """
@@ -462,7 +462,7 @@ class Cluster(Objects):
     def note_counts(self) -> None:
         self.counts += 1
         if not self.topology.on_trial:
-            self.counts_settled += 1
+            self.counts_outside_trials += 1
 
     def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
         """As for pods, but no pod can be found there and evicted."""

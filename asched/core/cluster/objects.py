@@ -34,7 +34,7 @@ class Objects:
         #: the changed objects, in order
         self.object_log = ObjectLog()
         #: (kind, version before, version now) of answers of the API, until they are processed
-        self.news: list[tuple[Kind, Any, Any]] = []
+        self.answered_changes: list[tuple[Kind, Any, Any]] = []
 
     def get(self, kind: Kind, key: str) -> Any:
         """The newest version of an object, including an assumed one, or None."""
@@ -121,7 +121,7 @@ class Objects:
         before = self.get(kind, _metadata(obj).key)
         self.assume_object(kind, obj)
         if self.get(kind, _metadata(obj).key) is obj and before != obj:
-            self.news.append((kind, before, obj))
+            self.answered_changes.append((kind, before, obj))
 
     def restore_object(self, kind: Kind, key: str) -> None:
         """Return to the stored version."""

@@ -105,7 +105,7 @@ class Binding(msgspec.Struct):
                 return status
         context.queue.done(attempt.info.pod.metadata.uid)
         if working:
-            waiting.stage, started_s = Stage.PRE_BIND, context.counter_s()
+            waiting.stage, started_s = Stage.PRE_BIND, context.monotonic_s()
             status = yield from self._pre_bind(working)
             context.point_ran(attempt, "PreBind", status.code.text, started_s)
             if not status.is_success:
@@ -113,7 +113,7 @@ class Binding(msgspec.Struct):
         else:
             context.point_passed(attempt, "PreBind")
         waiting.stage = Stage.BINDING
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         status = yield from self._bind()
         code = SUCCEEDED if status is SUCCESS else status.code.text
         context.point_ran(attempt, "Bind", code, started_s)
@@ -123,7 +123,7 @@ class Binding(msgspec.Struct):
         context, attempt = self.context, self.attempt
         try:
             for plugin in working:
-                started_s, self.waiting.plugin = context.counter_s(), plugin.name
+                started_s, self.waiting.plugin = context.monotonic_s(), plugin.name
                 steps = plugin.pre_bind(attempt.info, self.node)
                 status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
                 context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
@@ -137,10 +137,10 @@ class Binding(msgspec.Struct):
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """Return the PreBind plugins that have work to do."""
         context, attempt = self.context, self.attempt
-        working, outcome, begun_s = list[PreBindPlugin](), SUCCESS, context.counter_s()
+        working, outcome, begun_s = list[PreBindPlugin](), SUCCESS, context.monotonic_s()
         try:
             for plugin in attempt.pre_binds:
-                started_s = context.counter_s()
+                started_s = context.monotonic_s()
                 status = plugin.pre_bind_pre_flight(attempt.info, self.node)
                 context.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
                 if status.is_success:
@@ -178,7 +178,7 @@ class Binding(msgspec.Struct):
 
     def _wait_on_permit(self) -> Generator[Effect, Answer, Status]:
         waiting, context = self.waiting, self.context
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         context.tell(self.attempt, DecisionStep.WAITING, tuple(waiting.deadlines))
         context.waiting.held += 1
         try:
@@ -193,7 +193,7 @@ class Binding(msgspec.Struct):
         finally:
             context.waiting.held -= 1
         status = waiting.decision or SUCCESS
-        context.observer.permit_waited(status.code.text, context.counter_s() - started_s)
+        context.observer.permit_waited(status.code.text, context.monotonic_s() - started_s)
         if status.code is Code.ERROR:
             return failure(f"waiting on permit for pod: {status.message}")
         return status
@@ -260,8 +260,8 @@ class Binding(msgspec.Struct):
             return failure(reason)
         try:
             for plugin in self.attempt.runner.binders(info):
-                started_s = self.context.counter_s()
-                status = yield from self._settled(
+                started_s = self.context.monotonic_s()
+                status = yield from self._follow_binding(
                     plugin.name,
                     late.driven(plugin.bind(info, self.node), plugin.name, "bind"),
                 )
@@ -274,7 +274,7 @@ class Binding(msgspec.Struct):
             raise_plugin_error(plugin.name, "bind", raised)
         return failure("every bind plugin skipped the pod")
 
-    def _settled(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:
+    def _follow_binding(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:
         """Run a bind plugin, and follow the binding that it sends to its end."""
         try:
             effect = next(steps)
@@ -350,7 +350,7 @@ class Binding(msgspec.Struct):
         context.tell_bound(attempt, self.node)
         profile = attempt.runner.profile.scheduler_name
         context.observer.attempt_ended(
-            "scheduled", profile, context.counter_s() - attempt.started_s
+            "scheduled", profile, context.monotonic_s() - attempt.started_s
         )
         first_s = (
             queued.initial_attempt_s if queued.initial_attempt_s is not None else context.now_s
@@ -364,7 +364,7 @@ class Binding(msgspec.Struct):
 
     def _post_bind(self) -> Steps:
         context, attempt = self.context, self.attempt
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         for plugin in attempt.runner.profile.post_binds:
             try:
                 steps = plugin.post_bind(attempt.info, self.node)

@@ -40,7 +40,7 @@ class ShadowObserver(Protocol):
     def about_to_see(self, fact: Fact) -> None:
         """Called before a fact of a watch is applied."""
 
-    def listed(self, sights: Iterable[ObservedChange]) -> None:
+    def listed(self, changes: Iterable[ObservedChange]) -> None:
         """Called with the changes that a part of a list made."""
 
     def as_json(self) -> Mapping[str, Any]:
@@ -48,14 +48,14 @@ class ShadowObserver(Protocol):
 
 
 class SchedulerContext(msgspec.Struct):
-    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
+    """`monotonic_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
 
     cluster: Cluster
     queue: SchedulingQueue
     nominator: Nominator
     runners: Mapping[str, Runner]
     observer: Observer
-    counter_s: Callable[[], float]
+    monotonic_s: Callable[[], float]
     seed: int = 0
     now_s: float = 0.0
     waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
@@ -71,8 +71,8 @@ class SchedulerContext(msgspec.Struct):
     #: Called with each chosen node, before the columns change.
     on_decision: Callable[[Attempt, Decision], None] | None = None
     shadow: ShadowObserver | None = None
-    #: Work in slices that comes before further facts and attempts (`queue.sliced`); read-only.
-    backlog: deque[Iterator[None]] = msgspec.field(default_factory=deque)
+    #: Work in slices that comes before further facts and attempts (`queue.sliced_work`); read-only.
+    sliced_work: deque[Iterator[None]] = msgspec.field(default_factory=deque)
     #: Effects of sliced work, taken by the machine at the end of the turn.
     requested: list[Effect] = msgspec.field(default_factory=list)
     #: Features that schedule several pods as a unit, or over time.
@@ -86,7 +86,7 @@ class SchedulerContext(msgspec.Struct):
     _args_of: Mapping[str, Runner] | None = None
 
     def __post_init__(self) -> None:
-        self.backlog = self.queue.sliced.pieces
+        self.sliced_work = self.queue.sliced_work.pieces
 
     @property
     def gangs(self) -> Gangs:
@@ -185,7 +185,7 @@ class SchedulerContext(msgspec.Struct):
     def point_ran(self, attempt: Attempt, point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
         profile = attempt.runner.profile.scheduler_name
-        self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
+        self.observer.point_ran(point, profile, status, self.monotonic_s() - started_s)
 
     def point_passed(self, attempt: Attempt, point: str, status: str = SUCCEEDED) -> None:
         """Count an extension point at which no plugin had work; its duration is not measured."""
@@ -202,5 +202,5 @@ class SchedulerContext(msgspec.Struct):
     ) -> None:
         """Report one plugin, in sampled attempts only."""
         if attempt.is_measured:
-            duration_s = self.counter_s() - started_s
+            duration_s = self.monotonic_s() - started_s
             self.observer.plugin_ran(plugin, point, status.code.text, duration_s)

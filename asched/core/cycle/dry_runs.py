@@ -155,7 +155,7 @@ class DryRuns:
         if queued.needs is not None and queued.class_key is not None and queued.needs[0] == version:
             needs: _ClassNeeds = queued.needs[1]
             return needs
-        context.queue.sliced.budget.note(NEEDS_STEPS)
+        context.queue.sliced_work.budget.note(NEEDS_STEPS)
         needs = _class_needs(context, runner, queued, rejectors)
         queued.needs = version, needs
         return needs
@@ -182,7 +182,7 @@ class DryRuns:
         is_of_class = runner.treats_equals_alike(active_plugins)
         if is_of_class:
             # Pods of different classes may share the result, such as pods with a claim each.
-            verdict_keys = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
+            verdict_keys = tuple([plugin.verdict_key(pod) for plugin in active_plugins.deciding])
             key = runner.profile.scheduler_name, active_plugins.idle, verdict_keys, pod.pod.priority
             if key not in self._rejectors_of:
                 self._rejectors_of[key] = _rejectors(runner, pod)

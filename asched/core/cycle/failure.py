@@ -36,7 +36,9 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     """Requeue the pod; yield its event and the change of its status."""
     message, reason, nomination = failure.message, failure.reason, failure.nomination
     result = "error" if failure.is_error else "unschedulable"
-    context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
+    context.observer.attempt_ended(
+        result, attempt.profile, context.monotonic_s() - attempt.started_s
+    )
     context.observer.scheduling_failed(attempt.pod.key, reason, message)
     if failure.rejection is None:
         context.tell(attempt, DecisionStep.ERROR, message)

@@ -49,7 +49,7 @@ def notify_of_freed(
     for change in freed.take():
         if context.cluster.budget.is_used_up:
             yield Pause()
-        while context.backlog:
+        while context.sliced_work:
             yield Pause()
         context.cluster.budget.note(TELL_STEPS)
         context.queue.move(change, context.now_s)

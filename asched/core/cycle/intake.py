@@ -2,8 +2,8 @@
 
     a fact ──> the cluster ──> changes ──> steps of the queue, of which waiting pods may be notified
                                              all are notified: the next step, the next fact
-                                             too many for one turn: `sliced` goes on in the next
-                                               turn; no other fact or attempt comes before that
+                                             too many for one turn: sliced work, done in the next
+                                               turns; no other fact or attempt comes before that
 
 A turn that finishes the work of the turn before applies no facts, so that cycles have their turn.
 
@@ -61,18 +61,20 @@ class Intake:
         self._begun: Iterator[None] | None = None
         self._announces_arrivals = False
         self.pace = NodePace()
-        self._budget = context.queue.sliced.budget
+        self._budget = context.queue.sliced_work.budget
         self._dry_run_filter = context.queue.dry_run_filter
 
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
         context = self._context
-        return bool(self._facts or self._begun or context.backlog or context.cluster.news)
+        return bool(
+            self._facts or self._begun or context.sliced_work or context.cluster.answered_changes
+        )
 
     @property
     def may_decide(self) -> bool:
         """Whether no list is applied in part, and all pods are notified."""
-        is_amid_fact = self._begun is not None or self._context.backlog
+        is_amid_fact = self._begun is not None or self._context.sliced_work
         return not (is_amid_fact or self._listing is not None)
 
     def turn(self, facts: Iterable[Fact]) -> bool:
@@ -81,25 +83,25 @@ class Intake:
             facts = self.pace.admit(facts, self._context.now_s)
         self._facts.extend(facts)
         has_work = bool(self)
-        backlog, budget = self._context.backlog, self._budget
+        sliced_work, budget = self._context.sliced_work, self._budget
         budget.open()
         self._announces_arrivals = self._context.queue.awaits_pods
-        if backlog or self._begun is not None:
+        if sliced_work or self._begun is not None:
             self._slice()
-            if self._begun is not None and not backlog:
+            if self._begun is not None and not sliced_work:
                 self._go_on(self._begun)
             return has_work
-        news = self._context.cluster.news
-        if news:
-            self._apply_news()
-            if backlog:
+        answered = self._context.cluster.answered_changes
+        if answered:
+            self._apply_answered()
+            if sliced_work:
                 return has_work
         classes = self._context.cluster.classes
         for fact, listed in self._share():
             if isinstance(fact, Answer):
                 self._answer(fact)
-                if news:
-                    self._apply_news()
+                if answered:
+                    self._apply_answered()
             else:
                 self._go_on(self._take_in(fact, listed))
             if classes.long_bytes:
@@ -138,22 +140,22 @@ class Intake:
     def _slice(self) -> None:
         """Go on with sliced work. An exception ends one piece and no other."""
         try:
-            self._context.queue.sliced.go_on()
+            self._context.queue.sliced_work.go_on()
         except MISTAKES as raised:
             self._context.contain(raised, "queue")
 
-    def _apply_news(self) -> None:
+    def _apply_answered(self) -> None:
         """Handle objects of API responses as if the watch had reported them."""
-        news = self._context.cluster.news
-        changes = [ObservedChange(*change) for change in news]
-        news.clear()
+        answered = self._context.cluster.answered_changes
+        changes = [ObservedChange(*change) for change in answered]
+        answered.clear()
         self._go_on(self._follow(changes))
 
     def _go_on(self, begun: Iterator[None]) -> None:
         self._begun = None if next(begun, _DONE) is _DONE else begun
 
     def _take_in(self, fact: Fact, listed: Iterable[ObservedChange] | None) -> Iterator[None]:
-        """Handle one fact, or the changes of a part of a list. Yields while `sliced` has work."""
+        """Handle a fact, or the changes of a part of a list. Yields while work is sliced."""
         context = self._context
         if listed is not None:
             if context.shadow is not None:
@@ -162,7 +164,7 @@ class Intake:
         elif isinstance(fact, Order):
             self._emit(fact.carry_out(context))
         else:
-            started_s, kind = context.counter_s(), getattr(fact, "kind", None)
+            started_s, kind = context.monotonic_s(), getattr(fact, "kind", None)
             spent, due = self._budget.spent, self._dry_run_filter.made_due
             if context.shadow is not None:
                 context.shadow.about_to_see(fact)
@@ -172,7 +174,7 @@ class Intake:
                 steps = self._budget.spent - spent + DRY_RUN_STEPS * made_due
                 self.pace.handled(fact, steps, context.now_s)
             if label:
-                context.observer.fact_handled(label, context.counter_s() - started_s, kind)
+                context.observer.fact_handled(label, context.monotonic_s() - started_s, kind)
 
     def _follow(self, changes: Iterable[ObservedChange]) -> Generator[None, None, str]:
         """Carry out the steps of changes; returns the label of the last step, if it has one."""
@@ -201,6 +203,6 @@ class Intake:
                     seen = change.old if change.new is None else change.new
                     about = f"{change.kind.resource} {seen.metadata.key}"
                     context.contain(raised, "queue", about)
-                if context.backlog:
+                if context.sliced_work:
                     yield
         return label

@@ -96,7 +96,7 @@ class Machine:
         self.context = context
         self._extensions = Extensions(context, extensions)
         self.is_active = True
-        self.limit = TurnLimit(context.counter_s)
+        self.limit = TurnLimit(context.monotonic_s)
         self._gang_reports = GangReports(context)
         self.bindings = 0
         self.bindings_max = bindings_max
@@ -125,16 +125,16 @@ class Machine:
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused.ids)
         context.cluster.budget.open()  # for extra events of pods that facts may help
         self._out = []
-        started_s = context.counter_s()
+        started_s = context.monotonic_s()
         self._is_quiet = not self._intake.turn(facts)
-        self.intake_s = context.counter_s() - started_s
+        self.intake_s = context.monotonic_s() - started_s
         self._has_more = False
         self.limit.begin()
-        context.queue.sliced.budget.open()  # for what follows from cycles and timers
-        if not context.backlog:
+        context.queue.sliced_work.budget.open()  # for what follows from cycles and timers
+        if not context.sliced_work:
             self._decide(now_s)
         context.cluster.budget.close()
-        context.queue.sliced.budget.close()
+        context.queue.sliced_work.budget.close()
         context.tell_passed()
         if context.requested:
             self._out += context.requested
@@ -154,10 +154,10 @@ class Machine:
         if may_decide:
             if self._extensions.turns:
                 self._begin_turns()
-            if not context.backlog:  # else held places are not all counted yet
+            if not context.sliced_work:  # else held places are not all counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused.ids)
-            if context.backlog:  # a task paused alone
+            if context.sliced_work:  # a task paused alone
                 return
             self._end_waits()  # a cycle may have allowed waiting pods
             # A cycle that ended after the last pop may free parked attempts.
@@ -303,10 +303,10 @@ class Machine:
             self._advance(task, None)
             if unit.key:
                 self._follow_on()
-            if context.backlog or self.limit.is_over():
+            if context.sliced_work or self.limit.is_over():
                 self._has_more = True
                 break
-        had_paused &= not context.backlog
+        had_paused &= not context.sliced_work
         if had_paused and (self._is_quiet or self.limit.may_resume()):
             effect_id = self._paused.pop()
             others_share = self._open[effect_id].others_share
@@ -334,7 +334,7 @@ class Machine:
             parked.begin_again(context)
             if parked.attempts:
                 return parked
-        while not (len(parked_units) >= PARKED_MAX or context.backlog):
+        while not (len(parked_units) >= PARKED_MAX or context.sliced_work):
             queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None
@@ -361,7 +361,7 @@ class Machine:
         self._attempts += 1
         try:
             info = context.cluster.classes.info_of(pod, queued.class_key)
-            attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
+            attempt = Attempt(self._attempts, queued, info, runner, context.monotonic_s())
             marks = pod.metadata.labels or pod.metadata.annotations or pod.spec.scheduling_group
             if marks and queued.attempts == 1:
                 self._out += self._gang_reports.of(attempt)

@@ -193,23 +193,23 @@ class Reconfigured(Order, frozen=True):
         context.runners = self.runners
         queue.gangs = self.gangs
         context.extensions.follow_profiles()
-        queue.sliced.do(_serving(context))
+        queue.sliced_work.do(_serving(context))
         reprofile(queue, self.profiles, self.backoff, now_s)
-        queue.sliced.do(_adopting(context, now_s))
-        queue.sliced.do(_giving_up(context, before.values()))
+        queue.sliced_work.do(_adopting(context, now_s))
+        queue.sliced_work.do(_giving_up(context, before.values()))
         return ()
 
 
 def _serving(context: SchedulerContext) -> Iterator[None]:
     """Count the pods of groups anew that a new profile serves, or none any more."""
     for _ in context.cluster.pod_groups.serve(context.runners):
-        context.queue.sliced.budget.note(LOOKED_AT_STEPS)
+        context.queue.sliced_work.budget.note(LOOKED_AT_STEPS)
         yield
 
 
 def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:
     """Queue pods that waited for a new profile."""
-    queue, cluster, note = context.queue, context.cluster, context.queue.sliced.budget.note
+    queue, cluster, note = context.queue, context.cluster, context.queue.sliced_work.budget.note
     for pod in tuple(cluster.pods_seen.values()):
         is_waiting = not pod.spec.node_name and pod.uid not in cluster.placed
         is_known = pod.key in queue.places or pod.uid in queue.in_flight
@@ -224,5 +224,5 @@ def _giving_up(context: SchedulerContext, runners: Iterable[Runner]) -> Iterator
     """Drop the cached results of removed runners."""
     for runner in runners:
         for _ in runner.cache.give_up():
-            context.queue.sliced.budget.note(GIVE_UP_STEPS)
+            context.queue.sliced_work.budget.note(GIVE_UP_STEPS)
             yield

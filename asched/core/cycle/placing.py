@@ -62,7 +62,7 @@ def try_pod(
             yield from _reserve(context, tried, decision)
     except MISTAKES as raised:
         tried.failure = failure_of(context, raised, attempt.pod.key)
-        tried.drop_room()
+        tried.withdraw_post_filter()
         tried.decision = None
         if context.cluster.is_assumed(attempt.pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
@@ -82,11 +82,13 @@ def _find(
             else:
                 seed = context.seed + attempt.id
                 result = yield from attempt.runner.schedule(attempt.info, seed, within)
-            context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
+            context.observer.algorithm_ran(context.monotonic_s() - attempt.started_s)
             if not isinstance(result, Rejection):
                 return result
-            tried.room = (yield from make_room(context, attempt, result)) if makes_room else None
-            tried.failure = rejected(result, tried.room, attempt.pod, context.cluster)
+            tried.post_filter = (
+                (yield from make_room(context, attempt, result)) if makes_room else None
+            )
+            tried.failure = rejected(result, tried.post_filter, attempt.pod, context.cluster)
         except OutOfTurn as stop:  # made again from the beginning, with the results so far
             attempt.slices += 1
             if attempt.slices >= SLICES_MAX:
@@ -101,8 +103,9 @@ def _find(
 
 
 def _nominated(context: SchedulerContext, tried: Tried) -> Decision | None:
-    """The node that the pod gets once the victims of `tried.room` are gone."""
-    node, nodes = (tried.room.nomination.node if tried.room else None), context.cluster.nodes
+    """The node that the pod gets once the victims of `tried.post_filter` are gone."""
+    post_filter, nodes = tried.post_filter, context.cluster.nodes
+    node = post_filter.nomination.node if post_filter else None
     row = nodes.row_of.get(node) if node else None
     if not node or row is None:
         return None
@@ -162,11 +165,11 @@ def _reserve(
 
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
     """Run the Reserve plugins until one fails."""
-    outcome, started_s = SUCCESS, context.counter_s()
+    outcome, started_s = SUCCESS, context.monotonic_s()
     try:
         for plugin in decision.state.active_plugins.reserves:
             data = decision.state.data_of(plugin.name)
-            begun_s = context.counter_s()
+            begun_s = context.monotonic_s()
             status = plugin.reserve(attempt.info, decision.node, data)
             context.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
             if not status.is_success:
@@ -181,7 +184,7 @@ def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision
 def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod) -> Status:
     """Run the Permit plugins; the deadlines of plugins that wait are stored in `waiting`."""
     outcome, is_measured = SUCCESS, attempt.is_measured
-    begun_s = started_s = context.counter_s()
+    begun_s = started_s = context.monotonic_s()
     for permit in attempt.runner.profile.permits:
         try:
             status, patience_s = permit.permit(attempt.info, waiting.node)
@@ -189,7 +192,7 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
             raise_plugin_error(permit.name, "permit", raised)
         if is_measured:
             context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
-            begun_s = context.counter_s()
+            begun_s = context.monotonic_s()
         if status is SUCCESS:  # the usual case
             continue
         if status.code is Code.WAIT:

@@ -49,7 +49,7 @@ def make_room(
         gangs = context.gangs
         in_placements, is_of_group = gangs.tries_placements, gangs.makes_room
         trial = replace(trial, in_placements=in_placements, is_of_group=is_of_group)
-    started_s = context.counter_s()
+    started_s = context.monotonic_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
     if context.is_obsolete(attempt):
         result.drop()
@@ -104,11 +104,11 @@ class Background(msgspec.Struct):
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         """Run the work to its end. A plugin's exception costs its pod this attempt only."""
-        started_s = self.context.counter_s()
+        started_s = self.context.monotonic_s()
         status = yield from _contained(self.context, self.steps)
         is_done = status.is_success or status.code is Code.SKIP
         result = "success" if is_done else "error"
-        took_s = self.context.counter_s() - started_s
+        took_s = self.context.monotonic_s() - started_s
         self.context.observer.preempted(result, took_s, self.preemptor)
         if not is_done:
             self.context.observer.preemption_failed(self.pod.key, status.message)

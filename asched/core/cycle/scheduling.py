@@ -79,7 +79,7 @@ def _undo(
     failure = failure_of(context, raised, about)
     try:
         for tried in tries:
-            tried.drop_room()
+            tried.withdraw_post_filter()
         yield from unit.undo(context)
     except MISTAKES as error:
         context.contain(error, "schedule", about)
@@ -103,14 +103,14 @@ def _settle(
             context.queue.done(attempt.info.pod.metadata.uid)
         return Binding(context, attempt, tried.decision.node, tried.waiting)
     if context.is_obsolete(attempt):
-        tried.drop_room()
+        tried.withdraw_post_filter()
         yield from skip(context, attempt)
         return None
     if added is not NOTHING_TO_ADD and not failure.is_error:
         reason = names.REASON_NEW_NODES_DO_NOT_HELP
         reason = reason if added.new_nodes_do_not_help else failure.reason
         failure = replace(failure, message=failure.message + added.text, reason=reason)
-    room = tried.room
+    room = tried.post_filter
     if room is not None and room.victims:
         context.observer.preempting(len(room.victims), room.violations, room.disruptions)
     if room is not None and room.first:

@@ -42,8 +42,8 @@ class TurnLimit:
     turn. `resumed`: the last result of `may_resume` in this turn.
     """
 
-    def __init__(self, counter_s: Callable[[], float]) -> None:
-        self._counter_s = counter_s
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
         self._until_s = self._slice_s = 0.0
         self._others_until_s = -math.inf
         self.went_on = 0
@@ -51,31 +51,31 @@ class TurnLimit:
 
     def begin(self) -> None:
         """A turn begins its cycles."""
-        self._until_s = self._counter_s() + TURN_S
+        self._until_s = self._monotonic_s() + TURN_S
         self.went_on = 0
         self.resumed = False
 
     def is_over(self) -> bool:
         """Whether no further cycle may begin in this turn."""
-        if self._counter_s() >= self._until_s:
+        if self._monotonic_s() >= self._until_s:
             return True
         self.went_on += 1
         return False
 
     def may_resume(self) -> bool:
         """Whether other pods have had their share of time since the last slice."""
-        self.resumed = self._counter_s() >= self._others_until_s
+        self.resumed = self._monotonic_s() >= self._others_until_s
         return self.resumed
 
     def begin_slice(self) -> None:
         """A paused attempt goes on."""
-        self._slice_s = self._counter_s()
+        self._slice_s = self._monotonic_s()
 
     def end_slice(self, others_share: int) -> None:
         """The attempt pauses again, or ended. `others_share`: how many times the slice's duration
         other pods have now.
         """
-        now_s = self._counter_s()
+        now_s = self._monotonic_s()
         self._others_until_s = now_s + others_share * (now_s - self._slice_s)
 
 
@@ -83,7 +83,7 @@ class ExclusiveTasks:
     """`answer` answers a pause."""
 
     def __init__(self, context: SchedulerContext, answer: Callable[[Answer], None]) -> None:
-        self._sliced = context.queue.sliced
+        self._sliced_work = context.queue.sliced_work
         self._budget = context.cluster.budget
         self._answer = answer
         self._paused_ids: deque[int] = deque()
@@ -91,17 +91,17 @@ class ExclusiveTasks:
 
     def pause(self, effect_id: int) -> None:
         """Let the paused task go on at the beginning of the next turn."""
-        self._sliced.budget.note(SLICE_STEPS)
+        self._sliced_work.budget.note(SLICE_STEPS)
         self._paused_ids.append(effect_id)
         if not self._is_going_on:
             self._is_going_on = True
-            self._sliced.do(self._steps())
+            self._sliced_work.do(self._steps())
 
     def _steps(self) -> Iterator[None]:
         while self._paused_ids:
             spent = self._budget.spent
             self._answer(Done(self._paused_ids.popleft()))
-            self._sliced.budget.note(self._budget.spent - spent)
+            self._sliced_work.budget.note(self._budget.spent - spent)
             yield
         self._is_going_on = False
 

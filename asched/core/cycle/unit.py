@@ -67,7 +67,7 @@ class Tried(msgspec.Struct):
     """The result of the trial of one pod.
 
     A pod has a place (`decision`), or a `failure`, or both: then the place is free once the
-    background of `room` has evicted the victims. `room`: the result of the PostFilter plugins.
+    background of `post_filter`, the result of the PostFilter plugins, has evicted the victims.
     """
 
     attempt: Attempt
@@ -78,17 +78,17 @@ class Tried(msgspec.Struct):
     permit: Status | None = None
     #: while the place is reserved
     waiting: WaitingPod | None = None
-    room: PostFilterResult | None = None
+    post_filter: PostFilterResult | None = None
     duration_s: float = 0.0
 
-    def drop_room(self) -> None:
+    def withdraw_post_filter(self) -> None:
         """Withdraw what PostFilter plugins prepared."""
-        if self.room is not None:
-            self.room.drop()
-            self.room = None
+        if self.post_filter is not None:
+            self.post_filter.drop()
+            self.post_filter = None
 
     @property
-    def needs_room(self) -> bool:
+    def waits_for_victims(self) -> bool:
         return self.failure is not None and self.decision is not None
 
 
@@ -141,7 +141,7 @@ class Unit(Attempts):
 
     def begin_again(self, context: SchedulerContext) -> None:
         """Begin now, after a wait for other cycles."""
-        self.popped.started_s = context.counter_s()
+        self.popped.started_s = context.monotonic_s()
         for attempt in tuple(self.attempts):
             runner = context.runners.get(attempt.profile)
             if runner is not None:

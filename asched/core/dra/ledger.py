@@ -135,7 +135,7 @@ class DeviceLedger:
             self._take(resource, key)
 
     def _note_changes(self) -> None:
-        entries = self._changes.news()
+        entries = self._changes.unread()
         if entries is not None:
             for resource, key in entries:
                 if resource in _ONE_BY_ONE:

@@ -50,7 +50,7 @@ class FilterDryRun:
         """Row -> status of these rows."""
         if self.rejection is not None:
             return {}
-        return self._nominated_pods.judge(self.pod, self.state)
+        return self._nominated_pods.statuses(self.pod, self.state)
 
     @property
     def count(self) -> int:

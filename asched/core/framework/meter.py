@@ -42,14 +42,14 @@ class PointObserver:
 
 
 class Meter:
-    """The meter of one profile. `counter_s` is used for durations only."""
+    """The meter of one profile. `monotonic_s` is used for durations only."""
 
     def __init__(
-        self, observer: PointObserver, profile: str, counter_s: Callable[[], float]
+        self, observer: PointObserver, profile: str, monotonic_s: Callable[[], float]
     ) -> None:
         self.observer = observer
         self.profile = profile
-        self.counter_s = counter_s
+        self.monotonic_s = monotonic_s
         self.is_sampled = False
         self._attempts = 0
         self._mark_s = 0.0
@@ -59,27 +59,29 @@ class Meter:
         """An attempt starts."""
         self._attempts += 1
         self.is_sampled = self._attempts % SAMPLE_EVERY == 0
-        self._mark_s = self.counter_s()
+        self._mark_s = self.monotonic_s()
         self._aside_s = 0.0
 
     def pause(self) -> tuple[float, float]:
         """Suspend the attempt: returns its progress, for `resume`."""
-        return self.counter_s() - self._mark_s, self._aside_s
+        return self.monotonic_s() - self._mark_s, self._aside_s
 
     def resume(self, so_far: tuple[float, float]) -> None:
         """Continue a suspended attempt."""
         passed_s, self._aside_s = so_far
-        self._mark_s = self.counter_s() - passed_s
+        self._mark_s = self.monotonic_s() - passed_s
 
     def pre_filtered(self, asked: tuple[str, ...], status: str) -> None:
         """PreFilter ended the attempt."""
         self.observer.evaluated("PreFilter", self.profile, asked, 1)
-        self.observer.point_ran("PreFilter", self.profile, status, self.counter_s() - self._mark_s)
+        self.observer.point_ran(
+            "PreFilter", self.profile, status, self.monotonic_s() - self._mark_s
+        )
 
     def filtered(self, asked: tuple[str, ...], filters: tuple[str, ...], nodes: int) -> None:
         """Every node was filtered."""
         observer, profile = self.observer, self.profile
-        now_s = self.counter_s()
+        now_s = self.monotonic_s()
         observer.point_ran("PreFilter", profile, SUCCESS, self._aside_s)
         observer.point_ran("Filter", profile, SUCCESS, now_s - self._mark_s - self._aside_s)
         observer.evaluated("PreFilter", profile, asked, 1)
@@ -90,7 +92,7 @@ class Meter:
     def ranked(self, prepared: tuple[str, ...], scorers: tuple[str, ...], nodes: int) -> None:
         """Every feasible node was scored."""
         observer, profile = self.observer, self.profile
-        duration_s = self.counter_s() - self._mark_s
+        duration_s = self.monotonic_s() - self._mark_s
         observer.point_ran("PreScore", profile, SUCCESS, self._aside_s)
         observer.point_ran("Score", profile, SUCCESS, duration_s - self._aside_s)
         observer.evaluated("PreScore", profile, prepared, 1)
@@ -100,18 +102,18 @@ class Meter:
         """Call a plugin; timed in sampled attempts."""
         if not self.is_sampled:
             return function(*arguments)
-        started_s = self.counter_s()
+        started_s = self.monotonic_s()
         result = function(*arguments)
         status = getattr(result, "status", None)
         said = SUCCESS if status is None else status.code.text
-        self.observer.plugin_ran(plugin, point, said, self.counter_s() - started_s)
+        self.observer.plugin_ran(plugin, point, said, self.monotonic_s() - started_s)
         return result
 
     def call_aside(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
         """Call a plugin of a point within the interval of another point."""
-        started_s = self.counter_s()
+        started_s = self.monotonic_s()
         result = self.call(plugin, point, function, *arguments)
-        self._aside_s += self.counter_s() - started_s
+        self._aside_s += self.monotonic_s() - started_s
         return result
 
 

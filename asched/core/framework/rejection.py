@@ -48,7 +48,7 @@ def explained(plugin: ExplainsCodes, pod: PodInfo, code: int) -> Status:
 class Rejection:
     """Why no node was left for a pod.
 
-    `judge[row]` is 1 + the position in `plugins` of the first plugin that rejected the row, 0 if
+    `first_rejector[row]`: 1 + the position in `plugins` of the first that rejected the row, 0 if
     none did; `codes[row]` is that plugin's code. `overrides` maps rows with another verdict
     (nominated pods, extenders) to their status. PreFilter excluded the rows outside `looked_at`,
     for the reason in `absent`. With `all_codes` (one array per plugin) every rejecting plugin of a
@@ -60,7 +60,7 @@ class Rejection:
         pod: PodInfo,
         *,
         plugins: Sequence[ExplainsCodes],
-        judge: I32,
+        first_rejector: I32,
         codes: I32,
         live: Mask,
         looked_at: Mask | None = None,
@@ -73,7 +73,7 @@ class Rejection:
     ) -> None:
         self.pod = pod
         self.plugins = plugins
-        self.judge = judge
+        self.first_rejector = first_rejector
         self.codes = codes
         self.live = live
         self.looked_at = looked_at
@@ -97,7 +97,7 @@ class Rejection:
         """(status, rows) for each distinct verdict of the filters, without overridden rows."""
         if self.pre_filter is not None:
             return ((self.pre_filter, np.flatnonzero(self.live)),)
-        seen = self.live & (self.judge > 0)
+        seen = self.live & (self.first_rejector > 0)
         if self.looked_at is not None:
             seen &= self.looked_at
         for row in self.overrides:
@@ -105,7 +105,7 @@ class Rejection:
         rows = seen.nonzero()[0]
         if self._all_codes is not None:
             return tuple(self._groups_of_all(rows, self._all_codes))
-        pairs = self.judge[rows].astype(np.int64) << 32 | self.codes[rows].astype(np.int64)
+        pairs = self.first_rejector[rows].astype(np.int64) << 32 | self.codes[rows].astype(np.int64)
         found = []
         for value, members in _by_value(pairs, rows):
             plugin = self.plugins[(value >> 32) - 1]
@@ -137,12 +137,12 @@ class Rejection:
             return self.overrides[row]
         if self.looked_at is not None and not self.looked_at[row]:
             return None
-        judge = int(self.judge[row])
-        if not judge:
+        first_rejector = int(self.first_rejector[row])
+        if not first_rejector:
             return None
         if self._all_codes is not None:
             return self._merged([int(codes[row]) for codes in self._all_codes])
-        return explained(self.plugins[judge - 1], self.pod, int(self.codes[row]))
+        return explained(self.plugins[first_rejector - 1], self.pod, int(self.codes[row]))
 
     def statuses(self) -> Iterator[tuple[Status, int]]:
         """(status, number of nodes) for each distinct verdict; overridden rows one by one."""

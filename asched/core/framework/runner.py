@@ -408,7 +408,7 @@ class Runner:
         row = self.cluster.nodes.row_of.get(node)
         if row is None or not state.fits(row) or not is_within(row, within):
             return None
-        if self.nominated_pods.judge_row(pod, state, row) is not None:
+        if self.nominated_pods.status_of_row(pod, state, row) is not None:
             return None
         if row in self.cluster.refusals.rows(pod.pod, self.cluster.steady_s):
             return None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.counters import Tally
 from asched.core.cluster.nodes import ALL_ASPECTS, LabelColumn, NodeTable
-from asched.core.framework.results.feasible import TURNED_KEPT, TURNED_MAX
+from asched.core.framework.results.feasible import CHANGED_KEPT, CHANGED_MAX
 
 A = TypeVar("A", bound=np.generic)
 
@@ -58,13 +58,13 @@ class MovedRows:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self.log = RowLog(TURNED_KEPT)
+        self.log = RowLog(CHANGED_KEPT)
 
     def turn(self, column: LabelColumn, ids: Iterable[int]) -> None:
         """Record a changed verdict for these values of a label."""
         shown = column.ids[: self._nodes.height]
         for id_ in ids:
-            if not id_ or column.values.held(id_) > TURNED_MAX:
+            if not id_ or column.values.held(id_) > CHANGED_MAX:
                 self.log.forget()
                 return
             for row in (shown == id_).nonzero()[0].tolist():

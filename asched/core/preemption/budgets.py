@@ -110,7 +110,7 @@ class Budgets:
         """Process the changed budgets. Raises OutOfTurn where their selectors are too much for one
         turn: call it again.
         """
-        entries = self._changes.news()
+        entries = self._changes.unread()
         if entries is not None and not entries and not self._changed:
             return
         stored = self._cluster.all(POD_DISRUPTION_BUDGET)

@@ -385,7 +385,7 @@ class Prospects(ABC):
         counts = any(verdict.plugin.reads_counts for verdict in verdicts)
         versions = (
             *((id(verdict), verdict.full_version) for verdict in verdicts),
-            (0, self.cluster.counts_settled if counts else 0),
+            (0, self.cluster.counts_outside_trials if counts else 0),
         )
         same = (
             versions == self._versions

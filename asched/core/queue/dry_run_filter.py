@@ -13,7 +13,7 @@ Bounds  DRY_RUNS_MAX dry runs for one pop (`due.py`).
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from asched.core.cluster.budget import Sliced
+from asched.core.cluster.budget import SlicedWork
 from asched.core.cluster.changes import POP_FROM_BACKOFF_Q
 from asched.core.queue.due import DRY_RUNS_MAX, WAKE_STEPS
 from asched.core.queue.equivalence import DueReason, EquivalenceClass
@@ -64,10 +64,10 @@ class DryRunFilter:
         dry_runner: DryRunner | None,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         count: Callable[[QueuedPod, int], None],
-        sliced: Sliced,
+        sliced_work: SlicedWork,
     ) -> None:
         self._places = places
-        self._sliced = sliced
+        self._sliced_work = sliced_work
         self._resting = places.unschedulable
         self._dry_runner = dry_runner
         self._requeue = requeue
@@ -163,7 +163,7 @@ class DryRunFilter:
             ):
                 self.not_tried += 1
                 self._resting.due.drop(equals)
-                self._sliced.do(self._refiling(equals, rejectors))
+                self._sliced_work.do(self._refiling(equals, rejectors))
                 return False
         self.tried += 1
         worth, label = cause = equals.due
@@ -184,5 +184,5 @@ class DryRunFilter:
             queued.rejected_by, queued.pending_on = rejectors, NO_NAMES
             self._count(queued, 1)
             self._resting.refile(queued)
-            self._sliced.budget.note(WAKE_STEPS)
+            self._sliced_work.budget.note(WAKE_STEPS)
             yield

@@ -86,7 +86,7 @@ _NO_INTEREST: Final = Interest({})
 
 
 class HintEvaluator:
-    """Calls hints for a pod and a change. `counter_s` measures how long hint functions take.
+    """Calls hints for a pod and a change. `monotonic_s` measures how long hint functions take.
 
     `effect`: the `TriggerEffect` of a group and a trigger; `is_of_interest`: whether a plugin of
     any profile is registered for a trigger.
@@ -96,13 +96,13 @@ class HintEvaluator:
         self,
         interests: Interests,
         observer: QueueObserver,
-        counter_s: Callable[[], float],
+        monotonic_s: Callable[[], float],
         extra_events: Interests,
     ) -> None:
         self._interests = interests
         self._extra_events = extra_events
         self._observer = observer
-        self._counter_s = counter_s
+        self._monotonic_s = monotonic_s
         self._reported: set[tuple[str, str]] = set()  # plugin, error
         self.effect = lru_cache(EFFECTS_MAX)(partial(_effect, interests, extra_events))
         of_all = (*interests.values(), *extra_events.values())
@@ -171,7 +171,7 @@ class HintEvaluator:
         return worth
 
     def _ask(self, plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
-        start_s = self._counter_s()
+        start_s = self._monotonic_s()
         try:
             # `_value_`, since `value` is a Python function, and hints are called by the million
             answer = hint(pod, change.old, change.new)._value_ if hint else QUEUE_TEXT
@@ -180,7 +180,7 @@ class HintEvaluator:
         except MISTAKES as error:  # an exception must not leave the pod unschedulable
             answer = "Error"
             self._report(plugin, pod, change.trigger.label, error)
-        duration_s = self._counter_s() - start_s
+        duration_s = self._monotonic_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
         return answer != SKIP_TEXT
 

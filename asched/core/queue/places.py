@@ -21,7 +21,7 @@ GANGS_MAX: Final = 500
 
 
 class Pending(NamedTuple):
-    """Numbers of pods by queue, for metrics; pods in `errors` count as backoff."""
+    """Numbers of pods by queue, for metrics; pods in `error_backoff` count as backoff."""
 
     active: int
     backoff: int
@@ -34,7 +34,7 @@ class Listing(NamedTuple):
 
     active: list[QueuedPod]
     backoff: list[QueuedPod]
-    errors: list[QueuedPod]
+    error_backoff: list[QueuedPod]
     unschedulable: list[QueuedPod]
     gated: list[QueuedPod]
 
@@ -47,8 +47,8 @@ class SubQueues:
         self._queued: dict[str, QueuedPod] = {}
         #: the waiting pod with this key, or None
         self.get: Callable[[str], QueuedPod | None] = self._queued.get
-        self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
-        #: the pods of groups in `errors`, by group
+        self.active, self.backoff, self.error_backoff = PodHeap(), PodHeap(), PodHeap()
+        #: the pods of groups in `error_backoff`, by group
         self.gangs: dict[str, dict[str, QueuedPod]] = {}
         self.unschedulable = UnschedulablePods(self._by_turn)
 
@@ -62,8 +62,8 @@ class SubQueues:
         """Order the lanes by another queue sort, pod by pod. No pod may be unschedulable."""
         self._sort_key, self._sorted_by = profile.sort_key, profile.sorted_by
         self.unschedulable.renew()
-        old = self.active, self.backoff, self.errors
-        self.active, self.backoff, self.errors = new = PodHeap(), PodHeap(), PodHeap()
+        old = self.active, self.backoff, self.error_backoff
+        self.active, self.backoff, self.error_backoff = new = PodHeap(), PodHeap(), PodHeap()
         for before, lane in zip(old, new, strict=True):
             while (queued := before.pop()) is not None:
                 lane.push(queued, self._order(queued, lane))
@@ -74,7 +74,7 @@ class SubQueues:
         return list(self._queued.values())
 
     def name_of(self, queued: QueuedPod) -> str:
-        """The place by upstream's name; pods in `errors` are in backoff."""
+        """The place by upstream's name; pods in `error_backoff` are in backoff."""
         if queued.group is not None:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
@@ -96,7 +96,7 @@ class SubQueues:
         if queued.group is not None:
             self.unschedulable.discard(queued)
         elif queued.lane is not None:
-            if queued.gang and queued.lane is self.errors:
+            if queued.gang and queued.lane is self.error_backoff:
                 self._leave_gang(queued)
             queued.lane.discard(queued)
         else:
@@ -107,12 +107,12 @@ class SubQueues:
         """Move a pod into a lane."""
         self.leave(queued)
         self._queued[queued.key] = queued
-        if queued.gang and lane is self.errors:
+        if queued.gang and lane is self.error_backoff:
             self.gangs.setdefault(queued.gang, {})[queued.key] = queued
         lane.push(queued, self._order(queued, lane))
 
     def gangs_in_order(self) -> dict[str, None]:
-        """The groups with pods in `errors`, the first GANGS_MAX, in the order of backoff."""
+        """The groups with pods in `error_backoff`, the first GANGS_MAX, in the order of backoff."""
         firsts = [next(iter(pods.values())) for pods in islice(self.gangs.values(), GANGS_MAX)]
         firsts.sort(key=lambda queued: self._order(queued, self.backoff))
         return dict.fromkeys([queued.gang for queued in firsts])
@@ -149,7 +149,7 @@ class SubQueues:
         return False
 
     def pending(self) -> Pending:
-        waiting = len(self.backoff) + len(self.errors)
+        waiting = len(self.backoff) + len(self.error_backoff)
         gated = self.unschedulable.gated_count
         return Pending(len(self.active), waiting, self.unschedulable.count - gated, gated)
 
@@ -163,7 +163,7 @@ class SubQueues:
         """
         yield "active", self.active.in_order_by_steps()
         yield "backoff", self.backoff.in_order_by_steps()
-        yield "errors", self.errors.in_order_by_steps()
+        yield "error_backoff", self.error_backoff.in_order_by_steps()
         unschedulable = sorted_by_steps(self.all(), _key, _is_unschedulable)
         yield "unschedulable", unschedulable
         gated = sorted_by_steps(self.all(), _key, attrgetter("is_gated"))
@@ -173,7 +173,7 @@ class SubQueues:
         """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
         sort. Errors: its end. Then by arrival.
         """
-        if lane is self.errors:
+        if lane is self.error_backoff:
             return queued.backoff_until_s, queued.arrival
         key = self._by_turn(queued)
         return key if lane is self.active else (queued.backoff_until_s, key)

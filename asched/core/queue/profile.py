@@ -79,7 +79,7 @@ class Gates:
         self,
         profiles: Mapping[str, QueueProfile],
         observer: QueueObserver,
-        counter_s: Callable[[], float] = lambda: 0.0,
+        monotonic_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
@@ -100,11 +100,11 @@ class Gates:
             for name, plugins in self._plugins.items()
         }
         self._observer = observer
-        self._counter_s = counter_s
+        self._monotonic_s = monotonic_s
 
     def admit(self, queued: QueuedPod) -> bool:
         """Run the plugins of the pod's profile; the first that rejects it becomes its gate."""
-        pod, started_s = queued.pod, self._counter_s()
+        pod, started_s = queued.pod, self._monotonic_s()
         profile, last, gate = pod.spec.scheduler_name, queued.gated_by, ""
         plugins = self._plugins.get(profile, ())
         for plugin in sorted(plugins, key=lambda p: p.name != last) if last else plugins:
@@ -120,7 +120,7 @@ class Gates:
                 queued.rejected_by |= {name}
             break
         queued.gated_by = gate
-        self._observer.gates_ran(profile, self._counter_s() - started_s)
+        self._observer.gates_ran(profile, self._monotonic_s() - started_s)
         return not gate
 
     def refuses(self, queued: QueuedPod) -> bool:

@@ -2,7 +2,7 @@
 
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again after a pause; the head is popped early if no pod is active
-    errors          the same after an error, for a pod of a group (`gangs.py`), or after Permit
+    error_backoff   the same after an error, for a pod of a group (`gangs.py`), or after Permit
                     rejected a pod that waited there; popped early only with a group for which freed
                     room suffices
     unschedulable   until a change helps, or for max_in_unschedulable_s
@@ -13,7 +13,7 @@ A pod is in one of the first five by its key (namespace/name), in flight by its 
 seconds; nothing blocks, and equal inputs give equal states.
 
 Bounds  one record per pod; those of `heap.py` and `in_flight.py`. Changes for thousands of classes
-        or pods are `sliced`: the machine goes on with them in later turns, before other facts and
+        or pods are sliced: the machine goes on with them in later turns, before other facts and
         attempts; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
 """
@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from itertools import count
 from typing import Final
 
-from asched.core.cluster.budget import Sliced
+from asched.core.cluster.budget import SlicedWork
 from asched.core.cluster.changes import (
     ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
@@ -78,20 +78,20 @@ class SchedulingQueue:
         backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - immutable
         max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
         observer: QueueObserver | None = None,
-        counter_s: Callable[[], float] = lambda: 0.0,
+        monotonic_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
         dry_runner: DryRunner | None = None,
         gated_pods_hold_room: bool = False,
     ) -> None:
         self.places = SubQueues(next(iter(profiles.values())))
-        self.sliced = Sliced()
+        self.sliced_work = SlicedWork()
         self.dry_run_filter = DryRunFilter(
-            self.places, dry_runner, self._requeue, self._count_rejectors, self.sliced
+            self.places, dry_runner, self._requeue, self._count_rejectors, self.sliced_work
         )
         self._dry_runner = dry_runner
         self._observer = observer or QueueObserver()
-        self._counter_s = counter_s
+        self._monotonic_s = monotonic_s
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
@@ -111,10 +111,10 @@ class SchedulingQueue:
         """Use these profiles from now on; `reprofile.py` moves the waiting pods."""
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
-        self._hints = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
-        self._gates = Gates(profiles, self._observer, self._counter_s)
+        self._hints = HintEvaluator(interests, self._observer, self._monotonic_s, extra_events)
+        self._gates = Gates(profiles, self._observer, self._monotonic_s)
         room_test = unknown_room if self._dry_runner is None else self._dry_runner.room_test
-        receivers = self.places, self.dry_run_filter, self._requeue, self.sliced
+        receivers = self.places, self.dry_run_filter, self._requeue, self.sliced_work
         self._waking = Waking(*receivers, self._hints, self._gates, room_test)
         self.backoff_rule = backoff
         gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
@@ -310,12 +310,12 @@ class SchedulingQueue:
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
     def end_pauses(self, which: Callable[[Pod], bool], now_s: float) -> None:
-        """Make the pods active that wait in `errors` and for which `which` is true."""
-        self.sliced.do(self._ending_pauses(which, now_s))
+        """Make the pods active that wait in `error_backoff` and for which `which` is true."""
+        self.sliced_work.do(self._ending_pauses(which, now_s))
 
     def _ending_pauses(self, which: Callable[[Pod], bool], now_s: float) -> Iterator[None]:
-        note = self.sliced.budget.note
-        for queued in self.places.errors.in_order_by_steps():
+        note = self.sliced_work.budget.note
+        for queued in self.places.error_backoff.in_order_by_steps():
             note(SORT_STEPS if queued is None else CHECK_STEPS)
             if queued is not None and which(queued.pod):
                 self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
@@ -366,7 +366,7 @@ class SchedulingQueue:
     def next_deadline_s(self) -> float | None:
         """The time at which `tick` has work next; None if a change has to come first."""
         deadlines = []
-        for lane in (self.places.backoff, self.places.errors):
+        for lane in (self.places.backoff, self.places.error_backoff):
             head = lane.head()
             if head is not None and head.backoff_until_s is not None:
                 deadlines.append(head.backoff_until_s + 1)
@@ -380,7 +380,7 @@ class SchedulingQueue:
     def flush_backoff(self, now_s: float) -> None:
         """Make pods active whose pause ended before this second."""
         remaining = FLUSHED_AT_ONCE
-        for lane in (self.places.backoff, self.places.errors):
+        for lane in (self.places.backoff, self.places.error_backoff):
             while (
                 remaining and (head := lane.head()) is not None and not is_backing_off(head, now_s)
             ):
@@ -462,7 +462,7 @@ class SchedulingQueue:
         places = self.places
         is_patient = queued.is_patient or self.gangs.has(queued.pod)
         may_be_early = queued.rejectors and not is_patient
-        places.into(queued, places.backoff if may_be_early else places.errors)
+        places.into(queued, places.backoff if may_be_early else places.error_backoff)
         self._observer.incoming("backoff", label, queued)
         return True
 

@@ -1,7 +1,7 @@
 """Replace the profiles of a queue in use. Waiting pods keep their places, or are tried earlier.
 
 Pods of a removed profile leave the queue. Unschedulable pods are tried again, because the plugins
-that rejected them may be removed, too. Pods in flight are not touched. The work is `sliced`, since
+that rejected them may be removed, too. Pods in flight are not touched. The work is sliced, since
 a hundred thousand pods may wait.
 """
 
@@ -22,13 +22,13 @@ def reprofile(
 ) -> None:
     """Let the queue continue with these profiles and backoff times."""
     queue.learn(profiles, backoff)
-    queue.sliced.do(_moving_over(queue, profiles, now_s))
+    queue.sliced_work.do(_moving_over(queue, profiles, now_s))
 
 
 def _moving_over(
     queue: SchedulingQueue, profiles: Mapping[str, QueueProfile], now_s: float
 ) -> Iterator[None]:
-    places, note = queue.places, queue.sliced.budget.note
+    places, note = queue.places, queue.sliced_work.budget.note
     rested: list[QueuedPod] = []
     for queued in tuple(places.unschedulable):
         if not _leaves(queue, queued, profiles):

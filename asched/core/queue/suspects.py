@@ -14,7 +14,7 @@ The pod goes behind the others of its priority. Only if there is none behind it,
 backoff: it is popped when no other pod is due, or after PAUSE_S, so that pods of lower priority are
 tried before it.
 
-Bounds  one pass over the active pods, which is `sliced`; nothing is written or stored.
+Bounds  one pass over the active pods, which is sliced; nothing is written or stored.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,13 +41,13 @@ def try_later(
     `chosen` with it.
     """
     if ends >= ENDS_MIN:
-        queue.sliced.do(_trying_later(queue, now_s, ends, chosen))
+        queue.sliced_work.do(_trying_later(queue, now_s, ends, chosen))
 
 
 def _trying_later(
     queue: SchedulingQueue, now_s: float, ends: int, chosen: Callable[[QueuedPod], None]
 ) -> Iterator[None]:
-    note = queue.sliced.budget.note
+    note = queue.sliced_work.budget.note
     pods: list[QueuedPod] = []
     for queued in queue.places.active.in_order_by_steps():
         note(SORT_STEPS if queued is None else CHECK_STEPS)

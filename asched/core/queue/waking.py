@@ -21,7 +21,7 @@ the pods are woken one by one. A class that is due is not checked again before i
 thousands of classes, each pod that leaves would cost milliseconds.
 
 One change may concern a hundred thousand classes, and as many pods may exceed their longest wait at
-once. So the work is `sliced`: it stops after each class and each pod, and goes on in later turns,
+once. So the work is sliced: it stops after each class and each pod, and goes on in later turns,
 before other facts or attempts.
 
 Bounds  DRY_RUNS_MAX dry runs at once for one change, not counting pods that room is being made for
@@ -43,7 +43,7 @@ from collections.abc import (
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.cluster.budget import Sliced
+from asched.core.cluster.budget import SlicedWork
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.registrations import Concerns
@@ -179,7 +179,7 @@ class Waking:
         places: SubQueues,
         dry_run_filter: DryRunFilter,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
-        sliced: Sliced,
+        sliced_work: SlicedWork,
         hints: HintEvaluator,
         gates: Gates,
         room_test: RoomTest,
@@ -187,19 +187,19 @@ class Waking:
         self._places = places
         self._dry_run_filter = dry_run_filter
         self._requeue = requeue
-        self._sliced = sliced
+        self._sliced_work = sliced_work
         self._hints = hints
         self._gates = gates
         self._room_test = room_test
 
     def deliver(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> None:
         """Deliver a change."""
-        if not self._sliced.pieces and self._concerns_no_class(change):
+        if not self._sliced_work.pieces and self._concerns_no_class(change):
             departed = _departed(change)
             if departed is not None:
                 self._gates.expecting(departed)  # lets plugins forget the victim
             return
-        self._sliced.do(self._delivering(change, now_s, except_uid, gangs))
+        self._sliced_work.do(self._delivering(change, now_s, except_uid, gangs))
 
     def _concerns_no_class(self, change: Change) -> bool:
         """Whether no group listens to a change, or the registrations of all that do exclude all of
@@ -226,12 +226,12 @@ class Waking:
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
         """Requeue pods that have been unschedulable for too long."""
-        self._sliced.do(self._flushing(overdue, timeout, now_s))
+        self._sliced_work.do(self._flushing(overdue, timeout, now_s))
 
     def _delivering(
         self, change: Change, now_s: float, except_uid: str, gangs: Gangs
     ) -> Iterator[None]:
-        label, note = change.trigger.label, self._sliced.budget.note
+        label, note = change.trigger.label, self._sliced_work.budget.note
         freed_node = _freed_node(change) if change.priority_at_most is None else ""
         woken: list[Woken] = []
         groups = self._places.unschedulable.groups()
@@ -261,7 +261,7 @@ class Waking:
             if self._hints.effect(group_of(queued).key, timeout.trigger).has_hint:
                 worth = self._hints.worth(queued, timeout)
                 self._requeue(queued, worth, timeout.trigger.label, now_s)
-            self._sliced.budget.note(WAKE_STEPS)
+            self._sliced_work.budget.note(WAKE_STEPS)
             yield
 
     def _woken(
@@ -271,7 +271,7 @@ class Waking:
         equal pods. The sequence of a class may be empty.
         """
         trigger, offers = change.trigger, Offers(change)
-        note = self._sliced.budget.note
+        note = self._sliced_work.budget.note
         round_: Round | None = None
         departed, freed_node = _departed(change), _freed_node(change)
         # Called for every change, since the plugins forget the departed pod in this call.
@@ -354,7 +354,7 @@ class Waking:
 
     def _rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
         """The plugins that reject a pod in a dry run now; None if it fits."""
-        self._sliced.budget.note(DRY_RUN_STEPS)
+        self._sliced_work.budget.note(DRY_RUN_STEPS)
         return self._dry_run_filter.rejectors(queued)
 
     def _of_class(

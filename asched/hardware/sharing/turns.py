@@ -12,7 +12,7 @@ that only one client gets it.
 
 Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `conventions.py`
 Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
-Bounds  a queue that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX
+Bounds  a queue that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, UNSEEN_S_MAX
         until a check without events.
 """
 
@@ -55,7 +55,7 @@ from asched.plugin import (
 )
 
 TURN_S_MAX: Final = 2 * GIVEN_UP_S
-NEWS_S_MAX: Final = 5.0
+UNSEEN_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
 #: The turn began so long ago that it is over.
@@ -86,7 +86,7 @@ class ServingTurns(ABC):
                         return failure(f"node {node} was not free to serve {pod.key}: {why}")
                     yield WaitFor(
                         ready=partial(self._has_moved, pod, node, queue, why),
-                        timeout_s=min(remaining_s, NEWS_S_MAX),
+                        timeout_s=min(remaining_s, UNSEEN_S_MAX),
                         on=((QUEUE, node), *self._topics(node)),
                         why=partial(str, why),
                     )
@@ -159,7 +159,7 @@ class Locks(ServingTurns):
             return SUCCESS
         if isinstance(answer, Refused) and answer.code != CONFLICT:
             return failure(f"lock node {node}: {answer.message}")
-        yield self._news(node, version)
+        yield self._wait_for_change(node, version)
         return None
 
     def leave(self, pod: Pod, node: str) -> Late:
@@ -173,13 +173,13 @@ class Locks(ServingTurns):
             answer = yield self._patch(node, version, None)
             if not isinstance(answer, Refused) or answer.code != CONFLICT:
                 break
-            yield self._news(node, version)
+            yield self._wait_for_change(node, version)
         return SUCCESS
 
-    def _news(self, node: str, version: str) -> WaitFor:
+    def _wait_for_change(self, node: str, version: str) -> WaitFor:
         return WaitFor(
             ready=lambda: self._version(node) != version,
-            timeout_s=NEWS_S_MAX,
+            timeout_s=UNSEEN_S_MAX,
             on=self._topics(node),
         )
 

@@ -273,9 +273,9 @@ class Shadow:
         finally:
             self._cluster.budget.open()  # the turn's own
 
-    def listed(self, sights: Iterable[ObservedChange]) -> None:
+    def listed(self, changes: Iterable[ObservedChange]) -> None:
         """Count decisions of a list as missed, since a list does not show their times."""
-        for change in sights:
+        for change in changes:
             if change.kind is not POD:
                 continue
             old, new = change.old, change.new

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.queue.queue import SchedulingQueue
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Histogram
 from asched.serve.telemetry.metrics import Metrics
@@ -119,14 +119,14 @@ class Pulse:
         self._queue = queue
         self._beats: deque[Beat] = deque(maxlen=BEATS_MAX)
         self._seq = 0
-        self._last_s = counter_s()
+        self._last_s = monotonic_s()
         self._moved = {result: _Moved() for result in ("scheduled", "unschedulable", "error")}
         self._waits, self._attempts = _Observations(), _Observations()
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            self.beat(counter_s(), time())
+            self.beat(monotonic_s(), time())
 
     def beat(self, now_s: float, at_s: float) -> None:
         """`now_s` by the duration counter, `at_s` since 1970."""
@@ -241,7 +241,7 @@ class LiveView:
 
     async def _refreshed(self) -> Mapping[str, Any]:
         async with self._looking:
-            begun_s = counter_s()
+            begun_s = monotonic_s()
             if begun_s >= self._due_s:
                 context = self._context
                 now_s, histories = self._scheduler.clock.now_s(), await linked(context.histories)
@@ -250,7 +250,7 @@ class LiveView:
                     "gangs": await waiting_gangs(context),
                     "nodes": await cells(context.cluster),
                 }
-                ended_s = counter_s()
+                ended_s = monotonic_s()
                 self._due_s = ended_s + min(max(AGE_S, REST * (ended_s - begun_s)), AGE_S_MAX)
             return self._long
 

@@ -77,20 +77,20 @@ class DecideWorld(World):
         super().__init__()
         self.recorder = Recorder()
         # Processor time is exact on a busy computer, but reading it takes up to 2 µs.
-        counter_s = time.thread_time if is_profiled else time.perf_counter
+        monotonic_s = time.thread_time if is_profiled else time.perf_counter
         parts = Parts.fresh()
         self.runners = build_runners(configuration, parts)
         self.machine: Machine = build_machine(
             configuration,
             parts,
             self.runners,
-            counter_s=counter_s,
+            monotonic_s=monotonic_s,
             observer=self.recorder,
             seed=seed,
         )
         if is_profiled:
             for name, runner in self.runners.items():
-                runner.cache.work.meter = Meter(self.recorder, name, counter_s)
+                runner.cache.work.meter = Meter(self.recorder, name, monotonic_s)
         self.recording: Recording | None = None
         if record is not None:
             head = head_of(self.machine, configuration)

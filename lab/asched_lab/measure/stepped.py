@@ -59,7 +59,7 @@ class SteppedMachine:
         self._observer = _Strict()
         runners = build_runners(effective, self.parts, factories=in_tree(switched))
         self.machine = build_machine(
-            effective, self.parts, runners, counter_s=time.thread_time, observer=self._observer
+            effective, self.parts, runners, monotonic_s=time.thread_time, observer=self._observer
         )
         self.machine.limit = TurnLimit(time.thread_time)
         self.now_s = 1000.0

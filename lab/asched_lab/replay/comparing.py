@@ -83,7 +83,7 @@ class Reasons:
         if row is None:
             return Why(False, f"there is no node {node}")
         if not state.mask.has(row):
-            owners, codes, plugins = state.judges()
+            owners, codes, plugins = state.rejectors()
             if owners[row]:
                 plugin = plugins[owners[row] - 1]
                 status = plugin.explain(attempt.info, int(codes[row]))
@@ -135,7 +135,7 @@ class Rebuilt:
             configuration,
             self.parts,
             runners,
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             max_in_unschedulable_s=head.max_in_unschedulable_s,
             seed=head.seed,
             bindings_max=head.bindings_max,

@@ -12,7 +12,7 @@ import msgspec
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.ops.recording.lines import effects_bytes
 from asched_lab.replay.comparing import Comparison, Findings, Reasons, Rebuilt
 from asched_lab.replay.lines import (
@@ -90,7 +90,7 @@ class _Run:
 
     def __init__(self) -> None:
         self._result = Replayed()
-        self._started_s = counter_s()
+        self._started_s = monotonic_s()
         self._began_s: float | None = None
         self.last_s = 0.0
 
@@ -104,7 +104,7 @@ class _Run:
         result.bindings += turn.effects.count(b'["Bind"')
 
     def done(self) -> Replayed:
-        self._result.took_s = counter_s() - self._started_s
+        self._result.took_s = monotonic_s() - self._started_s
         self._result.recorded_s = self.last_s - (self._began_s or self.last_s)
         return self._result
 

@@ -148,7 +148,7 @@ class Process:
             setup.configuration,
             self.parts,
             setup.runners(self.parts),
-            counter_s=lambda: next(ticks) * 0.0002 / setup.cycles_per_turn,
+            monotonic_s=lambda: next(ticks) * 0.0002 / setup.cycles_per_turn,
             seed=setup.seed,
             bindings_max=setup.bindings_max,
             observer=self.observer(),

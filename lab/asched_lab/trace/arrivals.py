@@ -165,7 +165,7 @@ def arrivals(trace: Trace, seed: int) -> Arrivals:
 
 
 def _tune(
-    pods: list[TracePod], originals: tuple[TracePod, ...], target: float, random: GoRandom
+    pods: list[TracePod], raw_objects: tuple[TracePod, ...], target: float, random: GoRandom
 ) -> None:
     """Delete pods while they request too much; otherwise add copies until the next one may exceed
     the target; it counts with its share of one device.
@@ -176,7 +176,7 @@ def _tune(
             requested -= pods.pop(random.below(len(pods))).demand.total
         return
     while True:
-        pod = originals[random.below(len(originals))]
+        pod = raw_objects[random.below(len(raw_objects))]
         if requested + pod.demand.milli > target:
             return
         pods.append(pod)

@@ -336,7 +336,7 @@ class World:
             scheduler.configuration,
             parts,
             runners,
-            counter_s=lambda: 0.0,
+            monotonic_s=lambda: 0.0,
             seed=scheduler.seed,
         )
         self._now_s = START_S
@@ -393,7 +393,7 @@ class World:
     def _is_anything_under_way(self) -> bool:
         """Whether time alone may change something, by a backoff or a wait for other pods."""
         places = self.machine.context.queue.places
-        return bool(len(places.backoff) or len(places.errors) or not self.machine.is_idle)
+        return bool(len(places.backoff) or len(places.error_backoff) or not self.machine.is_idle)
 
     def _turn(self, facts: list[Fact]) -> list[Fact]:
         answers: list[Fact] = []

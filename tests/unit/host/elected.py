@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from tests.support import HANG_S
 
@@ -48,7 +48,7 @@ async def a_scheduler(tmp_path, **options):
     configuration = load_config(text=CONFIGURATION).configuration
     parts = Parts.fresh()
     runners = build_runners(configuration, parts)
-    machine = build_machine(configuration, parts, runners, counter_s=counter_s)
+    machine = build_machine(configuration, parts, runners, monotonic_s=monotonic_s)
     session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
     scheduler = Scheduler(session, machine, **options)
     task = asyncio.ensure_future(scheduler.run())

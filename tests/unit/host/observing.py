@@ -8,7 +8,7 @@ from typing import Any
 from asched.core.config.defaults import default_configuration
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
 from tests.support import HANG_S
@@ -79,7 +79,7 @@ async def observing() -> AsyncIterator[Observed]:
     parts = Parts.fresh()
     configuration = default_configuration(NAME)
     machine = build_machine(
-        configuration, parts, build_runners(configuration, parts), counter_s=counter_s
+        configuration, parts, build_runners(configuration, parts), monotonic_s=monotonic_s
     )
     session = await connect(ConnectionOptions(master=server.url))
     scheduler = Scheduler(session, machine)

@@ -11,7 +11,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.election import LeaseThread, LostLeadershipError, Stand
 from asched.host.loops import Scheduler
-from asched.kube.clock import Clock, counter_s
+from asched.kube.clock import Clock, monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
@@ -55,7 +55,7 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
     configuration = load_config(text=CONFIGURATION).configuration
     metrics, parts = Metrics(), Parts.fresh()
     machine = build_machine(
-        configuration, parts, build_runners(configuration, parts), counter_s=counter_s
+        configuration, parts, build_runners(configuration, parts), monotonic_s=monotonic_s
     )
     options = ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig"))
     session = await connect(options)

@@ -8,7 +8,7 @@ from asched.core.framework.effects import Whole
 from asched.core.model.kinds import KINDS, POD
 from asched.kube.codec import MALFORMED_REMEMBERED, KindCodec, is_initial_end, peek_continue
 from asched.kube.errors import ProtocolBroken
-from asched.kube.originals import Originals
+from asched.kube.raw_objects import RawObjects
 from tests.unit.kube.scripted import status
 
 
@@ -74,8 +74,8 @@ def test_the_token_of_a_page_is_seen_without_reading_it():
 
 def test_lines_become_sights(codec):
     lines = [line("ADDED", pod("a", "5")), b"", line("DELETED", pod("a", "6"))]
-    sights = list(codec.sights(lines))
-    assert [(sight.type, sight.obj.metadata.name, sight.version) for sight in sights] == [
+    events = list(codec.events(lines))
+    assert [(event.type, event.obj.metadata.name, event.version) for event in events] == [
         ("ADDED", "a", "5"),
         ("DELETED", "a", "6"),
     ]
@@ -84,9 +84,9 @@ def test_lines_become_sights(codec):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_an_error_is_recognised_for_every_kind(kind):
     codec = KindCodec(kind, lambda *_: pytest.fail("an error is no malformed object"))
-    (sight,) = codec.sights([line("ERROR", status(410, "Expired", "too old"))])
-    assert (sight.type, sight.obj) == ("ERROR", None)
-    assert (sight.status.code, sight.status.reason) == (410, "Expired")
+    (event,) = codec.events([line("ERROR", status(410, "Expired", "too old"))])
+    assert (event.type, event.obj) == ("ERROR", None)
+    assert (event.status.code, event.status.reason) == (410, "Expired")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -95,7 +95,7 @@ def test_a_bookmark_moves_the_version_for_every_kind(kind):
     end = {"k8s.io/initial-events-end": "true"}
     bare = {"metadata": {"resourceVersion": "12"}, "spec": None, "status": None}
     marked = {"metadata": {"resourceVersion": "13", "annotations": end}, "spec": {}, "status": {}}
-    first, second = codec.sights([line("BOOKMARK", bare), line("BOOKMARK", marked)])
+    first, second = codec.events([line("BOOKMARK", bare), line("BOOKMARK", marked)])
     assert (first.obj, first.version, is_initial_end(first)) == (None, "12", False)
     assert (second.obj, second.version, is_initial_end(second)) == (None, "13", True)
 
@@ -108,15 +108,15 @@ def test_the_recorded_shape_of_a_bookmark_is_understood(codec):
         "spec": {"containers": None},
         "status": {},
     }
-    (sight,) = codec.sights([line("BOOKMARK", recorded)])
-    assert sight.version == "4"
+    (event,) = codec.events([line("BOOKMARK", recorded)])
+    assert event.version == "4"
 
 
 def test_a_malformed_object_is_named_once_and_counted_each_time(codec, complaints):
     broken = line("MODIFIED", pod("bad", "8", containers=7))
     other = line("ADDED", pod("worse", "9", containers=7))
-    sights = list(codec.sights([broken, broken, other]))
-    assert [(sight.obj, sight.version) for sight in sights] == [
+    events = list(codec.events([broken, broken, other]))
+    assert [(event.obj, event.version) for event in events] == [
         (None, "8"),
         (None, "8"),
         (None, "9"),
@@ -126,36 +126,36 @@ def test_a_malformed_object_is_named_once_and_counted_each_time(codec, complaint
 
 
 def test_the_end_of_a_malformed_object_is_still_told(codec):
-    (sight,) = codec.sights([line("DELETED", pod("bad", "8", containers=7))])
-    meta = sight.obj.metadata
+    (event,) = codec.events([line("DELETED", pod("bad", "8", containers=7))])
+    meta = event.obj.metadata
     assert (meta.key, meta.uid, meta.resource_version) == ("t/bad", "u-bad", "8")
 
 
 def test_metadata_that_is_malformed_itself_does_no_harm(codec, complaints):
-    (sight,) = codec.sights([line("ADDED", {"metadata": {"name": 5, "labels": []}})])
-    assert (sight.obj, sight.version) == (None, "")
+    (event,) = codec.events([line("ADDED", {"metadata": {"name": 5, "labels": []}})])
+    assert (event.obj, event.version) == (None, "")
     assert len(complaints) == 1
 
 
 def test_what_is_no_event_ends_the_stream(codec):
     with pytest.raises(ProtocolBroken, match="watch of pods"):
-        list(codec.sights([b"{not json"]))
+        list(codec.events([b"{not json"]))
 
 
 def test_memory_of_malformed_objects_is_bounded(codec, complaints):
     for number in range(MALFORMED_REMEMBERED + 5):
-        list(codec.sights([line("ADDED", pod(f"p{number}", containers=1))]))
+        list(codec.events([line("ADDED", pod(f"p{number}", containers=1))]))
     assert len(codec._remembered) == MALFORMED_REMEMBERED
     assert len(complaints) == MALFORMED_REMEMBERED + 5
 
 
 def test_whole_objects_are_kept_of_a_stream_but_for_what_went_and_marks_nothing(complaints):
-    originals = Originals((POD,))
-    codec = KindCodec(POD, lambda *told: complaints.append(told), originals)
+    raw_objects = RawObjects((POD,))
+    codec = KindCodec(POD, lambda *told: complaints.append(told), raw_objects)
     lines = [line("ADDED", pod("a", "1", any="thing")), line("DELETED", pod("b", "2"))]
-    assert [sight.type for sight in codec.sights(lines)] == ["ADDED", "DELETED"]
-    assert originals.count(POD) == 1
-    sent = json.loads(bytes(originals.splice(Whole(POD, "t/a", "u-a"))))
+    assert [event.type for event in codec.events(lines)] == ["ADDED", "DELETED"]
+    assert raw_objects.count(POD) == 1
+    sent = json.loads(bytes(raw_objects.splice(Whole(POD, "t/a", "u-a"))))
     assert sent["spec"]["any"] == "thing"
 
 

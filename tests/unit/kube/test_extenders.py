@@ -16,7 +16,7 @@ from asched.core.model.node import Node
 from asched.core.model.timestamp import NS_PER_SECOND
 from asched.kube.errors import ConnectError
 from asched.kube.extenders import Extenders, observe_nothing
-from asched.kube.originals import Originals
+from asched.kube.raw_objects import RawObjects
 from tests.builders import a_pod
 from tests.unit.kube.scripted import reply, scripted
 
@@ -24,19 +24,19 @@ from tests.unit.kube.scripted import reply, scripted
 class Asking:
     """One extender and its client; questions go to that one unless they name another."""
 
-    def __init__(self, config, originals, observe):
+    def __init__(self, config, raw_objects, observe):
         self.config = config
-        self.client = Extenders([config], originals, observe=observe)
+        self.client = Extenders([config], raw_objects, observe=observe)
 
     async def ask(self, effect):
         return await self.client.ask(replace(effect, extender=effect.extender or self.config))
 
 
 @asynccontextmanager
-async def asking(server_or_url, originals=None, observe=observe_nothing, **more):
+async def asking(server_or_url, raw_objects=None, observe=observe_nothing, **more):
     url = getattr(server_or_url, "url", server_or_url)
     extender = Extender(**{"url_prefix": f"{url}/sched//", **more})
-    extenders = Asking(extender, originals, observe)
+    extenders = Asking(extender, raw_objects, observe)
     try:
         yield extenders
     finally:
@@ -104,13 +104,13 @@ async def test_whole_objects_are_spliced_in_without_what_nobody_passes_on(server
 
     server.handler = answer
     node, pod = Node(metadata=ObjectMeta(name="n1")), a_pod("p").build()
-    originals = Originals((NODE, POD))
+    raw_objects = RawObjects((NODE, POD))
     fields = {"managedFields": [{}], "name": "n1", "strange": 1}
     line = {"type": "ADDED", "object": {"kind": "Node", "apiVersion": "v1", "metadata": fields}}
-    originals.keep(NODE, node, json.dumps(line).encode(), is_line=True)
-    originals.keep(POD, pod, b'{"metadata": {"name": "p"}, "spec": {"any": "thing"}}')
+    raw_objects.keep(NODE, node, json.dumps(line).encode(), is_line=True)
+    raw_objects.keep(POD, pod, b'{"metadata": {"name": "p"}, "spec": {"any": "thing"}}')
     nodes = {"metadata": {}, "items": Wholes(NODE, ("n1", "gone"))}
-    async with asking(server, originals=originals) as extenders:
+    async with asking(server, raw_objects=raw_objects) as extenders:
         await extenders.ask(question(Pod=Whole(POD, "default/p", pod.uid), Nodes=nodes))
         gone = await extenders.ask(question(Pod=Whole(POD, "default/p", "another uid")))
     (seen,) = server.seen

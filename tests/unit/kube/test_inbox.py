@@ -1,4 +1,4 @@
-"""The inbox hands out a turn's share, in order, and folds sights of one object only."""
+"""The inbox hands out a turn's share, in order, and folds events of one object only."""
 
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.kinds import POD

@@ -28,7 +28,7 @@ from asched.kube.extenders import Extenders
 from asched.kube.kubeconfig import ExecPlugin
 from asched.kube.kubeconfig import run_plugin as run
 from asched.kube.lists import ListParser
-from asched.kube.originals import Originals
+from asched.kube.raw_objects import RawObjects
 from asched.kube.session import read_json
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
@@ -50,9 +50,9 @@ class Told:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def codec(self, kind: Any = POD, originals: Originals | None = None) -> KindCodec:
+    def codec(self, kind: Any = POD, raw_objects: RawObjects | None = None) -> KindCodec:
         return KindCodec(
-            kind, lambda _kind, name, why: self.names.append(f"{name}: {why}"), originals
+            kind, lambda _kind, name, why: self.names.append(f"{name}: {why}"), raw_objects
         )
 
 
@@ -82,10 +82,10 @@ def test_a_pod_is_taken_in_whatever_its_managed_fields_are(odd: bytes) -> None:
     ]
     assert names_of(codec.page(a_list(*pods))) == ["a", "b", "c"]
     assert peek_continue(a_list(*pods)) == "more"
-    sights = list(codec.sights([a_line("ADDED", pod) for pod in pods]))
-    assert [sight.obj.metadata.name for sight in sights] == ["a", "b", "c"]  # type: ignore[union-attr]
-    assert sights[1].version == "5"
-    (gone,) = codec.sights([a_line("DELETED", pods[1])])
+    events = list(codec.events([a_line("ADDED", pod) for pod in pods]))
+    assert [event.obj.metadata.name for event in events] == ["a", "b", "c"]  # type: ignore[union-attr]
+    assert events[1].version == "5"
+    (gone,) = codec.events([a_line("DELETED", pods[1])])
     assert gone.obj is not None
     assert told.names == []
 
@@ -116,8 +116,8 @@ def test_a_claim_is_taken_in_or_named_once_and_the_others_are_taken_in(odd: byte
     for _ in range(2):
         names = names_of(codec.page(a_list(*claims)))
         lines = [a_line("MODIFIED", claim) for claim in claims]
-        sights = [sight.obj.metadata.name for sight in codec.sights(lines) if sight.obj]  # type: ignore[attr-defined]
-        assert names == sights
+        events = [event.obj.metadata.name for event in codec.events(lines) if event.obj]  # type: ignore[attr-defined]
+        assert names == events
         assert names in (["a", "b", "c"], ["a", "c"])
         assert len(told.names) == len({"a", "b", "c"} - set(names))
     assert all(name.startswith("default/b: ") and "\n" not in name for name in told.names)
@@ -131,7 +131,7 @@ def test_a_malformed_object_is_named_whatever_else_is_in_it(odd: bytes) -> None:
     before, _, rest = pod_bytes("bad", odd).partition(b'"spec":')
     bad = before + b'"spec":5,"x":' + rest
     assert names_of(codec.page(a_list(pod_bytes("a", odd), bad))) == ["a"]
-    (gone,) = codec.sights([a_line("DELETED", bad)])
+    (gone,) = codec.events([a_line("DELETED", bad)])
     assert (gone.obj.metadata.uid, gone.version) == ("uid-bad", "5")  # type: ignore[union-attr]
     assert [name.partition(":")[0] for name in told.names] == ["default/bad"]
     assert codec.malformed_count == 2
@@ -211,12 +211,12 @@ def test_errors_and_other_answers_have_their_own_error(odd: bytes) -> None:
 
 @odd_values
 def test_an_extender_is_sent_the_pod_without_its_managed_fields(odd: bytes) -> None:
-    originals = Originals((POD, NODE))
-    codec = Told().codec(POD, originals)
-    list(codec.sights([a_line("ADDED", pod_bytes("a", odd))]))
+    raw_objects = RawObjects((POD, NODE))
+    codec = Told().codec(POD, raw_objects)
+    list(codec.events([a_line("ADDED", pod_bytes("a", odd))]))
     codec.page(a_list(pod_bytes("b", odd)))
     for name in "ab":
-        sent = json.loads(bytes(originals.splice(Whole(POD, f"default/{name}", f"uid-{name}"))))
+        sent = json.loads(bytes(raw_objects.splice(Whole(POD, f"default/{name}", f"uid-{name}"))))
         assert sent["metadata"] == {
             "name": name,
             "namespace": "default",

@@ -14,7 +14,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.kube.originals import Originals
+from asched.kube.raw_objects import RawObjects
 from tests.builders import a_pod
 
 
@@ -22,8 +22,8 @@ def a_node(name: str, uid: str = "u") -> Node:
     return Node(metadata=ObjectMeta(name=name, uid=uid))
 
 
-def spliced(originals: Originals, stand_in: Any) -> Any:
-    return msgspec.json.decode(originals.splice(stand_in))
+def spliced(raw_objects: RawObjects, stand_in: Any) -> Any:
+    return msgspec.json.decode(raw_objects.splice(stand_in))
 
 
 def raw(obj: Any, **more: Any) -> dict[str, Any]:
@@ -35,15 +35,15 @@ def raw(obj: Any, **more: Any) -> dict[str, Any]:
 def test_an_object_is_sent_as_it_came_but_for_what_nobody_passes_on_again_and_again(
     is_line: bool,
 ) -> None:
-    originals, node = Originals((NODE,)), a_node("n")
+    raw_objects, node = RawObjects((NODE,)), a_node("n")
     whole = raw(node, spec={"kind": "of any", "apiVersion": 1})
     came = {"kind": "Node", "apiVersion": "v1", **whole}
     came["metadata"] = {**whole["metadata"], "managedFields": [{}]}
     line = {"type": "ADDED", "object": came}
-    originals.keep(NODE, node, orjson.dumps(line if is_line else came), is_line=is_line)
+    raw_objects.keep(NODE, node, orjson.dumps(line if is_line else came), is_line=is_line)
     for _ in range(2):
-        assert spliced(originals, Whole(NODE, "n", "u")) == whole
-        assert spliced(originals, Wholes(NODE, ("n", "other", "n"))) == [whole, whole]
+        assert spliced(raw_objects, Whole(NODE, "n", "u")) == whole
+        assert spliced(raw_objects, Wholes(NODE, ("n", "other", "n"))) == [whole, whole]
 
 
 @pytest.mark.parametrize("with_placed", [True, False])
@@ -52,7 +52,7 @@ def test_the_newest_version_of_each_that_is_there_and_wanted_is_kept(
     seed: int, with_placed: bool
 ) -> None:
     """Against a plain dict."""
-    rng, originals = random.Random(seed), Originals((POD,), with_placed_pods=with_placed)
+    rng, raw_objects = random.Random(seed), RawObjects((POD,), with_placed_pods=with_placed)
     there: dict[str, tuple[str, int]] = {}
 
     def a_pod_of(name: str) -> Pod:
@@ -65,30 +65,30 @@ def test_the_newest_version_of_each_that_is_there_and_wanted_is_kept(
         key, uid = pod.key, pod.metadata.uid
         match rng.choice(("keep", "keep", "gone", "node", "seen", "list")):
             case "keep":
-                originals.keep(POD, pod, orjson.dumps({"number": number}))
+                raw_objects.keep(POD, pod, orjson.dumps({"number": number}))
                 if pod.spec.node_name and not with_placed:
                     there.pop(key, None)
                 else:
                     there[key] = uid, number
             case "gone":
-                originals.observe(Gone(POD, pod))
+                raw_objects.observe(Gone(POD, pod))
                 if there.get(key, ("",))[0] == uid:
                     del there[key]
             case "node":
                 node = a_node(rng.choice("abcd"))
-                originals.keep(NODE, node, b"{}")
-                originals.observe(Gone(NODE, node))
-                originals.observe(Listed(NODE, (node,)))
+                raw_objects.keep(NODE, node, b"{}")
+                raw_objects.observe(Gone(NODE, node))
+                raw_objects.observe(Listed(NODE, (node,)))
             case "seen":
-                originals.observe(Seen(POD, pod))
+                raw_objects.observe(Seen(POD, pod))
             case "list":
                 listed = {name: a_pod_of(name) for name in rng.sample("abcd", 3)}
-                originals.observe(Listed(POD, tuple(listed.values())))
+                raw_objects.observe(Listed(POD, tuple(listed.values())))
                 there = {k: v for k, v in there.items() if k.rpartition("/")[2] in listed}
-        assert originals.count(POD) == len(there)
-        assert originals.count(NODE) == 0
+        assert raw_objects.count(POD) == len(there)
+        assert raw_objects.count(NODE) == 0
         keys = [f"default/{name}" for name in "abcd"]
-        sent = [one["number"] for one in spliced(originals, Wholes(POD, tuple(keys)))]
+        sent = [one["number"] for one in spliced(raw_objects, Wholes(POD, tuple(keys)))]
         assert sent == [there[key][1] for key in keys if key in there]
         for known, (its_uid, its_number) in there.items():
-            assert spliced(originals, Whole(POD, known, its_uid)) == {"number": its_number}
+            assert spliced(raw_objects, Whole(POD, known, its_uid)) == {"number": its_number}

@@ -14,7 +14,7 @@ from asched.core.config.defaults import configuration
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.loops import Scheduler
 from asched.host.process import schedule
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
@@ -61,7 +61,7 @@ class Beside:
         effective = configuration({"profiles": [{"schedulerName": THEIRS}]})
         parts = Parts.fresh()
         machine = build_machine(
-            effective, parts, build_runners(effective, parts), counter_s=counter_s
+            effective, parts, build_runners(effective, parts), monotonic_s=monotonic_s
         )
         theirs = Scheduler(await connect(ConnectionOptions(kubeconfig=str(path))), machine)
         for pod in pods:  # before theirs has listed anything, so that the onlooker sees them wait

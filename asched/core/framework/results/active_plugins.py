@@ -34,7 +34,7 @@ class ActivePlugins(msgspec.Struct, frozen=True):
     zero_scorers: tuple[str, ...]
 
     @property
-    def judges(self) -> tuple[CachedPlugin, ...]:
+    def deciding(self) -> tuple[CachedPlugin, ...]:
         """The plugins that decide where a pod fits, each once."""
         asked: list[CachedPlugin] = [filterer.plugin for filterer in self.filters]
         return tuple(dict.fromkeys((*asked, *self.pre_filters)))
@@ -42,7 +42,7 @@ class ActivePlugins(msgspec.Struct, frozen=True):
     @property
     def keeps_all(self) -> bool:
         """Whether all results about where a pod fits are cached: then they apply to equal pods."""
-        return all(plugin.depends_on is not None for plugin in self.judges)
+        return all(plugin.depends_on is not None for plugin in self.deciding)
 
 
 def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:

@@ -110,14 +110,14 @@ class ClassState:
 
         `ignores_errors`: of filters, since one node is checked before all others.
         """
-        moved = self._moves.look()
+        moved = self._moves.read()
         if moved & self._repeats or not self._repeats:
             self._fold_pre_filter(pod)
         elif moved & COUNTS:
             self._look_at_counts(pod)
         if self.outcome.rejection is None:
-            self._judge(pod, moved)
-            self._moves.settle()  # else the filters have not processed the changes
+            self._filter(pod, moved)
+            self._moves.mark_processed()  # else the filters have not processed the changes
             if self._may_fail and not ignores_errors:
                 self.end_on_errors(pod)
         return self.outcome
@@ -158,7 +158,7 @@ class ClassState:
                 self._fold_pre_filter(pod)
                 return
 
-    def _judge(self, pod: PodInfo, moved: int) -> None:
+    def _filter(self, pod: PodInfo, moved: int) -> None:
         """Update codes and mask."""
         concerned = self.active if moved & ~PLACEMENTS else self._concerned.get(moved)
         if concerned is None:
@@ -212,17 +212,19 @@ class ClassState:
         prepared = self._prepared.get(plugin)
         return None if prepared is None else prepared.result.data
 
-    def judges(self) -> tuple[I32, I32, list[FilterPlugin]]:
-        """(judge, codes, plugins): per row 1 + the first rejecting plugin, and its code."""
+    def rejectors(self) -> tuple[I32, I32, list[FilterPlugin]]:
+        """(first_rejector, codes, plugins): for each row 1 + the position of the first plugin that
+        rejects it, and its code.
+        """
         height = self._cluster.nodes.height
-        judge = np.zeros(height, dtype=np.int32)
+        first_rejector = np.zeros(height, dtype=np.int32)
         codes = np.zeros(height, dtype=np.int32)
         plugins: list[FilterPlugin] = []
         for index, verdict in enumerate(self.active):
             plugins.append(verdict.plugin)
             if verdict.is_uniform:  # the usual case
                 continue
-            fresh = (judge == 0) & (verdict.codes != 0)
-            judge[fresh] = index + 1
+            fresh = (first_rejector == 0) & (verdict.codes != 0)
+            first_rejector[fresh] = index + 1
             codes[fresh] = verdict.codes[fresh]
-        return judge, codes, plugins
+        return first_rejector, codes, plugins

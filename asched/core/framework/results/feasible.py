@@ -22,13 +22,13 @@ Mask = npt.NDArray[np.bool_]
 
 #: If the feasibility of more rows changed at once, ranking all is cheaper. Measured at 5,000 rows:
 #: gathering costs ten to twenty times as much as reading the rows in order.
-TURNED_MAX: Final = 128
+CHANGED_MAX: Final = 128
 #: Folding more rows than this one by one takes longer than folding all of 5,000, ...
 ROWS_MANY: Final = 16
 #: ... and for more than 5,000 rows, more than this share of them.
 ROWS_SHARE: Final = 256
 #: Length of the log of changed rows; a reader that is further behind starts again.
-TURNED_KEPT: Final = 2 * TURNED_MAX
+CHANGED_KEPT: Final = 2 * CHANGED_MAX
 
 _NO_ROWS: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
@@ -47,7 +47,7 @@ class Feasible(ByRow[None]):
         #: changes whenever the set of feasible rows changes
         self.version = 0
         #: rows whose feasibility changed
-        self.turned = RowLog(TURNED_KEPT)
+        self.changed_rows = RowLog(CHANGED_KEPT)
 
     def has(self, row: int) -> bool:
         """Whether a row is feasible."""
@@ -80,22 +80,22 @@ class Feasible(ByRow[None]):
                 rows &= verdict.values == 0
         before, self.mask = self.mask, rows
         if len(before) != len(rows):
-            self._turn_all()
+            self._note_all_changed()
             return
-        turned = np.flatnonzero(before != rows)
-        if len(turned) > TURNED_MAX:
-            self._turn_all()
-        elif len(turned):
-            for row in turned.tolist():
-                self._turn(row)
+        changed = np.flatnonzero(before != rows)
+        if len(changed) > CHANGED_MAX:
+            self._note_all_changed()
+        elif len(changed):
+            for row in changed.tolist():
+                self._note_changed(row)
             self.count = int(np.count_nonzero(rows))
 
-    def _turn(self, row: int) -> None:
-        self.turned.add(row, LIVE_ONLY)
+    def _note_changed(self, row: int) -> None:
+        self.changed_rows.add(row, LIVE_ONLY)
         self.version += 1
 
-    def _turn_all(self) -> None:
-        self.turned.forget()
+    def _note_all_changed(self) -> None:
+        self.changed_rows.forget()
         self.version += 1
         self.count = int(np.count_nonzero(self.mask))
 
@@ -114,5 +114,5 @@ class Feasible(ByRow[None]):
             if fits != self.mask.item(row):
                 self.mask[row] = fits
                 self.count += 1 if fits else -1
-                self._turn(row)
+                self._note_changed(row)
         return True

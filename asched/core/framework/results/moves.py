@@ -26,14 +26,16 @@ EVERYTHING: Final = ALL_ASPECTS | START_TIMES | OBJECTS | COUNTS | FEASIBLE | AL
 
 
 class Moves:
-    """One reader. A read that was not settled, since something failed, is repeated."""
+    """The changes for one reader, which marks them when it has processed them: if it failed before,
+    they are read again.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._seen = self._found = (-2, -1, -1)
 
-    def look(self) -> int:
-        """The changes since the read before the last `settle`."""
+    def read(self) -> int:
+        """The changes since the read before the last `mark_processed`."""
         cluster = self._cluster
         log = cluster.nodes.log
         self._found = found = (log.end, cluster.epoch, cluster.counts)
@@ -54,6 +56,6 @@ class Moves:
             moved |= COUNTS
         return moved
 
-    def settle(self) -> None:
+    def mark_processed(self) -> None:
         """All changes up to the last read have been processed."""
         self._seen = self._found

@@ -114,7 +114,7 @@ class NominatedPods:
         rows = (marked & ~fits).nonzero()[0]
         return RefusedRows(np.append(rows, list(status_at)) if status_at else rows, status_at)
 
-    def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
+    def statuses(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
         """As `refused`, with statuses: row -> status."""
         refused = self.refused(pod, state)
         statuses = dict(refused.by_trial)
@@ -128,16 +128,22 @@ class NominatedPods:
                         statuses[row] = _status_of(verdict, pod, int(codes[row]), texts)
         return statuses
 
-    def judge_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
+    def status_of_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
         """The rejection of one feasible row because of its nominated pods, or None."""
         return self._try(pod, state, [row]).get(row)
 
     def explain(
-        self, pod: PodInfo, state: ClassState, judge: I32, codes: I32, *, in_place: bool = True
+        self,
+        pod: PodInfo,
+        state: ClassState,
+        first_rejector: I32,
+        codes: I32,
+        *,
+        in_place: bool = True,
     ) -> dict[int, Status]:
         """The results of pass 1 for every row with nominated pods, feasible or not.
 
-        With `in_place` they are written to `judge` and `codes` (`attempt.Rejection`) where
+        With `in_place` they are written to `first_rejector` and `codes` (`attempt.Rejection`) where
         possible; the result has the other rows.
         """
         layer = self.nominated_amounts.layer(pod.pod.priority)
@@ -160,7 +166,7 @@ class NominatedPods:
             else:
                 found = verdict.codes[rows]
             fresh = is_open & (found != 0)
-            judge[rows[fresh]] = index + 1
+            first_rejector[rows[fresh]] = index + 1
             codes[rows[fresh]] = found[fresh]
             is_open &= ~fresh
         if own is None or (state.outcome.rows is not None and own not in state.outcome.rows):
@@ -187,7 +193,7 @@ class NominatedPods:
             if len(self._tried) > TRIED_MAX:
                 self._tried.popitem(last=False)
         self._tried.move_to_end(pod.cls.key)
-        tried.refresh(state, self._cluster.counts_settled)
+        tried.refresh(state, self._cluster.counts_outside_trials)
         own = self.nominated_amounts.row_of(pod)
         refused: dict[int, Status] = {}
         for row in rows:

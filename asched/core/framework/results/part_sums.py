@@ -30,8 +30,8 @@ OWN_BYTES: Final = 8 << 10
 
 
 class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
-    """int64[R, P]: the sums over each part. Rows of no part do not count. `turned`: the parts with
-    a changed row since all were summed.
+    """int64[R, P]: the sums over each part. Rows of no part do not count. `changed_parts` logs
+    the parts with a changed row since all were summed.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         self._sums = self._by_row
         #: whether no sum can exceed 64 bits; the limit of amounts that cannot lead to that
         self.is_exact, self._safe = True, 0
-        self.turned = RowLog()
+        self.changed_parts = RowLog()
 
     @property
     def parts(self) -> DisjointPlacements:
@@ -69,19 +69,19 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         self._safe = INT64_MAX // max(self._nodes.height, 1)
         self.is_exact = int(self._by_row.max(initial=0)) <= self._safe
         self._sums = self._parts.sums(self._by_row)
-        self.turned.forget()
+        self.changed_parts.forget()
 
     def _make_rows(self, asked: tuple[Amounts, OfRow | None], rows: Rows) -> bool:
         amounts, of_row = asked
         if of_row is not None and len(rows) <= ROWS_FEW:
-            turned = {self._take(row, of_row(row)) for row in rows}
+            changed = {self._take(row, of_row(row)) for row in rows}
         else:
             fresh = amounts(NodeView(self._nodes, np.array(rows, dtype=np.int32)))
             columns = zip(rows, fresh.T.tolist(), strict=True)
-            turned = {self._take(row, column) for row, column in columns}
-        for part in turned:
+            changed = {self._take(row, column) for row, column in columns}
+        for part in changed:
             if part >= 0:
-                self.turned.add(part, 1)
+                self.changed_parts.add(part, 1)
         return True
 
     def _take(self, row: int, amounts: Sequence[int]) -> int:

@@ -48,7 +48,7 @@ class Ranking(ByRow[None]):
         """`zero_scorers` score these pods 0 on every node. `floor` is added for every row: 1 if no
         scorer is enabled, as upstream.
         """
-        super().__init__(cluster.nodes, _aspects_of(points), feasible.turned)
+        super().__init__(cluster.nodes, _aspects_of(points), feasible.changed_rows)
         self.points = points
         #: points of a row that may depend on other rows
         self._relative = [part for part in points if part.may_be_relative]
@@ -80,7 +80,7 @@ class Ranking(ByRow[None]):
     def of(self, pod: PodInfo) -> I64:
         """The ranking over the feasible rows; the mask is up to date."""
         feasible = self._feasible
-        moved = self._moves.look()
+        moved = self._moves.read()
         if feasible.version != self._mask_seen:
             moved |= FEASIBLE
         concerned = self._concerned.get(moved)
@@ -95,7 +95,7 @@ class Ranking(ByRow[None]):
                 raise_plugin_error(points.name, "score", raised)
             self._versions = [points.version for points in self.points]
         self.update(None, self._versions)
-        self._moves.settle()
+        self._moves.mark_processed()
         self._mask_seen = feasible.version
         self.is_whole = True
         if self._once is not None:
@@ -201,7 +201,7 @@ class Ranking(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         """Make all rows from the cached parts."""
-        base, varied, logs = self._floor, [], [self._feasible.turned]
+        base, varied, logs = self._floor, [], [self._feasible.changed_rows]
         for points in self.points:
             if points.version.common is None:
                 logs += points.scores.logs

@@ -50,10 +50,10 @@ class Rejections:
             key = pod.cls.number, state.number, moved
             if self._latest is not None and self._latest[0] == key:
                 return self._latest[1]
-        judge, codes, plugins = state.judges()
+        first_rejector, codes, plugins = state.rejectors()
         all_speak = self._profile.always_check_all_filters
         explain = self._nominated_pods.explain
-        explained = explain(pod, state, judge, codes, in_place=not all_speak)
+        explained = explain(pod, state, first_rejector, codes, in_place=not all_speak)
         looked_at = None
         outcome = state.outcome
         absent, overrides = outcome.absent, {**explained, **refused}
@@ -63,13 +63,13 @@ class Rejections:
             row = nodes.row_of.get(nominated_node)
             if row is not None:  # it is tried before PreFilter's node names apply
                 looked_at[row] = True
-                by = plugins[judge[row] - 1].name if judge[row] else ""
+                by = plugins[first_rejector[row] - 1].name if first_rejector[row] else ""
                 by = overrides[row].plugin if row in overrides else by
                 absent = not_satisfying({*outcome.plugins, by} - {""})
         made = Rejection(
             pod,
             plugins=plugins,
-            judge=judge,
+            first_rejector=first_rejector,
             codes=codes,
             live=Placement("", within).mask(nodes),
             looked_at=looked_at,
@@ -90,7 +90,7 @@ class Rejections:
         return Rejection(
             pod,
             plugins=(),
-            judge=empty,
+            first_rejector=empty,
             codes=empty,
             live=Placement("", within).mask(nodes),
             pre_filter=state.outcome.rejection,

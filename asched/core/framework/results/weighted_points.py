@@ -59,7 +59,7 @@ class WeightedPoints(ByRow[None]):
     def __init__(
         self, nodes: NodeTable, scores: CachedScores, scorer: Scorer, feasible: Feasible
     ) -> None:
-        super().__init__(nodes, scores.aspects, feasible.turned)
+        super().__init__(nodes, scores.aspects, feasible.changed_rows)
         self.scores = scores
         self.plugin = plugin = scorer.plugin
         self.name, self.weight = plugin.name, scorer.weight
@@ -156,7 +156,7 @@ class WeightedPoints(ByRow[None]):
             self._final, self._bounds = scores.normal_of_all() * self.weight, None
             return
         self._shown = None
-        self.logs = (feasible.turned, *scores.logs)
+        self.logs = (feasible.changed_rows, *scores.logs)
         self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
 
     def _make_rows(self, _: None, rows: Rows) -> bool:

@@ -151,7 +151,7 @@ class DeviceTally:
     def _follow(self) -> None:
         """Count what claims, those in flight included, have taken or given back."""
         self._ledger.catch_up_with_claims()
-        entries = self._changes.news()
+        entries = self._changes.unread()
         if entries is None:
             self._taken.clear()
             return

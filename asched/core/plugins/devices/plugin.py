@@ -475,7 +475,7 @@ class DynamicResources(
         positions = [i for i, p in enumerate(rejection.plugins) if p is self]
         if not positions:
             return
-        is_outside = (rejection.judge == positions[0] + 1) & (
+        is_outside = (rejection.first_rejector == positions[0] + 1) & (
             rejection.codes == allocator.UNAVAILABLE
         )
         rows = np.flatnonzero(is_outside & rejection.live)

@@ -101,14 +101,14 @@ class PlacementPoints:
         known = self._points.get(wanted)
         moved = None
         if known is not None and known.sums is kept and known.full_version == kept.full_version:
-            moved = kept.turned.rows(known.seen, 1)
+            moved = kept.changed_parts.rows(known.seen, 1)
         if known is None or moved is None:
             known = _Points(kept, kept.full_version, 0, _of_all(sums, wanted))
             self._points.put(wanted, known)
         for part in moved or ():
             both = sums[:, part].tolist()
             known.points[part] = _share(both[: len(names)], both[len(names) :], wanted)
-        known.seen = kept.turned.end
+        known.seen = kept.changed_parts.end
         return known.points
 
     def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:

@@ -275,7 +275,7 @@ class VolumeStore:
         return [v for v in self._named.get(key, {}).values() if is_made_for(v, claim)]
 
     def _follow(self) -> None:
-        entries = self._changes.news()
+        entries = self._changes.unread()
         if entries is None:
             self._named.clear()
             self._claims.clear()

@@ -170,7 +170,7 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
     while True:
         remaining_s = max(until_s - cluster.steady_s, 0.0)
         answer = yield WaitFor(
-            ready=check.has_news, timeout_s=remaining_s, on=check.follow(), why=check.describe
+            ready=check.has_changed, timeout_s=remaining_s, on=check.follow(), why=check.describe
         )
         if isinstance(answer, TimedOut) or check.is_settled():
             break
@@ -197,7 +197,7 @@ class BindingCheck:
         self._followed = self._topics()
         return self._followed
 
-    def has_news(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the binding is settled, or there are more topics to follow."""
         return self.is_settled() or self._topics() != self._followed
 

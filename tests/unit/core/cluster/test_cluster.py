@@ -22,11 +22,11 @@ def web(name: str = "web") -> PodBuilder:
 
 
 def see(cluster: Cluster, *built: PodBuilder | NodeBuilder) -> list[Any]:
-    sights = []
+    changes = []
     for one in built:
         kind = POD if isinstance(one, PodBuilder) else NODE
-        sights += cluster.apply(Seen(kind, one.build()))
-    return sights
+        changes += cluster.apply(Seen(kind, one.build()))
+    return changes
 
 
 def test_the_api_knows_better_where_a_pod_is() -> None:
@@ -40,8 +40,8 @@ def test_the_api_knows_better_where_a_pod_is() -> None:
 
 def test_another_pod_of_the_same_name_takes_the_place_of_the_first() -> None:
     cluster = a_cluster(a_node("n1"), pods=[web().on("n1")])
-    sights = see(cluster, web().metadata(uid="anew"))
-    assert [(s.old and s.old.uid, s.new and s.new.uid) for s in sights] == [
+    changes = see(cluster, web().metadata(uid="anew"))
+    assert [(s.old and s.old.uid, s.new and s.new.uid) for s in changes] == [
         ("uid-web", None),
         (None, "anew"),
     ]
@@ -52,8 +52,8 @@ def test_another_pod_of_the_same_name_takes_the_place_of_the_first() -> None:
 def test_an_assumed_pod_that_goes_without_a_node_is_given_back_by_its_cycle() -> None:
     cluster = a_cluster(a_node("n1"), pods=[web()])
     cluster.assume(pending(cluster, web()), "n1")
-    (sight,) = cluster.apply(Gone(POD, web().build()))
-    assert (sight.old.uid, sight.new) == ("uid-web", None)
+    (change,) = cluster.apply(Gone(POD, web().build()))
+    assert (change.old.uid, change.new) == ("uid-web", None)
     assert cluster.is_assumed("uid-web")
 
 

@@ -43,12 +43,12 @@ def a_cluster():
     return cluster
 
 
-def news(sights):
+def news(changes):
     """Who appeared without a node, in order, and who went."""
     waiting = [
-        s.new.metadata.name for s in sights if s.new is not None and not s.new.spec.node_name
+        s.new.metadata.name for s in changes if s.new is not None and not s.new.spec.node_name
     ]
-    return waiting, sorted(s.old.metadata.name for s in sights if s.new is None)
+    return waiting, sorted(s.old.metadata.name for s in changes if s.new is None)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -58,10 +58,10 @@ def test_the_parts_of_a_list_tell_what_the_list_tells(seed):
     now = pods(rng, range(4, 16), before)
     whole, pieces = a_cluster(), a_cluster()
     expected, found = [], []
-    for cluster, sights, parts in ((whole, expected, False), (pieces, found, True)):
+    for cluster, changes, parts in ((whole, expected, False), (pieces, found, True)):
         cluster.apply(Listed(POD, tuple(before)))
         for fact in in_parts(random.Random(seed), now) if parts else [Listed(POD, tuple(now))]:
-            sights.extend(cluster.apply(fact))
+            changes.extend(cluster.apply(fact))
     assert news(found) == news(expected)
     assert pieces.pods_seen == whole.pods_seen
     assert pieces.placed.keys() == whole.placed.keys()

@@ -75,10 +75,10 @@ def test_news_is_told_once_and_only_if_it_is_any() -> None:
     )
     play.turn(Seen(RESOURCE_CLAIM, old))
     cluster.answered(RESOURCE_CLAIM, new)
-    assert cluster.news == [(RESOURCE_CLAIM, old, new)]
+    assert cluster.answered_changes == [(RESOURCE_CLAIM, old, new)]
     assert play.machine.next_deadline_s() == 0.0
     play.turn()
-    assert cluster.news == []
+    assert cluster.answered_changes == []
     cluster.answered(RESOURCE_CLAIM, new)
     cluster.answered(RESOURCE_CLAIM, old)
     assert cluster.get(RESOURCE_CLAIM, "d/c").metadata.resource_version == "3"

@@ -52,7 +52,7 @@ def test_a_machine_told_the_same_asks_for_the_same() -> None:
     machine = a_machine()
     machine.is_active = True
     history = list(lived(machine, [nodes, pods, *([] for _ in range(40))]))
-    other = a_machine(counter_s=lambda: 0.0)
+    other = a_machine(monotonic_s=lambda: 0.0)
     other.is_active = True
     assert list(replayed(other, history)) == [turn.effects for turn in history]
     assert len({turn.went_on for turn in history}) > 1
@@ -85,10 +85,10 @@ def test_attempts_that_pause_go_on_in_the_same_turns() -> None:
     large: list[Fact] = [ours(repelling(a_pod(f"p{n}"), f"key-{n}")) for n in range(3)]
     others: list[list[Fact]] = [[ours(a_pod(f"o{n}").requests(cpu="1m"))] for n in range(60)]
     ticks = count()
-    machine = a_machine(counter_s=lambda: next(ticks) / 1000)
+    machine = a_machine(monotonic_s=lambda: next(ticks) / 1000)
     machine.is_active = True
     history = list(lived(machine, [nodes, large, *others, [], [], []]))
-    other = a_machine(counter_s=lambda: 0.0)
+    other = a_machine(monotonic_s=lambda: 0.0)
     other.is_active = True
     assert list(replayed(other, history)) == [turn.effects for turn in history]
     assert {turn.resumed for turn in history} == {True, False}

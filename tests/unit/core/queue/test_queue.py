@@ -62,10 +62,10 @@ def test_an_error_goes_to_the_part_of_backoff_that_is_never_taken_early() -> Non
     scene.add(a_pod("web"))
     scene.reject(now_s=1.2)
 
-    assert scene.names() == {"errors": ["web"]}
+    assert scene.names() == {"error_backoff": ["web"]}
     assert scene.queue.pop(1.3) is None
     scene.queue.flush_backoff(2.9)
-    assert scene.names() == {"errors": ["web"]}
+    assert scene.names() == {"error_backoff": ["web"]}
     scene.queue.flush_backoff(3.0)
     assert scene.names() == {"active": ["web"]}
 

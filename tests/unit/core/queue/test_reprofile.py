@@ -100,12 +100,12 @@ def test_many_pods_move_over_in_slices_and_end_as_in_one_go():
             reject(queue, of(f"resting{number}", "one" if number % 2 else "two"))
         for number in range(20):
             queue.add(of(f"waiting{number}", "one" if number % 2 else "two"), NOW_S)
-        queue.sliced.budget.open(steps)
+        queue.sliced_work.budget.open(steps)
         reprofile(queue, {"one": a_profile(by_name_backwards)}, BackoffTimes(), NOW_S)
         turns = 0
-        while queue.sliced.pieces:
-            queue.sliced.budget.open(steps)
-            queue.sliced.go_on()
+        while queue.sliced_work.pieces:
+            queue.sliced_work.budget.open(steps)
+            queue.sliced_work.go_on()
             turns += 1
         assert (turns > 5) is (steps == 7)
         assert not len(queue.places.unschedulable)

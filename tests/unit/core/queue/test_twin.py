@@ -171,8 +171,8 @@ class Walk:
     def agree(self, where: str) -> None:
         ours, twins = self.scene.names(), self.twin.names()
         self.visited |= ours.keys()
-        for errors in (ours.get("errors", []), twins.get("errors", [])):
-            errors.sort()  # pods of one second have no order there
+        for waiting in (ours.get("error_backoff", []), twins.get("error_backoff", [])):
+            waiting.sort()  # pods of one second have no order there
         assert ours == twins, where
         listing = self.scene.queue.places.listing()
         active, backoff, errors, unschedulable, gated = map(len, listing)
@@ -191,4 +191,4 @@ def test_both_agree_all_the_way(seed: int) -> None:
     for _ in range(STEPS):
         walk.step()
 
-    assert walk.visited == {"active", "backoff", "errors", "unschedulable", "gated"}
+    assert walk.visited == {"active", "backoff", "error_backoff", "unschedulable", "gated"}

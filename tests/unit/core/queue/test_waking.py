@@ -90,7 +90,7 @@ def test_one_change_causes_a_limited_number_of_dry_runs_at_once() -> None:
 
     assert one.move(NODE_LABEL, now_s=1.3) == 2, "the rest is woken without"
     assert len(dry_runner.asked) == DRY_RUNS_MAX
-    assert one.queue.sliced.budget.spent >= DRY_RUNS_MAX * DRY_RUN_STEPS
+    assert one.queue.sliced_work.budget.spent >= DRY_RUNS_MAX * DRY_RUN_STEPS
 
 
 @pytest.mark.parametrize(("fits", "place"), [(True, "backoff"), (False, "unschedulable")])

@@ -107,11 +107,13 @@ class Twin:
         found = self.find(pod)
         if found is None:
             return
-        if found.place in ("backoff", "errors") or (found.place == "rest" and self.passes(found)):
+        if found.place in ("backoff", "error_backoff") or (
+            found.place == "rest" and self.passes(found)
+        ):
             found.place = "active"
 
     def flush_backoff(self, now_s: float) -> None:
-        for one in self.at("backoff") + self.at("errors"):
+        for one in self.at("backoff") + self.at("error_backoff"):
             if one.until_s < floor(now_s):
                 one.place = "active"
 
@@ -131,7 +133,7 @@ class Twin:
         if worth == 0 or not self.passes(one):
             one.place = "rest"
         elif worth == 1 and one.until_s >= floor(now_s):
-            one.place = "backoff" if one.plugins or one.pending else "errors"
+            one.place = "backoff" if one.plugins or one.pending else "error_backoff"
         else:
             one.place = "active"
 
@@ -185,7 +187,7 @@ class Twin:
         orders = {
             "active": sorted(self.at("active"), key=self.queue_sort),
             "backoff": sorted(self.at("backoff"), key=lambda w: (w.until_s, self.queue_sort(w))),
-            "errors": sorted(self.at("errors"), key=lambda w: w.until_s),
+            "error_backoff": sorted(self.at("error_backoff"), key=lambda w: w.until_s),
             "unschedulable": [w for w in self.by_name() if not w.gate],
             "gated": [w for w in self.by_name() if w.gate],
         }

@@ -16,7 +16,7 @@ from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.process import measured_runners
 from asched.host.user_plugins.catalogue import discover, plugin_files
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.kube.tasks import in_thread
 from asched.ops.audit.auditor import Auditor
@@ -112,7 +112,7 @@ async def a_world(tmp_path, text):
         configuration,
         parts,
         await measured_runners(current, consultants.chain(configuration.extenders), parts, metrics),
-        counter_s=counter_s,
+        monotonic_s=monotonic_s,
         observer=metrics.scheduler,
     )
     session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
@@ -122,7 +122,9 @@ async def a_world(tmp_path, text):
         may_send=lambda: True,
         extenders=consultants.client,
     )
-    scheduler = Scheduler(session, machine, make_dispatcher=make, originals=consultants.originals)
+    scheduler = Scheduler(
+        session, machine, make_dispatcher=make, raw_objects=consultants.raw_objects
+    )
     auditor = Auditor(scheduler, period_s=0)
     reloader = Reloader(
         scheduler,

@@ -15,7 +15,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.ops.audit import objects, places
 from asched.ops.audit.auditor import Auditor
@@ -43,7 +43,7 @@ async def scheduler(request: Any, tmp_path: Path) -> AsyncIterator[Scheduler]:
 async def a_scheduler(kubeconfig: str) -> AsyncIterator[Scheduler]:
     configuration, parts = load_config(text=CONFIGURATION).configuration, Parts.fresh()
     runners = build_runners(configuration, parts)
-    machine = build_machine(configuration, parts, runners, counter_s=counter_s)
+    machine = build_machine(configuration, parts, runners, monotonic_s=monotonic_s)
     made = Scheduler(await connect(ConnectionOptions(kubeconfig=kubeconfig)), machine)
     post = made.session.general.request
     space = {"metadata": {"generateName": "t-"}}

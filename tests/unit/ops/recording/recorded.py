@@ -33,7 +33,7 @@ def a_catalogue(*plugins: type[Any]) -> Catalogue:
 def a_machine(
     config: SchedulerConfiguration | None = None,
     catalogue: Catalogue = NOBODY,
-    counter_s: Callable[[], float] | None = None,
+    monotonic_s: Callable[[], float] | None = None,
 ) -> Machine:
     """With a counter that makes each turn end after some cycles."""
     ticks = count()
@@ -41,7 +41,7 @@ def a_machine(
     parts = Parts.fresh()
     runners = build_runners(config, parts, factories=catalogue.factories, known=catalogue.known)
     return build_machine(
-        config, parts, runners, counter_s=counter_s or (lambda: next(ticks) * 0.0005)
+        config, parts, runners, monotonic_s=monotonic_s or (lambda: next(ticks) * 0.0005)
     )
 
 

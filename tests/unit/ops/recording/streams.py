@@ -23,7 +23,7 @@ class Tape:
 
     def __init__(self, folder: Path, bytes_max: int = BYTES_MAX) -> None:
         self.path = folder / "recording"
-        machine = a_machine(counter_s=lambda: 0.0)
+        machine = a_machine(monotonic_s=lambda: 0.0)
         self.ended: list[str] = []
         self.has_ended = threading.Event()
         self.recorder = Recorder(

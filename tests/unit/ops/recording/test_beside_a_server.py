@@ -10,7 +10,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.kube.clock import counter_s
+from asched.kube.clock import monotonic_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
@@ -40,7 +40,7 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
     configuration = load_config(text=CONFIGURATION).configuration
     parts = Parts.fresh()
     machine = build_machine(
-        configuration, parts, build_runners(configuration, parts), counter_s=counter_s
+        configuration, parts, build_runners(configuration, parts), monotonic_s=monotonic_s
     )
     recorder = Recorder(machine, head_of(machine, configuration), tmp_path / "r", 1 << 24)
     session = await connect(ConnectionOptions(master=server.url))

@@ -57,7 +57,7 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
                 if not state.outcome.is_plain(info):
                     assert nominated_pods.explain(info, state, empty, empty.copy()) == wanted
                 feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
-                assert nominated_pods.judge(info, state) == feasible
+                assert nominated_pods.statuses(info, state) == feasible
         for change in (stage.promise, stage.promise, stage.change, stage.keep):
             change()
 

@@ -5,7 +5,7 @@ objects is configured, the newest version of each is stored here as the API serv
 the fields that kube-scheduler does not pass on either: kind and apiVersion, which items of a list
 do not have, and managedFields.
 
-    codec ──keep──> Originals <──splice── request of an extender
+    codec ──keep──> RawObjects <──splice── request of an extender
     facts ──observe──> deleted objects are dropped
 
 Bounds  one version per object of the requested kinds; an object is trimmed when first used.
@@ -29,7 +29,7 @@ _ENVELOPE_KEY: Final = "object"
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
-class MissingOriginalError(Exception):
+class MissingRawObjectError(Exception):
     """The object was deleted before the request was sent, or cannot be passed on."""
 
 
@@ -61,7 +61,7 @@ def _fields_of(content: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     return read(_fields.decode, bytes(content)) or {}
 
 
-class Originals:
+class RawObjects:
     """Stores whole objects of `kinds`; most extenders need only waiting pods."""
 
     def __init__(self, kinds: Iterable[Kind] = (), *, with_placed_pods: bool = True) -> None:
@@ -122,17 +122,17 @@ class Originals:
     # --- for requests ----------------------------------------------------------------------------
 
     def splice(self, stand_in: Any) -> msgspec.Raw:
-        """The bytes for a `Whole` or `Wholes`. Raises MissingOriginalError."""
+        """The bytes for a `Whole` or `Wholes`. Raises MissingRawObjectError."""
         try:
             return self._spliced(stand_in)
         except MalformedError as error:
-            raise MissingOriginalError(f"an object cannot be passed on: {error}") from error
+            raise MissingRawObjectError(f"an object cannot be passed on: {error}") from error
 
     def _spliced(self, stand_in: Any) -> msgspec.Raw:
         if isinstance(stand_in, Whole):
             original = self._kept.get(stand_in.kind.resource, {}).get(stand_in.key)
             if original is None or stand_in.uid not in ("", original.uid):
-                raise MissingOriginalError(
+                raise MissingRawObjectError(
                     f'{stand_in.kind.plural} "{stand_in.key.rpartition("/")[2]}" not found'
                 )
             return msgspec.Raw(original.trimmed())
