@@ -2,6 +2,7 @@
 
     python -m asched_lab.measure [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
                           [--json OUT] [--flames FOLDER]
+    python -m asched_lab.measure --beside kube-scheduler [--rounds R] [--publish] ...
 
 Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
 against the embedded one; the output names it. The bare client binds round-robin and writes one
@@ -9,6 +10,10 @@ event per pod, without deciding anything and with the scheduler's policy for eve
 and after every row, and the ratios are to the mean of both, because the load of the machine varies.
 bound/s counts from the first to the last binding, events/s from the first binding to the last
 event.
+
+`--beside kube-scheduler` compares with kube-scheduler instead, alternating on one API server; the
+binary is in KUBEBUILDER_ASSETS, too. `--publish` writes the result into docs/results/bind.md, and
+its rates into README.md.
 
 Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
 """
@@ -18,11 +23,13 @@ Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
 import argparse
 import asyncio
 import contextlib
+import datetime as dt
 import json
+import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +37,8 @@ from typing import Any
 from asched.host.event_loop import run_on_loop
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
-from asched_lab.measure import real
-from asched_lab.measure.crowds import Crowd, plain
+from asched_lab.measure import beside, published, real
+from asched_lab.measure.crowds import SHAPES, Crowd, plain
 from asched_lab.measure.engine import measure_apart
 from asched_lab.measure.measurement import Cluster, EmbeddedServer, Row, measure
 from asched_lab.measure.rows import BOUND, DECIDED, EVERY, GROUPS, Sizes
@@ -52,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1000, metavar="N")
     parser.add_argument("--pods", type=int, default=3000, metavar="M")
     parser.add_argument(
-        "--rows", "--workloads", default="plain", metavar="NAMES",
+        "--rows", "--workloads", default="", metavar="NAMES",
         help=f"comma-separated; groups {', '.join(GROUPS)}; rows {', '.join(EVERY)}",
     )  # fmt: skip
     parser.add_argument("--embedded", action="store_true", help="never use a real API server")
@@ -62,9 +69,18 @@ def main(argv: list[str] | None = None) -> int:
         "--flames", type=Path, metavar="FOLDER",
         help="write a flame graph of each decide row there, FOLDER/ROW.svg; needs py-spy (PyPI)",
     )  # fmt: skip
+    parser.add_argument(
+        "--beside", choices=(beside.KUBE_SCHEDULER,), help="compare with this scheduler"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="R", help="of --beside (default 3)"
+    )
+    parser.add_argument("--publish", action="store_true", help="the result of --beside, in a clone")
     args = parser.parse_args(argv)
+    if args.beside:
+        return compare(args, argv if argv is not None else sys.argv[1:])
     names: list[str] = []
-    for name in args.rows.split(","):
+    for name in (args.rows or "plain").split(","):
         names += [row for row in GROUPS.get(name, (name,)) if row not in names]
     unknown = [name for name in names if name not in EVERY]
     if unknown:
@@ -97,6 +113,39 @@ def main(argv: list[str] | None = None) -> int:
         }
         Path(args.json).write_text(json.dumps(document, indent=1), encoding="utf-8")
     return 0 if all(row.bound >= _expected(row) for row in rows) else 1
+
+
+def compare(args: argparse.Namespace, words: Sequence[str]) -> int:
+    """`--beside`; the default rows are those of README.md."""
+    folder = real.assets()
+    names = tuple(args.rows.split(",")) if args.rows else beside.WORKLOADS
+    unknown = [name for name in names if name not in SHAPES]
+    if unknown or folder is None or beside.binary(folder) is None:
+        what = "KUBEBUILDER_ASSETS has no kube-scheduler, kube-apiserver and etcd"
+        if unknown:
+            what = f"--beside has no row {', '.join(unknown)}; it has {', '.join(SHAPES)}"
+        print(f"{what}; see --help", file=sys.stderr)
+        return 2
+    facts = {
+        "command": f'`make bench ARGS="{shlex.join(words)}"`',
+        "date": f"{dt.datetime.now(dt.UTC):%-d %B %Y}",
+        "machine": f"{machine_line()}; kube-apiserver and etcd share it",
+        "versions": beside.versions(folder),
+        "sizes": f"{args.nodes:,} nodes, {args.pods:,} waiting pods;"
+        f" median and range of {args.rounds} rounds",
+    }
+    print(facts["machine"], facts["versions"], sep="; ", flush=True)
+    try:
+        runs = run_on_loop(beside.run(folder, names, args.nodes, args.pods, args.rounds))
+    except WorkloadFailedError as error:
+        print(f"make bench: {error}", file=sys.stderr)
+        return 1
+    text = published.section(runs, facts)
+    print(text)
+    if args.publish:
+        published.publish(Path(), text)
+    rows = [row for one in runs for row in (*one.asched, *one.kube_scheduler)]
+    return 0 if all(row.bound == row.pods for row in rows) else 1
 
 
 def _expected(row: Row) -> int:

@@ -211,8 +211,17 @@ class Cluster:
                 raise WorkloadFailedError(f"a watch ended: {watch.exception()}")
 
 
-async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = False) -> Row:
-    """Create the waiting pods, start a client, and measure until they are bound."""
+async def measure(
+    cluster: Cluster,
+    name: str,
+    crowd: Crowd,
+    *,
+    is_bare: bool = False,
+    scheduler: Callable[[Cluster], Process] | None = None,
+) -> Row:
+    """Create the waiting pods, start a client, and measure until they are bound. `scheduler` makes
+    another client than `asched run`, for pods of SCHEDULER.
+    """
     namespace = await cluster.new_namespace()
     row = Row(name, crowd.nodes, crowd.waiting_count)
     await cluster.create(crowd.also, "")
@@ -227,7 +236,7 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
 
     await cluster.create(waiting(), namespace)
     mode = () if crowd.placed is None else ("preempt",)
-    client = _bare(cluster, namespace, *mode) if is_bare else _scheduler(cluster)
+    client = _bare(cluster, namespace, *mode) if is_bare else (scheduler or _scheduler)(cluster)
     bindable = {key for key in keys if "/giant-" not in key}
     costs = None if is_bare else ServerCosts(cluster, client)  # the bare client ends by itself
     try:

@@ -1,7 +1,8 @@
 """A real control plane on loopback for one measurement: etcd and kube-apiserver only.
 
     async with RealServer(assets) as server:
-        server.kubeconfig
+        server.kubeconfig            # an administrator's
+        server.scheduler_kubeconfig  # of the user system:kube-scheduler
 
 Certificates come from a package that asched needs anyway. The store is in memory where the system
 has such a folder, so that the disk is not measured.
@@ -37,6 +38,13 @@ from asched_lab.bench.world import WorkloadFailedError
 READY_S = 90.0
 POLL_S = 0.2
 TOKEN = "bench-administrator"
+SCHEDULER_TOKEN = "bench-scheduler"
+#: Flags without which the server's limits would be measured instead of the only client.
+UNLIMITED = (
+    "--max-requests-inflight=0",
+    "--max-mutating-requests-inflight=0",
+    "--enable-priority-and-fairness=false",
+)
 MEMORY_FOLDER = Path("/dev/shm")
 
 
@@ -50,16 +58,20 @@ def assets() -> Path | None:
 
 
 class RealServer:
-    """etcd and kube-apiserver as child processes."""
+    """etcd and kube-apiserver as child processes; `is_limited`: with kube-apiserver's default
+    priority and fairness.
+    """
 
     description = "real kube-apiserver and etcd"
 
-    def __init__(self, folder_of_binaries: Path) -> None:
+    def __init__(self, folder_of_binaries: Path, *, is_limited: bool = False) -> None:
         self.binaries = folder_of_binaries
+        self._limits = () if is_limited else UNLIMITED
         base = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="asched-bench-", dir=base))
         self._processes: list[Process] = []
         self.kubeconfig = str(self.folder / "kubeconfig")
+        self.scheduler_kubeconfig = str(self.folder / "scheduler.kubeconfig")
 
     async def __aenter__(self) -> Self:
         try:
@@ -118,7 +130,9 @@ class RealServer:
 
     async def _start(self) -> None:
         certificates = _certificates(self.folder)
-        (self.folder / "tokens.csv").write_text(f"{TOKEN},bench,1,system:masters\n")
+        (self.folder / "tokens.csv").write_text(
+            f"{TOKEN},bench,1,system:masters\n{SCHEDULER_TOKEN},system:kube-scheduler,2\n"
+        )
         client_port, peer_port, port = (free_port() for _ in range(3))
         peer = f"http://127.0.0.1:{peer_port}"
         client = f"http://127.0.0.1:{client_port}"
@@ -147,13 +161,11 @@ class RealServer:
             f"--service-account-signing-key-file={certificates}/accounts.key",
             "--service-cluster-ip-range=10.0.0.0/16",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            # No other client exists: a limit of the server would be measured instead of the client.
-            "--max-requests-inflight=0",
-            "--max-mutating-requests-inflight=0",
-            "--enable-priority-and-fairness=false",
+            *self._limits,
         )
         url = f"https://127.0.0.1:{port}"
-        self._write_kubeconfig(url, f"{certificates}/serving.crt")
+        for path, token in ((self.kubeconfig, TOKEN), (self.scheduler_kubeconfig, SCHEDULER_TOKEN)):
+            _write_kubeconfig(Path(path), url, f"{certificates}/serving.crt", token)
         await self._until_ready(url, f"{certificates}/serving.crt", api_server)
 
     async def _spawn(self, name: str, *arguments: str) -> Process:
@@ -162,19 +174,6 @@ class RealServer:
         self._processes.append(process)
         await process.start()
         return process
-
-    def _write_kubeconfig(self, url: str, authority: str) -> None:
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "bench",
-            "clusters": [
-                {"name": "bench", "cluster": {"server": url, "certificate-authority": authority}}
-            ],
-            "users": [{"name": "bench", "user": {"token": TOKEN}}],
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-        }
-        Path(self.kubeconfig).write_text(json.dumps(document))
 
     async def _until_ready(self, url: str, authority: str, api_server: Process) -> None:
         context = client_context(authorities=await asyncio.to_thread(Path(authority).read_bytes))
@@ -185,6 +184,20 @@ class RealServer:
                 return
             await asyncio.sleep(POLL_S)
         raise WorkloadFailedError(f"kube-apiserver was not ready within {READY_S:.0f} s")
+
+
+def _write_kubeconfig(path: Path, url: str, authority: str, token: str) -> None:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "bench",
+        "clusters": [
+            {"name": "bench", "cluster": {"server": url, "certificate-authority": authority}}
+        ],
+        "users": [{"name": "bench", "user": {"token": token}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+    }
+    path.write_text(json.dumps(document))
 
 
 def _is_ready(url: str, context: ssl.SSLContext) -> bool:
