@@ -63,6 +63,11 @@ EXTENSION_POINTS: Final = (
 
 # --- conditions, events, labels ------------------------------------------------------------------
 
+#: Prefix of the project's own annotations, labels, gates and API groups, where Kubernetes wants a
+#: DNS name. It is no address: nothing resolves it, and the project does not own the domain. The
+#: manifests spell it, too.
+PREFIX: Final = "asched.dev"
+
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 OUR_SCHEDULER_NAME: Final = "asched"
 POD_SCHEDULED: Final = "PodScheduled"
@@ -83,17 +88,17 @@ EVENT_KUBELET_REFUSED: Final = "KubeletRefused"
 EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 #: Annotation of the Lease: what its holder says about its time as leader (JSON).
-LEASE_TERM: Final = "asched.dev/term"
+LEASE_TERM: Final = f"{PREFIX}/term"
 #: Condition of a pending pod, and annotation of a claim without an allocation, that a new leader
 #: wrote, so that late writes of the one before it are refused.
-TAKEN_OVER: Final = "asched.dev/TakenOver"
+TAKEN_OVER: Final = f"{PREFIX}/TakenOver"
 REASON_LEADER_CHANGED: Final = "LeaderChanged"
 EVENT_TRIED_LATER: Final = "TriedLater"
 #: Header for a bearer token that passes through the API server's proxy, which removes
 #: `Authorization` and does not pass the user's identity on.
 TOKEN_HEADER: Final = "asched-token"  # noqa: S105
 #: Of a cluster in a kubeconfig: {"server": URL}, where a scheduler serves its pages.
-PAGES_EXTENSION: Final = "asched.dev/pages"
+PAGES_EXTENSION: Final = f"{PREFIX}/pages"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 LABEL_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"

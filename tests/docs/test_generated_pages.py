@@ -6,6 +6,7 @@ import pytest
 
 from asched.core.config.fields import ConfigRecord
 from asched.core.framework.points import Plugin
+from asched.names import PREFIX
 from asched_lab.pages.annotations import MARKERS
 from asched_lab.pages.configuration import rows_of
 from asched_lab.pages.generated import PAGES
@@ -58,8 +59,20 @@ def test_every_annotation_on_the_page_is_in_the_sources() -> None:
         name = marker.name
         for prefix in prefixes:
             name = name.removeprefix(prefix)
-        assert name.removeprefix("ALIYUN_COM_GPU_MEM_") in text, marker.name
-        assert not name.startswith("asched.dev/") or f'"{name}"' in text, marker.name
+        shown = name.removeprefix("ALIYUN_COM_GPU_MEM_").removeprefix(f"{PREFIX}/")
+        assert shown in text, marker.name
+        own = name.removeprefix(f"{PREFIX}/")
+        assert own == name or f'PREFIX}}/{own}"' in text, marker.name
+
+
+def test_the_prefix_of_own_names_has_one_place() -> None:
+    spelled = re.compile(rf'"[\w.-]*{re.escape(PREFIX)}')
+    files = [path for package in ("asched", "lab") for path in (ROOT / package).rglob("*.py")]
+    assert [
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if spelled.search(path.read_text(encoding="utf-8"))
+    ] == ["asched/names.py"]
 
 
 def test_annotations_in_the_sources_are_on_the_page() -> None:
@@ -74,5 +87,6 @@ def test_annotations_in_the_sources_are_on_the_page() -> None:
     for path in (ROOT / "asched").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         for line in re.findall(r"^[A-Z_]+(?:, [A-Z_]+)?(?:: Final)? = (.+)$", text, re.MULTILINE):
-            found |= set(re.findall(r'"([a-z][a-z0-9.-]*\.[a-z]+/[A-Za-z._-]*\w)"', line))
+            named = line.replace("{PREFIX}", PREFIX)
+            found |= set(re.findall(r'"([a-z][a-z0-9.-]*\.[a-z]+/[A-Za-z._-]*\w)"', named))
     assert {name for name in found if not ignored.match(name)} <= known

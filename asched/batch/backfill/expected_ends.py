@@ -35,9 +35,10 @@ from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
 from asched.core.model.workload import Job
+from asched.names import PREFIX
 
 #: Annotation of a pod: its duration in seconds, as expected by its owner.
-DURATION: Final = "asched.dev/expected-duration-seconds"
+DURATION: Final = f"{PREFIX}/expected-duration-seconds"
 #: Label of a job, or of a pod that Kueue admits: Kueue's limit of its run time after admission. Any
 #: owner may write it, whether or not Kueue manages the job.
 MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"

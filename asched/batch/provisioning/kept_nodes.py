@@ -22,8 +22,9 @@ from asched.core.cycle.extension import Work
 from asched.core.framework.effects import Effect, Patch
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
+from asched.names import PREFIX
 
-MARK: Final = "asched.dev/kept-for-held-places"
+MARK: Final = f"{PREFIX}/kept-for-held-places"
 KEEPS: Final = (
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
     "karpenter.sh/do-not-disrupt",

@@ -31,6 +31,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod, spec_key
 from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
+from asched.names import PREFIX
 
 Json = dict[str, Any]
 
@@ -92,9 +93,9 @@ CLASS_NAME: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
 #: The label of asched's requests, and their annotations: the profile that made it, and how many new
 #: nodes of which shape it needs.
-LABEL: Final = "asched.dev/group-scale-up"
-PROFILE: Final = "asched.dev/scheduler-name"
-NEW_NODES: Final = "asched.dev/new-nodes"
+LABEL: Final = f"{PREFIX}/group-scale-up"
+PROFILE: Final = f"{PREFIX}/scheduler-name"
+NEW_NODES: Final = f"{PREFIX}/new-nodes"
 SETS_MAX: Final = 32
 #: Fields of a pod's spec that its template must not have.
 OF_PODS: Final = ("nodeName", "schedulingGates", "schedulingGroup", "activeDeadlineSeconds")

@@ -25,6 +25,7 @@ from asched.core.config.fields import (
     ValueRange,
 )
 from asched.core.model.timestamp import NS_PER_SECOND
+from asched.names import PREFIX
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -193,7 +194,7 @@ class CheckAndHoldArgs(PluginArgs, frozen=True):
         ([Autoscalers](autoscalers.md))
     """
 
-    provisioning_class_name: str = "check-and-hold.asched.dev"
+    provisioning_class_name: str = f"check-and-hold.{PREFIX}"
     hold_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 600
     max_namespace_percentage: Annotated[Int32, _SHARE] = 10
     priority: Int32 = 0

@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from asched.names import PREFIX
+
 
 class Marker(NamedTuple):
     """`place`: kind of object and whether it is an annotation, a label or something else;
@@ -26,22 +28,22 @@ _SPARING: Final = "GangSparingPreemption"
 
 MARKERS: Final[tuple[Marker, ...]] = (
     Marker(
-        "asched.dev/expected-duration-seconds",
+        f"{PREFIX}/expected-duration-seconds",
         _POD,
         _READ,
         "Backfill",
         "Expected run time; a soft end, counted with `softEnds: true`",
     ),
-    Marker("asched.dev/plan", "annotation", _WRITTEN, "", "Id of the plan that made the object"),
+    Marker(f"{PREFIX}/plan", "annotation", _WRITTEN, "", "Id of the plan that made the object"),
     Marker(
-        "asched.dev/plan",
+        f"{PREFIX}/plan",
         "scheduling gate of a pod",
         _WRITTEN,
         "",
         "Holds the pods of a plan back until all objects exist (`asched plan --apply`)",
     ),
     Marker(
-        "asched.dev/term",
+        f"{PREFIX}/term",
         "annotation of the Lease",
         f"{_READ}, {_WRITTEN}",
         "",
@@ -49,7 +51,7 @@ MARKERS: Final[tuple[Marker, ...]] = (
         " are answered, when leaders ended without releasing the Lease (JSON)",
     ),
     Marker(
-        "asched.dev/TakenOver",
+        f"{PREFIX}/TakenOver",
         "condition of a pod, annotation of a ResourceClaim",
         _WRITTEN,
         "",
@@ -57,14 +59,14 @@ MARKERS: Final[tuple[Marker, ...]] = (
         " bindings and allocations of the last one are refused",
     ),
     Marker(
-        "asched.dev/pages",
+        f"{PREFIX}/pages",
         "extension of a cluster in a kubeconfig",
         _READ,
         "",
         '`{"server": URL}`: where `explain`, `top`, `shadow` and `version` read pages',
     ),
     Marker(
-        "use.asched.dev/asched",
+        f"use.{PREFIX}/asched",
         "label of a namespace",
         "not read",
         "",
@@ -100,28 +102,28 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "With `keepNodes`: the same for Karpenter",
     ),
     Marker(
-        "asched.dev/kept-for-held-places",
+        f"{PREFIX}/kept-for-held-places",
         "annotation of a node",
         f"{_READ}, {_WRITTEN}",
         "CheckAndHold",
         "Which of the two asched has set, and removes",
     ),
     Marker(
-        "asched.dev/group-scale-up",
+        f"{PREFIX}/group-scale-up",
         "label of a ProvisioningRequest or PodTemplate",
         f"{_READ}, {_WRITTEN}",
         "GroupScaleUp",
         "asched made the object, and deletes it",
     ),
     Marker(
-        "asched.dev/scheduler-name",
+        f"{PREFIX}/scheduler-name",
         "annotation of a ProvisioningRequest",
         f"{_READ}, {_WRITTEN}",
         "GroupScaleUp",
         "The profile that made it",
     ),
     Marker(
-        "asched.dev/new-nodes",
+        f"{PREFIX}/new-nodes",
         "annotation of a ProvisioningRequest",
         f"{_READ}, {_WRITTEN}",
         "GroupScaleUp",

@@ -27,6 +27,7 @@ from asched.core.config.v1 import Extender, KubeSchedulerProfile, PluginSet, Sch
 from asched.core.config.versions import MINORS
 from asched.core.framework.profile import POINTS, points_of
 from asched.core.plugins import PLUGINS, class_of
+from asched.names import PREFIX
 from asched_lab.pages.annotations import MARKERS
 from asched_lab.pages.headers import purpose
 from asched_lab.pages.metrics import code, page, table
@@ -95,6 +96,12 @@ def configuration_page(_root: Path) -> str:
             "### Arguments of optional plugins",
             table(("Argument", "Default"), _optional_arguments()),
             "## Annotations, labels and gates",
+            (
+                f"`{PREFIX}` is a prefix, as Kubernetes wants one for such names, and no address:"
+                " nothing resolves it, and the project does not own the domain. A fork with a"
+                " domain of its own changes `PREFIX` in `asched/names.py`, and"
+                f" `grep -rl {PREFIX} deploy config` names the manifests."
+            ),
             table(
                 ("Name", "Where", "asched", "Plugin", "Meaning"),
                 ((code(m.name), m.place, m.use, m.plugin, m.text) for m in MARKERS),

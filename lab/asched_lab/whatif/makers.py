@@ -18,12 +18,13 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from asched.names import PREFIX
 from asched_lab.whatif.objects import ADMISSION, WATCHED, Json, key_of
 from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.workloads import claims_of, daemons, of_template, replica_set_of, wanted
 
 #: Keeps planned pods back until all of them exist; as a label it marks a Job's pods.
-GATE: Final = "asched.dev/plan"
+GATE: Final = f"{PREFIX}/plan"
 #: Random bytes in the name of a pod that is made for a controller.
 SUFFIX_BYTES: Final = 4
 POD: Final = ("v1", "Pod")

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from asched.names import PREFIX
 from asched_lab.whatif.changes import Scenario
 from asched_lab.whatif.engine import suppose
 from asched_lab.whatif.makers import GATE, SETS, STATEFUL_SET, NoPlanError, taken_apart
@@ -27,7 +28,7 @@ from asched_lab.whatif.result import Result
 from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.world import Scheduler
 
-API_VERSION: Final = "asched.dev/v1"
+API_VERSION: Final = f"{PREFIX}/v1"
 KIND: Final = "Plan"
 #: The namespace whose uid identifies a cluster.
 SYSTEM: Final = "kube-system"

@@ -24,6 +24,7 @@ from asched.batch.groups.incomplete import why_incomplete
 from asched.core.cluster.cluster import Cluster
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.requests import CPU, MEMORY, PODS
+from asched.names import PREFIX
 from asched_lab.apiserver.resources import PODS as POD_RESOURCE
 from asched_lab.whatif.changes import Applied
 from asched_lab.whatif.objects import Json
@@ -220,7 +221,7 @@ class Result:
     def document(self) -> Json:
         """The result as JSON for programs."""
         body: Json = {
-            "apiVersion": "asched.dev/v1",
+            "apiVersion": f"{PREFIX}/v1",
             "kind": "Simulation",
             "placed": len(self.placed),
             "pending": len(self.pending),

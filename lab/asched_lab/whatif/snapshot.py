@@ -58,6 +58,7 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.transport import successful
 from asched.kube.typed import client_over, lister
 from asched.kube.watch import POD_FIELD_SELECTOR
+from asched.names import PREFIX
 from asched_lab.apiserver.resources import BY_KIND
 from asched_lab.whatif.objects import (
     ADMISSION,
@@ -78,7 +79,7 @@ PART_BYTES: Final = 1 << 20
 #: A place in a list, in the path of a field.
 INDEX: Final = re.compile(r"\[\d+\]")
 #: The first line of a file written by asched.
-HEADER: Final = "asched.dev/v1"
+HEADER: Final = f"{PREFIX}/v1"
 HEADER_KIND: Final = "ClusterDump"
 #: Why a kind that is in a file is left out.
 UNREAD: Final = "asched does not use this kind"
@@ -87,7 +88,7 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 #: The annotation with the whole object as it was applied.
 APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 #: Annotations of these domains stay in pods.
-OWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "asched.dev", "x-k8s.io")
+OWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", PREFIX, "x-k8s.io")
 _META: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels")
 
 Key = tuple[str, str]

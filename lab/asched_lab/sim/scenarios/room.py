@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
+from asched.batch.backfill.expected_ends import DURATION
 from asched.batch.backfill.reservations import Reservations, StartTimes
 from asched.batch.backfill.starts import CHANGES
 from asched.batch.provisioning.book import Bookings, Slot
@@ -15,6 +16,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.kube.transport import WireRequest
+from asched.names import PREFIX
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.sim.checker import EndState, is_through
@@ -36,7 +38,7 @@ from asched_lab.sim.steps import (
 from asched_lab.sim.wire import send
 from asched_lab.sim.world import World
 
-CLASS: Final = "check-and-hold.asched.dev"
+CLASS: Final = f"check-and-hold.{PREFIX}"
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
 CHECK_S: Final = 0.25
 #: A hold may outlast its deadline by this time.
@@ -334,7 +336,7 @@ def _lasting(world: World, pod: Json) -> None:
     if roll < 0.75:
         pod["spec"]["activeDeadlineSeconds"] = lasts_s
     elif roll < 0.85:
-        pod["metadata"]["annotations"] = {"asched.dev/expected-duration-seconds": str(lasts_s)}
+        pod["metadata"]["annotations"] = {DURATION: str(lasts_s)}
 
 
 #: Namespace to (guaranteed, maximum), milli-CPU.
