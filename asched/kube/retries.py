@@ -31,6 +31,7 @@ from asched.core.framework.effects import (
     DeletePod,
     Effect,
     EmitEvent,
+    Evict,
     Patch,
     PatchGroupStatus,
     PatchPodStatus,
@@ -57,6 +58,8 @@ EVENT_ATTEMPTS: Final = 12
 EVENT_WAIT_S: Final = 10.0
 #: Without Retry-After; what kube-apiserver itself sends.
 OVERLOAD_WAIT_S: Final = 1.0
+#: The cause in the details of the refusal of an eviction.
+BUDGET_CAUSE: Final = b"DisruptionBudget"
 #: A longer Retry-After is cut to this.
 PAUSE_S_MAX: Final = 30.0
 
@@ -78,7 +81,7 @@ def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> 
     """The step after an attempt of `job`; sets `job.maybe_done`."""
     effect = job.effect
     if isinstance(outcome, Reply):
-        wait_s = overload_wait_s(outcome)
+        wait_s = None if _is_of_budget(effect, outcome) else overload_wait_s(outcome)
         if wait_s is not None:
             return _again(job, Again(wait_s, pause=True), outcome, now_s)
         if not _is_tried_again(effect, outcome):
@@ -112,6 +115,11 @@ def overload_wait_s(outcome: Outcome) -> float | None:
     return min(OVERLOAD_WAIT_S if wait_s is None else wait_s, PAUSE_S_MAX)
 
 
+def _is_of_budget(effect: Effect, reply: Reply) -> bool:
+    """Whether a disruption budget refuses an eviction, which is no overload of the server."""
+    return isinstance(effect, Evict) and reply.status == 429 and BUDGET_CAUSE in reply.body
+
+
 def outcome_may_stand(effect: Effect) -> bool:
     """Whether a repetition could do harm if this was already carried out."""
     if isinstance(effect, Patch):
@@ -135,7 +143,7 @@ def _is_tried_again(effect: Effect, reply: Reply) -> bool:
 
 
 def _is_delete(effect: Effect) -> bool:
-    return isinstance(effect, DeletePod | Delete)
+    return isinstance(effect, DeletePod | Delete | Evict)
 
 
 def _again(job: QueuedWrite, again: Again, outcome: Outcome, now_s: float) -> Answer | Again:

@@ -28,6 +28,7 @@ from asched.core.framework.effects import (
     Delete,
     DeletePod,
     Effect,
+    Evict,
     Patch,
     PatchPodStatus,
     ReadPod,
@@ -83,6 +84,8 @@ def request_for(effect: Effect, timeout_s: float = TIMEOUT_S) -> WireRequest:
         case DeletePod():
             path = _pod_path(effect.pod.namespace, effect.pod.name)
             return WireRequest("DELETE", path, _delete_options(effect.pod.uid))
+        case Evict():
+            return evict(effect)
         case Delete():
             path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
             return WireRequest("DELETE", path, _delete_options(effect.uid))
@@ -114,6 +117,18 @@ def bind(effect: Bind, timeout_s: float = TIMEOUT_S) -> WireRequest:
     )
     path = _pod_path(pod.namespace, pod.name)
     return WireRequest("POST", f"{path}/binding?timeout={timeout_s:g}s", body)
+
+
+def evict(effect: Evict) -> WireRequest:
+    """POST pods/NAME/eviction, with the pod's own grace period."""
+    pod = effect.pod
+    body = {
+        "kind": "Eviction",
+        "apiVersion": "policy/v1",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"preconditions": {"uid": pod.uid}},
+    }
+    return WireRequest("POST", f"{_pod_path(pod.namespace, pod.name)}/eviction", orjson.dumps(body))
 
 
 def patch_pod_status(effect: PatchPodStatus) -> WireRequest:

@@ -125,8 +125,24 @@ class MarkVictim(PatchPodStatus, frozen=True, kw_only=True):
     lane: ClassVar[Lane] = Lane.WRITE
 
 
+class NotePod(PatchPodStatus, frozen=True, kw_only=True):
+    """A condition of a pod; not dropped, as an eviction waits for it."""
+
+    lane: ClassVar[Lane] = Lane.WRITE
+
+
 class DeletePod(Effect, frozen=True, kw_only=True):
     """DELETE a pod with its default grace period; the uid, if known, is a precondition."""
+
+    lane: ClassVar[Lane] = Lane.WRITE
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    pod: PodRef
+
+
+class Evict(Effect, frozen=True, kw_only=True):
+    """POST pods/NAME/eviction; the uid is a precondition. A disruption budget that does not allow
+    it is `Refused` with 429.
+    """
 
     lane: ClassVar[Lane] = Lane.WRITE
     answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)

@@ -12,6 +12,7 @@ from asched.core.framework.effects import (
     Delete,
     DeletePod,
     EmitEvent,
+    Evict,
     Patch,
     PatchPodStatus,
     PodRef,
@@ -59,6 +60,15 @@ def step(effect, outcome, *, attempts=1, elapsed_s=0.0, maybe_done=False):
     job = QueuedWrite(effect.lane, effect, 100.0, (effect.id,), attempt_count=attempts)
     job.maybe_done = maybe_done
     return next_step(job, outcome, 100.0 + elapsed_s, random.Random(1))
+
+
+def test_the_refusal_of_a_disruption_budget_is_an_answer():
+    details = {"causes": [{"reason": "DisruptionBudget", "message": "needs 2 healthy pods"}]}
+    body = {**status(429, "TooManyRequests", "m"), "details": details}
+    refusal = Reply(429, json.dumps(body).encode())
+    eviction = Evict(id=1, pod=POD)
+    assert step(eviction, refusal) == Refused(1, 429, "m", "TooManyRequests")
+    assert step(eviction, answer(429, b"Retry-After: 7")) == Again(7.0, pause=True)
 
 
 @pytest.mark.parametrize("effect", [BIND, READ, EVICT, REMOVE, PATCH, GUARDED, CREATE, STATUS])

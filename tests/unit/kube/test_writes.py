@@ -10,6 +10,7 @@ from asched.core.framework.effects import (
     Create,
     Delete,
     DeletePod,
+    Evict,
     Patch,
     PatchPodStatus,
     PodRef,
@@ -99,6 +100,17 @@ def test_a_pod_is_deleted_with_its_uid_as_precondition():
     }
     bare = request_for(DeletePod(pod=PodRef(namespace="t", name="a", uid="")))
     assert json.loads(bare.body) == {"kind": "DeleteOptions", "apiVersion": "v1"}
+
+
+def test_an_eviction_has_the_uid_as_precondition():
+    request = request_for(Evict(pod=POD))
+    assert (request.method, request.path) == ("POST", "/api/v1/namespaces/t/pods/a/eviction")
+    assert json.loads(request.body) == {
+        "kind": "Eviction",
+        "apiVersion": "policy/v1",
+        "metadata": {"name": "a", "namespace": "t"},
+        "deleteOptions": {"preconditions": {"uid": "u1"}},
+    }
 
 
 def test_other_objects_are_patched_created_and_deleted_where_they_live():
