@@ -28,18 +28,32 @@ class Broken(Extension):
         raise ValueError(f"no words for {attempts[0].pod.key}")
 
 
-class AlsoPlaces(Extension):
-    name = "also-places"
+class Places(Extension):
+    """Leaves every pod to the next one."""
+
+    name = "places"
 
     def is_used(self) -> bool:
         return True
 
-    def place(self, attempt: Attempt, within: Any) -> Never:
-        raise ValueError(f"{attempt.pod.key} {within}")
+    def place(self, attempt: Attempt, within: Any, otherwise: Any) -> Any:
+        self.context.observer.complaint(f"{self.name}: {attempt.pod.metadata.name}")
+        return (yield from otherwise(attempt, within))
 
 
-class PlacesToo(AlsoPlaces):
+class PlacesToo(Places):
     name = "places-too"
+
+
+class MakesUnits(Places):
+    name = "units"
+
+    def unit(self, popped: Attempt, begin: Any) -> Never:
+        raise ValueError(f"{popped.pod.key} {begin}")
+
+
+class MakesUnitsToo(MakesUnits):
+    name = "units-too"
 
 
 def test_an_exception_costs_the_unit_its_attempt_and_no_other_pod() -> None:
@@ -105,6 +119,13 @@ def test_an_extension_that_is_never_done_pauses() -> None:
         assert 0 < turns_at_once(play) <= 1_000
 
 
-def test_only_one_extension_searches_nodes() -> None:
-    with pytest.raises(ValueError, match="may override place: also-places, places-too"):
-        Play(a_node("n"), extensions=(AlsoPlaces, PlacesToo))
+def test_an_extension_may_leave_a_pod_to_the_next() -> None:
+    play = Play(a_node("n"), extensions=(Places, PlacesToo))
+    play.see(a_pod("web"))
+    assert play.the(Bind).node == "n"
+    assert play.complaints == ["places: web", "places-too: web"]
+
+
+def test_only_one_extension_makes_units() -> None:
+    with pytest.raises(ValueError, match="may override unit: units, units-too"):
+        Play(a_node("n"), extensions=(MakesUnits, MakesUnitsToo))

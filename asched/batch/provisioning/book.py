@@ -367,6 +367,8 @@ def keep(context: SchedulerContext) -> None:
                 bookings.end(booking.key)
                 bookings.moved[booking.key] = None
     for owner in tuple(cluster.holds.touched):
+        if not owner.startswith(OWNERS):
+            continue
         try:
             bookings.disturbed(owner)
         except MISTAKES as raised:  # nothing is held for it until it changes again

@@ -52,7 +52,7 @@ from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.extension import Extension, Work
-from asched.core.cycle.extension_points import Finding
+from asched.core.cycle.extension_points import Finding, Placing
 from asched.core.cycle.freed_places import notify_of_freed
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import Effect
@@ -261,8 +261,8 @@ class HeldPlaces(Extension):
     def is_used(self) -> bool:
         return bool(self._served)
 
-    def place(self, attempt: Attempt, within: Mask | None) -> Finding:
-        return placing.find_node(self.context, attempt, within)
+    def place(self, attempt: Attempt, within: Mask | None, otherwise: Placing) -> Finding:
+        return placing.find_node(self.context, attempt, within, otherwise)
 
     def yields_to(self, priority: int) -> bool:
         return self._bookings.priorities.are_below(priority)

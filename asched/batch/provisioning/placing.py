@@ -26,7 +26,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.extension_points import Finding
+from asched.core.cycle.extension_points import Finding, Placing
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, is_within
 from asched.core.framework.rejection import Rejection
@@ -36,7 +36,9 @@ from asched.core.framework.status import MISTAKES, raise_plugin_error
 TRIES_MAX: Final = 8
 
 
-def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Finding:
+def find_node(
+    context: SchedulerContext, attempt: Attempt, within: Mask | None, otherwise: Placing
+) -> Finding:
     """Find a node; a pod that consumes a ProvisioningRequest tries the places held for it first.
     Raises as `Runner.schedule` does.
     """
@@ -52,8 +54,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
             found = yield from _first_place(context, attempt, places, by_filters=True)
             if found is not None:
                 return found
-    seed = context.seed + attempt.id
-    result = yield from attempt.runner.schedule(attempt.info, seed, within)
+    result = yield from otherwise(attempt, within)
     if isinstance(result, Rejection) and attempt.hypothetical_gang is None:
         rows = where_slots_give_way(context.cluster, attempt.info, result)
         held = islice((place for place in rows if is_within(place[0], within)), TRIES_MAX)

@@ -2,6 +2,7 @@
 
     a pod is popped      unit                make a unit of it and of other pods
     a node is searched   place               search other places than `Runner.schedule` does
+    no node fits         spares_pods         whether other pods stay
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
     an object changes    saw
@@ -20,6 +21,7 @@ method costs the unit its attempt, like an exception in a plugin.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from asched.core.cluster.cluster import ObservedChange
@@ -27,7 +29,7 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.extension_points import Addition, Finding
+from asched.core.cycle.extension_points import Addition, Finding, Placing
 from asched.core.cycle.unit import Unit
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -83,8 +85,13 @@ class Extension(Protocol):
         backoff may end early. Raises as `lacks_places`.
         """
 
-    def place(self, attempt: Attempt, within: Mask | None) -> Finding:
-        """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only these rows."""
+    def place(self, attempt: Attempt, within: Mask | None, otherwise: Placing) -> Finding:
+        """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only these rows.
+        `otherwise`: how nodes are found without the extension.
+        """
+
+    def spares_pods(self, attempt: Attempt) -> bool:
+        """Whether no pod is to be evicted yet for a pod that fits on no node."""
 
     def yields_to(self, priority: int) -> bool:
         """Whether places are reserved that pods of this priority may get."""
@@ -114,12 +121,14 @@ class Extension(Protocol):
 
 class Extensions:
     """The extensions that profiles use. Fills `SchedulerContext.extensions` by the methods they
-    override. Raises ValueError if two of them override `unit` or `place`.
+    override; of several that override `place`, each may leave a pod to the next. Raises ValueError
+    if two of them override `unit`.
     """
 
     def __init__(self, context: SchedulerContext, kinds: Iterable[type[Extension]]) -> None:
         self._all = tuple([kind(context) for kind in kinds])
         self._used: list[Extension] = []
+        self._context = context
         self.turns: tuple[ExtensionTurn, ...] = ()
         self._points = context.extensions
         self._points.follow_profiles = self.follow_profiles
@@ -132,8 +141,11 @@ class Extensions:
         self.units = _only("unit", used)
         if self.units is not None:
             points.lacks_places, points.may_start = self.units.lacks_places, self.units.may_start
-        placer = _only("place", used)
-        points.place = None if placer is None else placer.place
+        points.place = None
+        for placer in reversed(_with("place", used)):
+            otherwise = points.place or self._schedule
+            points.place = partial(placer.place, otherwise=otherwise)
+        points.spares_each = tuple([known.spares_pods for known in _with("spares_pods", used)])
         points.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
         points.placed = tuple([overrider.placed for overrider in _with("placed", used)])
         points.saw = tuple([overrider.saw for overrider in _with("saw", used)])
@@ -146,6 +158,9 @@ class Extensions:
         self.turns = tuple(
             [turns.get(extension) or ExtensionTurn(extension) for extension in with_turns]
         )
+
+    def _schedule(self, attempt: Attempt, within: Mask | None) -> Finding:
+        return attempt.runner.schedule(attempt.info, self._context.seed + attempt.id, within)
 
 
 class ExtensionTurn:

@@ -20,6 +20,8 @@ from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 
 Finding = Generator[Effect, Answer, Decision | Rejection]
+#: (attempt, only these rows) -> the steps that find a node
+Placing = Callable[[Attempt, Mask | None], Finding]
 #: (runner, waiting pod, version of all that filters read)
 DryRunOfUnit = Callable[[Runner, QueuedPod, Hashable], bool]
 
@@ -38,7 +40,8 @@ NOTHING_TO_ADD: Final = Addition("")
 class ExtensionPoints(msgspec.Struct):
     """Methods of the extensions in use, by the names that they have in `Extension`."""
 
-    place: Callable[[Attempt, Mask | None], Finding] | None = None
+    place: Placing | None = None
+    spares_each: tuple[Callable[[Attempt], bool], ...] = ()
     lacks_places: DryRunOfUnit | None = None
     may_start: DryRunOfUnit | None = None
     rejected: tuple[Callable[[Sequence[Attempt]], Generator[Effect, Answer, Addition]], ...] = ()
@@ -48,6 +51,9 @@ class ExtensionPoints(msgspec.Struct):
     yields_places_each: tuple[Callable[[PodInfo, Rejection], bool], ...] = ()
     #: adds the extensions that new profiles use
     follow_profiles: Callable[[], None] = lambda: None
+
+    def spares_pods(self, attempt: Attempt) -> bool:
+        return any(spares_pods(attempt) for spares_pods in self.spares_each)
 
     def yields_to(self, priority: int) -> bool:
         return any(yields_to(priority) for yields_to in self.yields_to_each)
