@@ -36,6 +36,7 @@ COSCHEDULING: Final = "Coscheduling"  # of scheduler-plugins; in no default prof
 CAPACITY_SCHEDULING: Final = "CapacityScheduling"  # of scheduler-plugins; in no default profile
 CHECK_AND_HOLD: Final = "CheckAndHold"  # our own; in no default profile
 BACKFILL: Final = "Backfill"  # our own; in no default profile
+REBALANCE: Final = "Rebalance"  # our own; in no default profile
 GROUP_SCALE_UP: Final = "GroupScaleUp"  # our own; in no default profile
 
 #: The pseudo plugin to which rejections of pods beyond a limit (`core/model/pod_limits.py`) are
@@ -84,6 +85,11 @@ REASON_PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 EVENT_SCHEDULED: Final = "Scheduled"
 EVENT_FAILED_SCHEDULING: Final = "FailedScheduling"
 EVENT_PREEMPTED: Final = "Preempted"
+EVENT_MOVED: Final = "Moved"  # our own, as the next two
+EVENT_PODS_MOVE: Final = "PodsMove"
+EVENT_PLACE_HELD: Final = "PlaceHeld"
+#: Condition of a pod of a unit: how many pods were evicted to make room for the unit, and when.
+PODS_MOVED: Final = f"{PREFIX}/PodsMoved"
 EVENT_KUBELET_REFUSED: Final = "KubeletRefused"
 EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"

@@ -3,6 +3,7 @@
 from asched.batch.backfill.starts import PromisedStarts
 from asched.batch.groups.cycle import GroupUnits
 from asched.batch.provisioning.cycle import HeldPlaces
+from asched.batch.rebalance.cycle import PodMoves, UnitsThatWait
 from asched.batch.resizes import DeferredResizes
 from asched.batch.scale_up.cycle import NewNodes
 from asched.core.cycle.extension import Extension
@@ -13,4 +14,6 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     HeldPlaces,
     DeferredResizes,
     NewNodes,
+    UnitsThatWait,
+    PodMoves,
 )

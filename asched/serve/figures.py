@@ -13,6 +13,8 @@ from asched.batch.backfill.starts import CAUSES as START_CAUSES
 from asched.batch.backfill.starts import CHANGES as START_CHANGES
 from asched.batch.provisioning.book import Bookings
 from asched.batch.provisioning.cycle import ProvisioningRequests
+from asched.batch.rebalance.units import OUTCOMES as MOVE_OUTCOMES
+from asched.batch.rebalance.units import RebalanceUnits
 from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT
 from asched.core.cluster.holds import HeldAmounts
 from asched.core.cluster.pod_groups import is_coscheduled
@@ -124,6 +126,18 @@ class Figures:
         text = "[ALPHA] Postponed promised starts, by cause."
         families.pulled("asched_start_delays_total", "counter", text, ("cause",), self.delays)
 
+        units = self._context.cluster.singleton(RebalanceUnits)
+        text, name = "[ALPHA] Pods evicted to make room.", "asched_rebalance_moves_total"
+        families.pulled(name, "counter", text, (), lambda: {(): units.moves})
+        text = "[ALPHA] Gangs and pods placed on room that moved pods made."
+        name = "asched_rebalance_units_placed_total"
+        families.pulled(name, "counter", text, (), lambda: {(): units.placed})
+        text, name = "[ALPHA] Plans of moves, by outcome.", "asched_rebalance_plans_total"
+        families.pulled(name, "counter", text, ("outcome",), self.move_plans)
+        text = "[ALPHA] Time between evictions and the placement of successors, for all pods."
+        name = "asched_rebalance_pod_seconds_lost_total"
+        families.pulled(name, "counter", text, (), lambda: {(): units.lost_s})
+
         text = "[ALPHA] ProvisioningRequests in progress, by whether slots are reserved for them."
         read = self.requests
         families.pulled("asched_provisioning_requests", "gauge", text, ("state",), read)
@@ -234,6 +248,10 @@ class Figures:
     def start_changes(self) -> Values:
         outcomes = self._context.cluster.singleton(StartTimes).outcomes
         return {(change,): outcomes[change] for change in START_CHANGES}
+
+    def move_plans(self) -> Values:
+        outcomes = self._context.cluster.singleton(RebalanceUnits).outcomes
+        return {(outcome,): outcomes[outcome] for outcome in MOVE_OUTCOMES}
 
     def delays(self) -> Values:
         causes = self._context.cluster.singleton(StartTimes).causes

@@ -160,6 +160,7 @@ def test_the_status_controllers_are_granted_what_they_write_and_nothing_else() -
         (names.CAPACITY_SCHEDULING, 2),
         (names.BACKFILL, 2),
         (names.GROUP_SCALE_UP, 8),
+        (names.REBALANCE, 3),
     ],
 )
 def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(

@@ -73,7 +73,7 @@ def make_room_for_group(
 ) -> Generator[Effect, Answer, None]:
     """Try to make room after a trial without places, and store the result in its outcome."""
     is_enabled = context.gangs.makes_room and not group.is_coscheduled
-    is_enabled = is_enabled and not context.extensions.spares_pods(group.popped)
+    is_enabled = is_enabled and not context.extensions.defers_evictions(group.popped)
     if not is_enabled or outcome.result is not Result.UNSCHEDULABLE:
         return
     yield from let_go(context, group, outcome)

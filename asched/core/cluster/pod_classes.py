@@ -189,6 +189,7 @@ class PodClasses:
                 like.spec,
                 node_name=intern(spec.node_name),
                 scheduler_name=intern(spec.scheduler_name),
+                priority_class_name=intern(spec.priority_class_name),
                 volumes=spec.volumes and _one_of(spec.volumes, like.spec.volumes),
                 scheduling_gates=spec.scheduling_gates,
                 scheduling_group=spec.scheduling_group

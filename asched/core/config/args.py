@@ -40,6 +40,8 @@ HOLD_S_MAX: Final = 86_400
 RESERVATIONS_MAX: Final = 64
 HORIZON_S_MAX: Final = 31 * 86_400
 NEW_NODES_MAX: Final = 1_000
+#: Most pods that may be moved at a time, in a minute, or for a unit.
+MOVES_MAX: Final = 1_000
 SHAPES_MAX: Final = 16
 SHAPE_SCORE_MAX: Final = 10
 _PERCENT: Final = ValueRange(0, PERCENT_MAX)
@@ -342,6 +344,41 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
     defaulting_type: Annotated[str, FieldMark.ZERO_IS_ABSENT, FieldMark.OMIT_EMPTY] = (
         SYSTEM_DEFAULTING
     )
+
+
+class RebalanceArgs(PluginArgs, frozen=True):
+    """Our own. A unit is a gang, or a pod by itself.
+
+    priority: Units of this priority or a higher one have pods moved for them
+    waiting_s: How long a unit waits before a plan is searched for it
+    namespaces: Pods of these namespaces may be moved ...
+    priority_classes: ... and pods of these PriorityClasses
+    pause_s: A pod that is younger, such as the successor of a moved pod, is not moved
+    backoff_s: Time until the next search for the same unit
+    time_limit_s: A plan that is not carried out by then is abandoned
+    max_moves_per_minute: Pods moved in a minute, for all units
+    max_moves_at_once_per_namespace: Moved pods of a namespace whose successors have no node yet
+    max_moves_at_once_per_controller: The same for a controller; 1 for a StatefulSet
+    max_moves_per_unit: Pods moved for a unit, in all of its plans
+    max_moves_per_pod: What a plan may cost: moved pods for each pod of the unit
+    before_preemption: Pods are moved first, and evicted for good only if that does not help
+    dry_run: Plans are reported; no pod is moved
+    """
+
+    priority: Int32 = 0
+    waiting_s: Annotated[Int64, ValueRange(0, HOLD_S_MAX)] = 60
+    namespaces: tuple[str, ...] = ()
+    priority_classes: tuple[str, ...] = ()
+    pause_s: Annotated[Int64, ValueRange(60, HOLD_S_MAX)] = 1800
+    backoff_s: Annotated[Int64, ValueRange(1, HOLD_S_MAX)] = 600
+    time_limit_s: Annotated[Int64, ValueRange(10, HOLD_S_MAX)] = 300
+    max_moves_per_minute: Annotated[Int32, ValueRange(1, MOVES_MAX)] = 10
+    max_moves_at_once_per_namespace: Annotated[Int32, ValueRange(1, MOVES_MAX)] = 2
+    max_moves_at_once_per_controller: Annotated[Int32, ValueRange(1, MOVES_MAX)] = 1
+    max_moves_per_unit: Annotated[Int32, ValueRange(1, MOVES_MAX)] = 8
+    max_moves_per_pod: Annotated[Int32, ValueRange(1, MOVES_MAX)] = 2
+    before_preemption: bool = False
+    dry_run: bool = False
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):

@@ -2,7 +2,7 @@
 
     a pod is popped      unit                make a unit of it and of other pods
     a node is searched   place               search other places than `Runner.schedule` does
-    no node fits         spares_pods         whether other pods stay
+    no node fits         defers_evictions         whether other pods stay
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
     an object changes    saw
@@ -90,7 +90,7 @@ class Extension(Protocol):
         `otherwise`: how nodes are found without the extension.
         """
 
-    def spares_pods(self, attempt: Attempt) -> bool:
+    def defers_evictions(self, attempt: Attempt) -> bool:
         """Whether no pod is to be evicted yet for a pod that fits on no node."""
 
     def yields_to(self, priority: int) -> bool:
@@ -145,7 +145,9 @@ class Extensions:
         for placer in reversed(_with("place", used)):
             otherwise = points.place or self._schedule
             points.place = partial(placer.place, otherwise=otherwise)
-        points.spares_each = tuple([known.spares_pods for known in _with("spares_pods", used)])
+        points.defers_evictions_each = tuple(
+            [known.defers_evictions for known in _with("defers_evictions", used)]
+        )
         points.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
         points.placed = tuple([overrider.placed for overrider in _with("placed", used)])
         points.saw = tuple([overrider.saw for overrider in _with("saw", used)])

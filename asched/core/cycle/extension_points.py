@@ -41,7 +41,7 @@ class ExtensionPoints(msgspec.Struct):
     """Methods of the extensions in use, by the names that they have in `Extension`."""
 
     place: Placing | None = None
-    spares_each: tuple[Callable[[Attempt], bool], ...] = ()
+    defers_evictions_each: tuple[Callable[[Attempt], bool], ...] = ()
     lacks_places: DryRunOfUnit | None = None
     may_start: DryRunOfUnit | None = None
     rejected: tuple[Callable[[Sequence[Attempt]], Generator[Effect, Answer, Addition]], ...] = ()
@@ -52,8 +52,8 @@ class ExtensionPoints(msgspec.Struct):
     #: adds the extensions that new profiles use
     follow_profiles: Callable[[], None] = lambda: None
 
-    def spares_pods(self, attempt: Attempt) -> bool:
-        return any(spares_pods(attempt) for spares_pods in self.spares_each)
+    def defers_evictions(self, attempt: Attempt) -> bool:
+        return any(defers_evictions(attempt) for defers_evictions in self.defers_evictions_each)
 
     def yields_to(self, priority: int) -> bool:
         return any(yields_to(priority) for yields_to in self.yields_to_each)

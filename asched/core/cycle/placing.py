@@ -85,7 +85,7 @@ def _find(
             context.observer.algorithm_ran(context.monotonic_s() - attempt.started_s)
             if not isinstance(result, Rejection):
                 return result
-            evicts = makes_room and not context.extensions.spares_pods(attempt)
+            evicts = makes_room and not context.extensions.defers_evictions(attempt)
             tried.post_filter = (yield from make_room(context, attempt, result)) if evicts else None
             tried.failure = rejected(result, tried.post_filter, attempt.pod, context.cluster)
         except OutOfTurn as stop:  # made again from the beginning, with the results so far

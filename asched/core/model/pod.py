@@ -147,8 +147,16 @@ class AzureDisk(Record, frozen=True, gc=False):
     disk_uri: str = msgspec.field(name="diskURI", default="")
 
 
+class EmptyDir(Record, frozen=True, gc=False):
+    medium: str = ""
+
+
 class Volume(Record, frozen=True, gc=False):
+    """No rule of scheduling reads `empty_dir` and `host_path`."""
+
     name: str = ""
+    empty_dir: EmptyDir | None = None
+    host_path: PresentVolume | None = None
     persistent_volume_claim: ClaimVolumeSource | None = None
     ephemeral: PresentVolume | None = None
     gce_persistent_disk: GcePersistentDisk | None = None
@@ -181,6 +189,7 @@ class SchedulingGroup(Record, frozen=True, gc=False):
 class PodSpec(Record, frozen=True, gc=False):
     node_name: str = ""
     scheduler_name: str = ""
+    priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None
     node_selector: dict[str, str] | None = None
@@ -296,7 +305,7 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
     """
     spec, identity, read = pod.spec, None, None
     if spec.volumes:
-        read = [volume for volume in spec.volumes if volume != Volume(volume.name)] or None
+        read = [v for v in spec.volumes if v != Volume(v.name, v.empty_dir, v.host_path)] or None
         if read and any(volume.ephemeral is not None for volume in read):
             identity = pod.metadata.name, pod.metadata.uid
     return _encoder.encode(

@@ -18,8 +18,12 @@ class Service(ApiObject, frozen=True, gc=False):
     spec: ServiceSpec = ServiceSpec()
 
 
+class ReplicationControllerSpec(ServiceSpec, frozen=True, gc=False):
+    replicas: int = 1
+
+
 class ReplicationController(ApiObject, frozen=True, gc=False):
-    spec: ServiceSpec = ServiceSpec()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
 class SelectorSpec(Record, frozen=True, gc=False):
@@ -28,17 +32,36 @@ class SelectorSpec(Record, frozen=True, gc=False):
     selector: LabelSelector | None = None
 
 
+class ReplicasSpec(SelectorSpec, frozen=True, gc=False):
+    replicas: int = 1
+
+
 class ReplicaSet(ApiObject, frozen=True, gc=False):
-    spec: SelectorSpec = SelectorSpec()
+    spec: ReplicasSpec = ReplicasSpec()
 
 
 class StatefulSet(ApiObject, frozen=True, gc=False):
-    spec: SelectorSpec = SelectorSpec()
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class OnPodCondition(Record, frozen=True, gc=False):
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailureRule(Record, frozen=True, gc=False):
+    action: str = ""
+    on_pod_conditions: tuple[OnPodCondition, ...] | None = None
+
+
+class PodFailurePolicy(Record, frozen=True, gc=False):
+    rules: tuple[PodFailureRule, ...] = ()
 
 
 class JobSpec(Record, frozen=True, gc=False):
     active_deadline_seconds: int | None = None
     managed_by: str | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
 
 
 class JobStatus(Record, frozen=True, gc=False):

@@ -48,6 +48,7 @@ PLUGINS: Final[dict[str, str]] = {
     "CapacityScheduling": "capacity.plugin",
     "CheckAndHold": "asched.batch.provisioning.plugin",
     "GroupScaleUp": "asched.batch.scale_up.plugin",
+    "Rebalance": "asched.batch.rebalance.plugin",
     "GangScheduling": "gang_scheduling",
     "TopologyPlacementGenerator": "topology_placement_generator",
     "PodGroupPodsCount": "pod_group_pods_count",

@@ -142,6 +142,10 @@ class Budgets:
             found = self._of[label_set] = self._kept_once(sorted(numbers))
         return found
 
+    def allowed(self, number: int) -> int:
+        """How many disruptions a budget allows."""
+        return int(self._allowed[number])
+
     def find(self, pods: Iterable[PodInfo]) -> None:
         """Find the budgets that cover these pods. Raises OutOfTurn, and continues when called
         again.

@@ -93,6 +93,7 @@ COMPONENTS: Final = {
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
     names.BACKFILL: "backfill",
     names.GROUP_SCALE_UP: "group-scale-up",
+    names.REBALANCE: "rebalance",
 }
 #: The same for plugins of `asched.hardware`, which declare their rights.
 HARDWARE_COMPONENTS: Final = {
@@ -155,6 +156,7 @@ WRITES: Final[dict[str, tuple[Right, ...]]] = {
         Right("patch", _RESOURCE, "resourceclaims/binding"),
     ),
     names.CHECK_AND_HOLD: (Right("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),),
+    names.REBALANCE: (Right("create", "", "pods/eviction"),),
     names.GROUP_SCALE_UP: (
         Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
         Right("delete", "autoscaling.x-k8s.io", "provisioningrequests"),
@@ -176,6 +178,7 @@ DELEGATION: Final = (
 #: The kinds that single plugins watch.
 WATCHES: Final[dict[str, tuple[Kind, ...]]] = {
     names.BACKFILL: (JOB,),  # their deadlines say when pods end
+    names.REBALANCE: (JOB,),  # their podFailurePolicy
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
     names.GROUP_SCALE_UP: (PROVISIONING_REQUEST, POD_TEMPLATE),

@@ -148,6 +148,13 @@ podGroups:
   - apiGroups: [scheduling.k8s.io]
     resources: [podgroups/status, compositepodgroups/status]
     verbs: [patch]
+rebalance:
+  - apiGroups: [""]
+    resources: [pods/eviction]
+    verbs: [create]
+  - apiGroups: [batch]
+    resources: [jobs]
+    verbs: [list, watch]
 statusControllers:
   - apiGroups: [scheduling.x-k8s.io]
     resources: [podgroups/status, elasticquotas/status]

@@ -109,6 +109,27 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "Which of the two asched has set, and removes",
     ),
     Marker(
+        "cluster-autoscaler.kubernetes.io/safe-to-evict",
+        "annotation of a pod",
+        _READ,
+        "Rebalance",
+        "`false`: the pod is not moved; `true`: it is, also with local volumes",
+    ),
+    Marker(
+        "karpenter.sh/do-not-disrupt",
+        "annotation of a pod",
+        _READ,
+        "Rebalance",
+        "`true`: the pod is not moved",
+    ),
+    Marker(
+        f"{PREFIX}/PodsMoved",
+        "condition of a pod",
+        f"{_READ}, {_WRITTEN}",
+        "Rebalance",
+        "How many pods were evicted to make room for its unit, and when",
+    ),
+    Marker(
         f"{PREFIX}/group-scale-up",
         "label of a ProvisioningRequest or PodTemplate",
         f"{_READ}, {_WRITTEN}",

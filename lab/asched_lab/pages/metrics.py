@@ -82,6 +82,13 @@ VALUES: Final[Mapping[str, str]] = {
     "asched_queue_dry_runs_total": (
         "`result`: `tried` (the dry run found a node, an attempt follows), `waiting` (it did not)"
     ),
+    "asched_rebalance_plans_total": (
+        "`outcome`: `carried out`, `dry run`, `none` (no plan was found), or why a plan was"
+        " abandoned: `unrecorded` (its condition was not written), `budget`, `refused` (an"
+        " eviction), `changed` (a pod may not move any more), `room` (a place was lost),"
+        " `overtaken` (a more important pod took one), `elsewhere` (the unit found other places),"
+        " `unit` (its pods are gone), `time`, `profile`, `error`"
+    ),
     "asched_shadow_decisions_total": (
         "`verdict`: `placed`, `unschedulable`. `outcome`: `same`, `tie` and `lag` agree; every"
         " other value is a reason for a difference"

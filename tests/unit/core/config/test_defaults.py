@@ -14,6 +14,7 @@ NOT_BY_DEFAULT = (
     names.COSCHEDULING,
     names.CHECK_AND_HOLD,
     names.GROUP_SCALE_UP,
+    names.REBALANCE,
     names.CAPACITY_SCHEDULING,
 )
 

@@ -1,0 +1,303 @@
+"""Carry out a plan: its moves one after the other, each once its new place is free.
+
+    all places are held ─> written down ─> evict a pod whose new place is free ─> its successor
+    takes the place ─> ... ─> the unit takes the freed places
+
+The condition with the number of moves is written before the first eviction. Each eviction goes
+through the Eviction API, after all rules were checked again: the pod may still move, its place
+accepts it now, and the limits allow it. When all pods have left, the unit is tried at once.
+
+A plan is abandoned where it is (`units.ABANDONED` has the reasons): its places are given back,
+successors are scheduled like other pods, and nothing is repeated for the unit before a backoff.
+
+Bounds  CHECK_S between two checks without news; a unit, or successor, that was not placed is tried
+        again every TRY_S.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+from asched import names
+from asched.batch.rebalance.movable import Movable
+from asched.batch.rebalance.places import PlanPlace, PlanPlaces
+from asched.batch.rebalance.search import Move, MovePlan
+from asched.batch.rebalance.units import (
+    CARRIED_OUT,
+    RebalanceUnits,
+    WaitingUnit,
+    condition_of,
+)
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import ObservedChange
+from asched.core.cluster.facts import Answer, Done, Refused
+from asched.core.cluster.pods import PodInfo
+from asched.core.config.args import RebalanceArgs
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.freed_places import FreedPlaces, notify_of_freed
+from asched.core.framework.effects import Effect, EmitEvent, Evict, NotePod, WaitFor, ref_of
+from asched.core.framework.status import MISTAKES
+from asched.core.model.kinds import NODE, POD, STATEFUL_SET
+from asched.core.model.meta import OwnerReference
+from asched.core.model.pod import Pod
+
+CHECK_S: Final = 5.0
+TRY_S: Final = 5.0
+NOT_FOUND, TOO_MANY, FORBIDDEN = 404, 429, 403
+ACTION: Final = "Rebalancing"
+
+Steps = Generator[Effect, Answer, Any]
+
+
+class Carrying:
+    """One plan. `is_begun`: whether `run` was started; `must_check`: whether to check it again."""
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        unit: WaitingUnit,
+        number: int,
+        plan: MovePlan,
+        args: RebalanceArgs,
+        priority: int,
+    ) -> None:
+        self._context, self._cluster = context, context.cluster
+        self._units = context.cluster.singleton(RebalanceUnits)
+        self.unit, self._plan, self._args = unit, plan, args
+        self.places = PlanPlaces(context, number, plan, priority)
+        self.is_begun = self.must_check = False
+        self._began_s = context.now_s
+        #: by owner of a place: when its pod was evicted, and its successor placed
+        self._evicted_s: dict[str, float] = {}
+        self._successors: dict[str, str] = {}
+        self._tried_s = -TRY_S
+        self._nodes = {place.node for place in self.places}
+        self._uids = {place.uid for place in self.places.of_unit}
+        self._outcome = ""
+        self._freed = FreedPlaces()
+        self._is_unit_placed = False
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._outcome)
+
+    def saw(self, change: ObservedChange) -> None:
+        """Note a change of a pod or node of the plan."""
+        seen = change.old if change.new is None else change.new
+        if change.kind is NODE:
+            self.must_check |= seen.name in self._nodes
+        elif change.kind is POD:
+            owner, uid = seen.metadata.controller, seen.metadata.uid
+            is_of_controller = owner is not None and owner.uid in self.places.before
+            self.must_check |= is_of_controller or uid in self._uids
+            self.must_check |= seen.spec.node_name in self._nodes
+
+    def end(self, outcome: str) -> None:
+        """End the plan: give back its places now, in the middle of an attempt of any pod."""
+        if not self._outcome:
+            self._outcome = outcome
+            self._freed.take_over(self.places.release())
+            self._units.active = None
+            self.must_check = True
+
+    def run(self) -> Steps:
+        try:
+            yield from self._run()
+        except MISTAKES as raised:
+            self._context.contain(raised, "moves", self.unit.key)
+            self.end("error")
+        self._units.outcomes[self._outcome] += 1
+        if self._outcome != CARRIED_OUT:
+            self.unit.search_s = self._context.now_s + self._args.backoff_s
+            self.unit.text = f"; moving pods for it was abandoned ({self._outcome})"
+        yield from notify_of_freed(self._context, self._freed)
+
+    def _run(self) -> Steps:
+        if self._plan.moves:
+            yield from self._write_down()
+        while not self.is_over:
+            self.must_check = False
+            self.places.settle()
+            yield from self._follow()
+            why = self._why_over()
+            if why:
+                self.end(why)
+                return
+            place = yield from self._next_move()
+            if place is not None:
+                yield from self._evict(place)
+            else:  # `end` has news
+                self._try_again()
+                yield WaitFor(ready=lambda: self.must_check, timeout_s=CHECK_S)
+
+    # --- what became of it -----------------------------------------------------------------------
+
+    def _follow(self) -> Iterator[Effect]:
+        """Note the successors that were placed, and whether the unit was."""
+        now_s = self._context.now_s
+        for place in self.places.of_moves:
+            uid = place.taken_by
+            if uid and place.owner not in self._successors:
+                self._successors[place.owner] = uid
+                self._units.lost_s += now_s - self._evicted_s.get(place.owner, now_s)
+                pod = self._cluster.placed[uid].pod
+                yield self._event(
+                    pod, names.EVENT_PLACE_HELD, f"Took the place held on {place.node}"
+                )
+        if not self._is_unit_placed and all(place.taken_by for place in self.places.of_unit):
+            self._is_unit_placed = True
+            self._units.placed += 1
+            self._units.tracked.pop(self.unit.key, None)
+
+    def _why_over(self) -> str:
+        """Why the plan is over: carried out, or the reason for which it is abandoned."""
+        is_late = self._context.now_s >= self._began_s + self._args.time_limit_s
+        if self._is_unit_placed:
+            is_complete = len(self._successors) == len(self.places.of_moves)
+            return CARRIED_OUT if is_complete or is_late else ""
+        if self._context.args_by_profile(RebalanceArgs).get(self.unit.profile) != self._args:
+            return "profile"
+        for place in self.places.of_unit:
+            if place.taken_by:
+                continue
+            pod = self._cluster.pods_seen.get(place.what.pod.key)
+            if pod is None or pod.uid != place.uid or pod.is_terminating:
+                return "unit"
+            if pod.spec.node_name:
+                return "elsewhere"
+        if self.places.why_lost():
+            return "room"
+        return "time" if is_late else ""
+
+    def _try_again(self) -> None:
+        """Try the unit once all pods have left, and successors that wait."""
+        if self._context.now_s < self._tried_s + TRY_S:
+            return
+        waiting = []
+        for owner, pod in self._waiting_successors():
+            if owner not in self._successors:
+                waiting.append(pod)
+        left = len(self._evicted_s) == len(self.places.of_moves) and not any(
+            place.move is not None and place.move.pod.pod.uid in self._cluster.placed
+            for place in self.places.of_moves
+        )
+        if left and not self._is_unit_placed:
+            seen = self._cluster.pods_seen
+            pods = [seen.get(p.what.pod.key) for p in self.places.of_unit if not p.taken_by]
+            waiting += [pod for pod in pods if pod is not None]
+        if waiting:
+            self._tried_s = self._context.now_s
+            self._context.queue.activate(waiting, self._context.now_s)
+
+    def _waiting_successors(self) -> Iterator[tuple[str, Pod]]:
+        cluster, owners = self._cluster, self.places.before
+        pending = [
+            pod
+            for pod in cluster.pods_seen.values()
+            if not pod.spec.node_name
+            and (owner := pod.metadata.controller) is not None
+            and owner.uid in owners
+            and pod.uid not in cluster.placed
+        ]
+        for place in self.places.of_moves:
+            for pod in pending:
+                cls = cluster.classes.class_of(pod)
+                if place.move is not None and self.places.is_successor(place.move, pod, cls):
+                    yield place.owner, pod
+
+    # --- moves -----------------------------------------------------------------------------------
+
+    def _next_move(self) -> Generator[Effect, Answer, PlanPlace | None]:
+        """The next move that may be made now."""
+        under_way = [
+            place.move
+            for place in self.places.of_moves
+            if place.move is not None
+            and place.owner in self._evicted_s
+            and place.owner not in self._successors
+        ]
+        waiting = [p for p in self.places.of_moves if p.owner not in self._evicted_s]
+        if not waiting or self._units.moves_left(self._args) < 1:
+            return None
+        missing = Counter(owner.uid for move in under_way if (owner := _owner(move)) is not None)
+        rules = Movable(self._context, self._args, self.places.priority, missing)
+        yield from rules.count()
+        for place in waiting:
+            move = place.move
+            info = None if move is None else self._cluster.placed.get(move.pod.pod.uid)
+            if move is None or info is None or info.cls is not move.pod.cls:
+                self.end("changed")
+                return None
+            if not self._is_within_limits(move, under_way) or rules.why_budget(info):
+                continue
+            if rules.why_not(info):
+                self.end("changed")
+                return None
+            try:
+                if self.places.is_free(place, info):
+                    return place
+            except OutOfTurn:  # results so far are cached: it goes on with the next check
+                self.must_check = True
+                return None
+            if not under_way:
+                self.end("room")
+                return None
+        return None
+
+    def _is_within_limits(self, move: Move, under_way: list[Move]) -> bool:
+        args, owner, namespace = self._args, _owner(move), move.pod.pod.metadata.namespace
+        of_owner = sum(_owner(other) == owner for other in under_way)
+        of_namespace = sum(m.pod.pod.metadata.namespace == namespace for m in under_way)
+        most = args.max_moves_at_once_per_controller
+        if owner is not None and owner.kind == STATEFUL_SET.name:
+            most = 1
+        return of_owner < most and of_namespace < args.max_moves_at_once_per_namespace
+
+    def _write_down(self) -> Steps:
+        """Write how many pods will have been moved for the unit."""
+        pod = self._cluster.pods_seen.get(self.unit.pod.key)
+        if pod is None or pod.uid != self.unit.pod.uid:
+            self.end("unit")
+            return
+        condition = condition_of(self._cluster, pod, len(self._plan.moves), self.unit.moved)
+        types = [c.type for c in pod.status.conditions or ()]
+        if names.PODS_MOVED not in types:
+            types.append(names.PODS_MOVED)
+        answer = yield NotePod(pod=ref_of(pod), condition=condition, condition_types=tuple(types))
+        if not isinstance(answer, Done):
+            self.end("unrecorded")
+
+    def _evict(self, place: PlanPlace) -> Steps:
+        assert place.move is not None
+        info: PodInfo = self._cluster.placed[place.move.pod.pod.uid]
+        self._evicted_s[place.owner] = self._context.now_s
+        self._units.note_eviction(self.unit)
+        answer = yield Evict(pod=ref_of(info.pod))
+        if isinstance(answer, Refused) and answer.code != NOT_FOUND:
+            del self._evicted_s[place.owner]
+            if answer.code == FORBIDDEN:
+                self._context.observer.complaint(
+                    f"cannot evict pods to make room: {answer.message}; add"
+                    " deploy/components/rebalance, or remove Rebalance from the profile"
+                )
+            self.end("budget" if answer.code == TOO_MANY else "refused")
+            return
+        note = (
+            f"Evicted to make room for pod {self.unit.pod.uid}; a place on node {place.node} is"
+            " held for its successor."
+        )
+        yield self._event(info.pod, names.EVENT_MOVED, note)
+
+    def _event(self, pod: Pod, reason: str, note: str) -> EmitEvent:
+        return EmitEvent(
+            regarding=POD.reference(pod.metadata),
+            type="Normal",
+            reason=reason,
+            action=ACTION,
+            note=note,
+            reporting_controller=self.unit.profile,
+        )
+
+
+def _owner(move: Move) -> OwnerReference | None:
+    return move.pod.pod.metadata.controller

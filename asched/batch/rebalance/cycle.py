@@ -1,0 +1,347 @@
+"""The cycle of moves: units that wait get a plan, which is carried out or only reported.
+
+    rejected ─> tracked ─waitingSeconds─> searched ─┬─ no plan, or dryRun ─> again after a backoff
+                                                    └─ plan ─> all places held ─> `carrying.py`
+
+Units are tracked from their first rejection; before that, nothing of the extension is called
+(`UnitsThatWait` alone is in use). A unit that evicts less important pods is not rejected, so that
+preemption comes first, unless beforePreemption says otherwise: then no pod is evicted for a unit
+until the first search for it has ended.
+
+Bounds  one search, and one plan that is carried out, at a time; PLACEMENTS_MAX parts of the cluster
+        for a group that must be in one.
+"""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Final
+
+from asched import names
+from asched.batch.backfill.search import is_beyond
+from asched.batch.rebalance.carrying import Carrying
+from asched.batch.rebalance.movable import Movable
+from asched.batch.rebalance.search import MovePlan, NoPlan, PlanSearch
+from asched.batch.rebalance.units import (
+    DRY_RUN,
+    NONE,
+    UNITS_MAX,
+    RebalanceUnits,
+    WaitingUnit,
+    moved_before,
+)
+from asched.core.cluster.cluster import ObservedChange
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import count_missing, gang_of
+from asched.core.cluster.pods import PodInfo
+from asched.core.config.args import RebalanceArgs
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension, Steps, Work
+from asched.core.cycle.extension_points import NOTHING_TO_ADD, Addition, Finding, Placing
+from asched.core.framework.effects import Effect, EmitEvent
+from asched.core.framework.placements import EVERYWHERE, Mask, Placement, generate
+from asched.core.framework.rejection import Rejection
+from asched.core.framework.runner import Runner
+from asched.core.framework.status import MISTAKES
+from asched.core.model.kinds import POD
+from asched.core.model.lru import Lru
+from asched.core.model.pod import Pod
+
+#: After a search that ended because the cluster changed.
+AGAIN_S: Final = 5.0
+PLACEMENTS_MAX: Final = 16
+#: Pods that a message names.
+NAMED_MAX: Final = 5
+
+
+class UnitsThatWait(Extension):
+    """Tracks units without places. The first of them puts `PodMoves` in use."""
+
+    name = "units that wait"
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._units = context.cluster.singleton(RebalanceUnits)
+        #: keys of units for which pods were spared before they were tracked
+        self._spared: Lru[str, bool] = Lru(UNITS_MAX)
+
+    @property
+    def _args(self) -> Mapping[str, RebalanceArgs]:
+        """The plugin's args by profile."""
+        return self.context.args_by_profile(RebalanceArgs)
+
+    def is_used(self) -> bool:
+        return bool(self._args)
+
+    def defers_evictions(self, attempt: Attempt) -> bool:
+        args = self._args.get(attempt.profile)
+        if args is None or not args.before_preemption or attempt.pod.priority < args.priority:
+            return False
+        key = self._key_of(attempt.pod)
+        unit = self._units.tracked.get(key)
+        if unit is None:  # it is tracked once it is rejected, unless no plan is made for it
+            was_spared = key in self._spared
+            self._spared.put(key, True)
+            return not was_spared
+        active = self._units.active
+        return not unit.was_searched or (active is not None and active.unit is unit)
+
+    def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
+        """Track a unit; returns what the last search for it found."""
+        yield from ()
+        unit = self._tracked(attempts)
+        return Addition(unit.text) if unit is not None and unit.text else NOTHING_TO_ADD
+
+    def _tracked(self, attempts: Sequence[Attempt]) -> WaitingUnit | None:
+        first, units = attempts[0], self._units
+        args, key = self._args.get(first.profile), self._key_of(first.pod)
+        known = units.tracked.get(key)
+        if args is None or known is not None or len(units.tracked) >= UNITS_MAX:
+            return known
+        is_alone = key == first.pod.uid
+        needed = 1 if is_alone else max(count_missing(self.context.cluster, key), 1)
+        infos = [attempt.info for attempt in attempts[:needed]]
+        if len(infos) < needed or min(info.pod.priority for info in infos) < args.priority:
+            return None
+        if is_beyond(first.runner, infos):
+            return None
+        now_s = self.context.now_s
+        waited_s = [a.queued.initial_attempt_s for a in attempts]
+        since_s = min((at_s for at_s in waited_s if at_s is not None), default=now_s)
+        moved, at_s = moved_before([attempt.pod for attempt in attempts])
+        search_s = since_s + args.waiting_s
+        if moved:  # by an earlier process
+            at_s -= self.context.cluster.wall_ahead_s
+            search_s = max(search_s, at_s + args.backoff_s)
+        unit = WaitingUnit(key, first.pod, first.profile, since_s, search_s, moved)
+        was_awake, units.tracked[key] = units.is_awake, unit
+        if not was_awake:
+            self.context.extensions.follow_profiles()
+        return unit
+
+    def _key_of(self, pod: Pod) -> str:
+        """The key of a gang; the uid of a pod by itself."""
+        key = self.context.gangs.key_of(pod)
+        return key if key and gang_of(self.context.cluster, key) is not None else pod.uid
+
+
+class PodMoves(Extension):
+    """Searches plans, and carries them out."""
+
+    name = "moves"
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._units = context.cluster.singleton(RebalanceUnits)
+        self._plans = 0
+
+    @property
+    def _args(self) -> Mapping[str, RebalanceArgs]:
+        return self.context.args_by_profile(RebalanceArgs)
+
+    def is_used(self) -> bool:
+        return self._units.is_awake
+
+    def place(self, attempt: Attempt, within: Mask | None, otherwise: Placing) -> Finding:
+        """Find a node: the place that is held for the pod, or any other; a pod above the priority
+        of the unit also where a place of the plan gives way.
+        """
+        active: Carrying | None = self._units.active
+        if active is None or attempt.hypothetical_gang is not None:
+            return (yield from otherwise(attempt, within))
+        places = active.places
+        places.settle()
+        own = places.own_place(attempt.info)
+        if own is not None:
+            found = places.try_own(attempt, own, within)
+            if found is not None:
+                return found
+            places.settle()
+        result = yield from otherwise(attempt, within)
+        if isinstance(result, Rejection) and attempt.pod.priority > places.priority:
+            found = places.try_all(attempt, result.candidates.tolist(), within)
+            if found is not None:
+                active.end("overtaken")
+                return found
+        return result
+
+    def yields_to(self, priority: int) -> bool:  # noqa: ARG002
+        return self._units.active is not None
+
+    def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
+        active: Carrying | None = self._units.active
+        if active is None:
+            return False
+        if active.places.own_place(pod) is not None:
+            return True
+        is_above = pod.pod.priority > active.places.priority
+        return is_above and active.places.may_fit(pod, rejection.candidates.tolist())
+
+    def placed(self, pod: Pod) -> None:
+        active: Carrying | None = self._units.active
+        if active is not None:
+            active.must_check = True
+        key = self.context.gangs.key_of(pod)
+        self._units.tracked.pop(key, None)
+        self._units.tracked.pop(pod.uid, None)
+
+    def saw(self, change: ObservedChange) -> None:
+        active: Carrying | None = self._units.active
+        if active is not None:
+            active.saw(change)
+
+    def refresh(self, *, may_decide: bool) -> None:  # noqa: ARG002
+        if self._units.active is not None:
+            self._units.active.places.settle()
+
+    def begin_turn(self) -> Iterator[Work]:
+        units, context = self._units, self.context
+        if context.sliced_work or not units.is_awake:
+            return
+        if not units.has_recalled:
+            units.recall(max((args.time_limit_s for args in self._args.values()), default=0))
+        if units.active is not None and not units.active.is_begun:
+            units.active.is_begun = True
+            yield Work(units.active.run(), decides=False)
+        unit = self._due()
+        if unit is not None:
+            units.searching = unit
+            yield Work(self._search(unit), decides=True)
+
+    def next_deadline_s(self) -> float | None:
+        units = self._units
+        if units.active is not None or units.searching is not None or not units.tracked:
+            return None
+        first_s = min(unit.search_s for unit in units.tracked.values())
+        return max(first_s, units.blocked_until_s)
+
+    def _due(self) -> WaitingUnit | None:
+        """The unit for which a plan is searched now: the most important, then the oldest."""
+        units, now_s = self._units, self.context.now_s
+        if units.active is not None or units.searching is not None:
+            return None
+        if now_s < units.blocked_until_s:
+            return None
+        due = [unit for unit in units.tracked.values() if unit.search_s <= now_s]
+        return min(due, key=lambda unit: (-unit.pod.priority, unit.since_s), default=None)
+
+    # --- searching -------------------------------------------------------------------------------
+
+    def _search(self, unit: WaitingUnit) -> Steps:
+        units, context = self._units, self.context
+        try:
+            args, infos = self._args.get(unit.profile), self._waiting(unit)
+            if args is None or not infos:
+                units.tracked.pop(unit.key, None)
+                return
+            unit.search_s = context.now_s + args.backoff_s
+            priority = min(info.pod.priority for info in infos)
+            rules = Movable(context, args, priority)
+            found = yield from self._find(unit, infos, rules, args)
+            unit.was_searched = True
+            if isinstance(found, NoPlan):
+                unit.text = f"; no pods are moved for it: {found.why}"
+                if found.is_moved:
+                    unit.search_s = context.now_s + AGAIN_S
+                else:
+                    units.outcomes[NONE] += 1
+            elif args.dry_run:
+                units.outcomes[DRY_RUN] += 1
+                unit.text = f"; {planned_text(found, unit.pod)} (dryRun)"
+                yield self._event(unit, f"{planned_text(found, unit.pod)}; dryRun is set.")
+            else:
+                self._plans += 1
+                unit.text = f"; {planned_text(found, unit.pod)}"
+                units.active = Carrying(context, unit, self._plans, found, args, priority)
+                units.active.places.hold()
+                yield self._event(unit, f"{planned_text(found, unit.pod)}.")
+            pods = (self._newest(info.pod) for info in infos[:1])
+            context.queue.activate([pod for pod in pods if pod is not None], context.now_s)
+        except MISTAKES as raised:
+            unit.was_searched, unit.search_s = True, context.now_s + max(AGAIN_S, 60.0)
+            context.contain(raised, self.name, unit.key)
+        finally:
+            units.searching = None
+
+    def _find(
+        self, unit: WaitingUnit, infos: Sequence[PodInfo], rules: Movable, args: RebalanceArgs
+    ) -> Generator[Effect, Answer, MovePlan | NoPlan]:
+        """Search in the whole cluster, or in each part of it that may take the group."""
+        most = min(args.max_moves_per_unit - unit.moved, args.max_moves_per_pod * len(infos))
+        if most < 1:
+            return NoPlan(f"{unit.moved} were moved for it before (maxMovesPerUnit)")
+        yield from rules.count()
+        movable = yield from rules.find()
+        runner = self.context.runners[unit.profile]
+        best: MovePlan | NoPlan = NoPlan("no part of the cluster may take the group")
+        for placement in self._placements(unit, runner)[:PLACEMENTS_MAX]:
+            search = PlanSearch(self.context, infos, rules, movable, most, placement.rows)
+            found = yield from search.find()
+            if isinstance(found, MovePlan):
+                best, most = found, len(found.moves) - 1
+                if most < 0:
+                    break
+            elif isinstance(best, NoPlan):
+                best = found
+        return best
+
+    def _placements(self, unit: WaitingUnit, runner: Runner) -> Sequence[Placement]:
+        generators = runner.profile.placement_generators
+        is_divided = self.context.gangs.tries_placements or any(
+            plugin.serves_all_groups for plugin in generators
+        )
+        if unit.key == unit.pod.uid or not is_divided:
+            return (EVERYWHERE,)
+        found = generate(generators, unit.key)
+        return found if isinstance(found, tuple) else ()
+
+    def _waiting(self, unit: WaitingUnit) -> list[PodInfo]:
+        """The pods of a unit that need places; none if it needs none any more."""
+        cluster = self.context.cluster
+        if unit.key == unit.pod.uid:
+            pod = self._newest(unit.pod)
+            return [] if pod is None else [cluster.classes.info_of(pod)]
+        needed = count_missing(cluster, unit.key)
+        pods = [
+            pod
+            for pod in cluster.pod_groups.get(unit.key).unplaced.values()
+            if self.context.owns(pod) and not pod.is_terminating
+        ]
+        if not 0 < needed <= len(pods):
+            return []
+        pods.sort(key=lambda pod: (-pod.priority, pod.metadata.name))
+        unit.pod = pods[0]
+        return [cluster.classes.info_of(pod) for pod in pods[:needed]]
+
+    def _newest(self, pod: Pod) -> Pod | None:
+        """The newest version of a pod that waits; None if it does not."""
+        now = self.context.cluster.pods_seen.get(pod.key)
+        waits = now is not None and now.uid == pod.uid and not now.is_terminating
+        is_placed = pod.uid in self.context.cluster.placed
+        return now if waits and not is_placed else None
+
+    def _event(self, unit: WaitingUnit, note: str) -> EmitEvent:
+        return EmitEvent(
+            regarding=POD.reference(unit.pod.metadata),
+            type="Normal",
+            reason=names.EVENT_PODS_MOVE,
+            action="Rebalancing",
+            note=note[:1].upper() + note[1:],
+            reporting_controller=unit.profile,
+        )
+
+
+def planned_text(plan: MovePlan, pod: Pod) -> str:
+    """The moves of a plan, for a pod of the unit: pods of other namespaces are not named."""
+    if not plan.moves:
+        return "it fits without moves"
+    named = [
+        f"{move.pod.pod.metadata.name} to {move.node}"
+        for move in plan.moves
+        if move.pod.pod.metadata.namespace == pod.metadata.namespace
+    ]
+    more = len(plan.moves) - len(named[:NAMED_MAX])
+    parts = named[:NAMED_MAX] + (
+        [f"{more} other pods" if more > 1 else "another pod"] if more else []
+    )
+    plural = "" if len(plan.moves) == 1 else "s"
+    return f"{len(plan.moves)} pod{plural} would move to make room: {', '.join(parts)}"

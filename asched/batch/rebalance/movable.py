@@ -1,0 +1,263 @@
+"""Which pods may move: those that a controller creates again, and that administrators opened.
+
+Everything that is not known to be harmless excludes a pod. A new place must be held for its
+successor, so that what depends on a pod's name, or is allocated anew, excludes it, too.
+
+Source  kubernetes-sigs/cluster-autoscaler pkg/core/scaledown (safe-to-evict, local storage),
+        kubernetes-sigs/karpenter (do-not-disrupt), kubernetes/kubernetes
+        pkg/controller/job (podFailurePolicy), pkg/registry/core/pod/storage/eviction.go
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.gang import gang_of, object_of
+from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.pods import PodInfo
+from asched.core.config.args import RebalanceArgs
+from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.effects import Effect
+from asched.core.model.kinds import (
+    JOB,
+    POD_GROUP,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    Kind,
+)
+from asched.core.model.meta import OwnerReference
+from asched.core.model.pod import Pod
+from asched.core.model.timestamp import seconds
+from asched.core.model.workload import Job, PodGroup
+from asched.core.preemption.budgets import Budgets, is_of_gang
+
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+#: Set on each pod by the StatefulSet controller: the revision that it was made from.
+REVISION: Final = "controller-revision-hash"
+#: Controllers that create a pod again, by the API group and kind in its owner reference.
+CONTROLLERS: Final[Mapping[tuple[str, str], Kind]] = {
+    (kind.group_version.rpartition("/")[0], kind.name): kind
+    for kind in (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET, JOB)
+}
+#: Budget steps to count a placed pod, and to decide about one.
+COUNT_STEPS: Final = 0.05
+DECIDE_STEPS: Final = 1.0
+AT_ONCE: Final = 256
+
+
+class Movable:
+    """Decides which placed pods may move for a unit of `priority`. Valid until pods change.
+    `missing`: by uid of a controller, the number of its pods that were moved and have no node yet.
+    """
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        args: RebalanceArgs,
+        priority: int,
+        missing: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._context = context
+        self._missing = missing
+        self._cluster = context.cluster
+        self._args = args
+        self._priority = priority
+        self.budgets = context.cluster.singleton(Budgets)
+        #: by uid of a controller: how many pods have a node, and the revisions they are of
+        self._placed = Counter[str]()
+        self._revisions: defaultdict[str, set[str]] = defaultdict(set)
+        #: by uid of a Deployment: its ReplicaSets that want pods
+        self._active_sets = Counter[str]()
+
+    def count(self) -> Generator[Effect, Answer, None]:
+        """Count the pods of each controller, before all else. Pauses."""
+        self.budgets.catch_up()
+        infos = tuple(self._cluster.placed.values())
+        for start in range(0, len(infos), AT_ONCE):
+            some = infos[start : start + AT_ONCE]
+            yield from self._context.pause_if_due(COUNT_STEPS * len(some))
+            for info in some:
+                self._count(info.pod)
+        for replica_set in self._cluster.all(REPLICA_SET).values():
+            owner = replica_set.metadata.controller
+            if owner is not None and replica_set.spec.replicas:
+                self._active_sets[owner.uid] += 1
+
+    def find(self) -> Generator[Effect, Answer, list[PodInfo]]:
+        """All pods that may move, those that are moved first at the front: of low priority, then
+        young ones. Pauses.
+        """
+        found = []
+        for info in tuple(self._cluster.placed.values()):
+            if self._is_opened(info.pod):
+                yield from self._context.pause_if_due(DECIDE_STEPS)
+                if not (self.why_not(info) or self.why_budget(info)):
+                    found.append(info)
+        return sorted(found, key=order_of)
+
+    def why_not(self, info: PodInfo) -> str:
+        """Why a pod may not move; empty if it may."""
+        pod, cluster = info.pod, self._cluster
+        if not self._is_opened(pod):
+            return "neither its namespace nor its PriorityClass is opened"
+        if cluster.placed.get(pod.uid) is not info or info.row < 0 or info.assumed:
+            return "it is not known to run on a node"
+        if pod.is_terminating:
+            return "it is terminating"
+        if pod.priority > self._priority:
+            return "it is more important than the unit"
+        runner = self._context.runners.get(pod.spec.scheduler_name)
+        if runner is None:
+            return "another scheduler would place its successor"
+        if runner.consults(info):
+            return "an extender has a say in its place"
+        return (
+            _why_marked(pod)
+            or self._why_young(pod)
+            or _why_bound_to_its_node(info)
+            or self._why_controller(pod)
+            or self._why_gang(pod)
+        )
+
+    def budgets_of(self, info: PodInfo) -> list[int]:
+        """The budgets that cover a pod, by number."""
+        numbers: list[int] = self.budgets.covering(info).tolist()
+        return numbers
+
+    def spare_pods_of(self, pod: Pod) -> int | None:
+        """How many pods the gang of a pod may lose; None if it has none."""
+        key = group_key(pod)
+        gang = gang_of(self._cluster, key) if key else None
+        if gang is None:
+            return None
+        return len(self._cluster.pod_groups.get(key).placed) - gang.min_count
+
+    def _count(self, pod: Pod) -> None:
+        owner = pod.metadata.controller
+        if owner is not None and not pod.is_terminating:
+            self._placed[owner.uid] += 1
+            if owner.kind == STATEFUL_SET.name:
+                self._revisions[owner.uid].add((pod.metadata.labels or {}).get(REVISION, ""))
+
+    def _is_opened(self, pod: Pod) -> bool:
+        args = self._args
+        return (
+            pod.metadata.namespace in args.namespaces
+            or pod.spec.priority_class_name in args.priority_classes
+        )
+
+    def _why_young(self, pod: Pod) -> str:
+        """Successors of moved pods are young, also for a process that did not move them."""
+        now_s = self._cluster.wall_clock_s
+        age_s = now_s - seconds(pod.metadata.creation_timestamp, now_s)
+        return "it is younger than pauseSeconds" if age_s < self._args.pause_s else ""
+
+    def _why_controller(self, pod: Pod) -> str:
+        reference = pod.metadata.controller
+        if reference is None:
+            return "no controller creates it again"
+        owner = owner_of(self._cluster, pod)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            return f"its {reference.kind} is not known to create it again"
+        if isinstance(owner, Job):
+            return _why_job(owner)
+        placed = self._placed[reference.uid] + self._missing.get(reference.uid, 0)
+        if placed != owner.spec.replicas:
+            return f"its {reference.kind} is rolling out or scaling"
+        parent = owner.metadata.controller
+        if parent is not None and self._active_sets[parent.uid] > 1:
+            return f"its {parent.kind} is rolling out"
+        if len(self._revisions.get(reference.uid, ())) > 1:
+            return f"its {reference.kind} is rolling out"
+        return ""
+
+    def _why_gang(self, pod: Pod) -> str:
+        key = group_key(pod)
+        if not key:
+            return "it belongs to a gang of another scheduler" if is_of_gang(pod) else ""
+        group: Any = object_of(self._cluster, key)
+        if group is None or self._cluster.pod_groups.tree_of(key) is not None:
+            return "its group is not known, or has a parent"
+        if isinstance(group, PodGroup) and group.goes_whole:
+            return f"its {POD_GROUP.name} is evicted as a whole"
+        spare = self.spare_pods_of(pod)
+        if spare is not None and spare < 1:
+            return "its gang would fall below its minimum"
+        return ""
+
+    def why_budget(self, info: PodInfo) -> str:
+        """Why no budget allows its eviction now; empty if none forbids it."""
+        if len(self.budgets.covering(info)) > 1:
+            return "several disruption budgets cover it, which the Eviction API does not serve"
+        if self.budgets.violations((info,))[0]:
+            return "its disruption budget allows no disruption"
+        return ""
+
+
+def order_of(info: PodInfo) -> tuple[int, float, str]:
+    """The order in which pods are moved: low priority first, then young ones."""
+    metadata = info.pod.metadata
+    return info.pod.priority, -seconds(metadata.creation_timestamp, 0.0), metadata.uid
+
+
+def owner_of(cluster: Cluster, pod: Pod) -> Any:
+    """The controller of a pod, if it is of a kind that creates pods again and exists."""
+    reference = pod.metadata.controller
+    kind = None if reference is None else CONTROLLERS.get(_group_kind(reference))
+    if reference is None or kind is None:
+        return None
+    owner = cluster.get(kind, f"{pod.metadata.namespace}/{reference.name}")
+    return owner if owner is not None and owner.metadata.uid == reference.uid else None
+
+
+def _group_kind(reference: OwnerReference) -> tuple[str, str]:
+    return reference.api_version.rpartition("/")[0], reference.kind
+
+
+def _why_marked(pod: Pod) -> str:
+    annotations = pod.metadata.annotations or {}
+    if annotations.get(SAFE_TO_EVICT) == "false":
+        return f"it has {SAFE_TO_EVICT}: false"
+    if annotations.get(DO_NOT_DISRUPT) == "true":
+        return f"it has {DO_NOT_DISRUPT}: true"
+    return ""
+
+
+def _why_bound_to_its_node(info: PodInfo) -> str:
+    """What a successor would not find elsewhere, or for which no place can be held."""
+    spec = info.pod.spec
+    is_safe = (info.pod.metadata.annotations or {}).get(SAFE_TO_EVICT) == "true"
+    for volume in spec.volumes or ():
+        is_local = volume.host_path is not None or (
+            volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
+        )
+        if is_local and not is_safe:
+            return f"its volume {volume.name} is local"
+        if volume.ephemeral is not None:
+            return f"its volume {volume.name} is created anew for each pod"
+    if spec.resource_claims:
+        return "no devices can be held for its claims"
+    if info.cls.host_ports:
+        return "it uses ports of its node"
+    if info.cls.has_resize:
+        return "its resources differ from its spec"
+    return ""
+
+
+def _why_job(job: Job) -> str:
+    """The rules of its podFailurePolicy, of which the first that matches counts: an eviction must
+    be ignored, or it counts against backoffLimit.
+    """
+    policy = job.spec.pod_failure_policy
+    for rule in policy.rules if policy is not None else ():
+        if rule.action != "Ignore":
+            break
+        for condition in rule.on_pod_conditions or ():
+            if condition.type == "DisruptionTarget" and condition.status == "True":
+                return ""
+    return "its Job counts an eviction as a failure (podFailurePolicy)"

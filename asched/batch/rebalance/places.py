@@ -1,0 +1,217 @@
+"""The places of a plan that is carried out: held for the pods of the unit and for successors.
+
+    held ─> open, while its own pod is tried there ─┬─> taken
+                                                    └─> held again
+
+Every place counts in the columns from the beginning, also one that a pod has still to leave: its
+node then has less than no room, so that no other pod comes. A pod takes its own place only if all
+filters accept it. Pods above the priority of the unit may take the room of all places, which ends
+the plan.
+
+A successor is a pod of the same controller and class that was not there when the plan began; of a
+StatefulSet, the one with the same name.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from asched.batch.backfill.reservations import CLONE
+from asched.batch.rebalance.search import Move, MovePlan
+from asched.core.cluster.holds import HeldPlace
+from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.room import free_amounts, has_room, vector
+from asched.core.cycle.attempt import Attempt
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.freed_places import FreedPlaces
+from asched.core.framework.placements import Mask, is_within
+from asched.core.framework.runner import Decision, Runner
+from asched.core.model.kinds import STATEFUL_SET
+from asched.core.model.pod import Pod
+
+#: Before the first colon of an owner in the ledger of holds.
+OWNERS: Final = "Rebalance"
+
+
+class PlanPlace(msgspec.Struct, eq=False):
+    """A place for one future pod. `uid`: of the unit's pod, empty for the successor of `move`."""
+
+    owner: str
+    what: PodInfo
+    node: str
+    uid: str = ""
+    move: Move | None = None
+    opened_for: str = ""
+    taken_by: str = ""
+
+
+class PlanPlaces:
+    """All places of one plan. `priority`: of the unit."""
+
+    def __init__(
+        self, context: SchedulerContext, number: int, plan: MovePlan, priority: int
+    ) -> None:
+        self._context, self._cluster = context, context.cluster
+        self.priority = priority
+        self.of_unit = [
+            PlanPlace(f"{OWNERS}:{number}.unit.{n}", info, node, uid=info.pod.uid[: -len(CLONE)])
+            for n, (info, node) in enumerate(plan.places)
+        ]
+        self.of_moves = [
+            PlanPlace(f"{OWNERS}:{number}.move.{n}", move.successor, move.node, move=move)
+            for n, move in enumerate(plan.moves)
+        ]
+        #: by uid of a controller: its pods when the plan began, which are no successors
+        owners = [move.pod.pod.metadata.controller for move in plan.moves]
+        self.before: dict[str, set[str]] = {o.uid: set() for o in owners if o is not None}
+        for pod in self._cluster.pods_seen.values() if self.before else ():
+            owner = pod.metadata.controller
+            if owner is not None and owner.uid in self.before:
+                self.before[owner.uid].add(pod.uid)
+
+    def __iter__(self) -> Iterator[PlanPlace]:
+        yield from self.of_unit
+        yield from self.of_moves
+
+    def hold(self) -> None:
+        """Hold all places from now on."""
+        for place in self:
+            self._hold(place)
+
+    def release(self) -> FreedPlaces:
+        """Give back what is not taken."""
+        freed = FreedPlaces()
+        for place in self:
+            if self._cluster.holds.drop(place.owner):
+                freed.add(place.what.cls.number, place.what.pod, place.node)
+        return freed
+
+    def settle(self) -> None:
+        """Update the places whose pods were placed, or lost their node again."""
+        placed = self._cluster.placed
+        for place in self:
+            if place.opened_for:
+                info = placed.get(place.opened_for)
+                if info is not None and info.node_name == place.node:
+                    place.taken_by = place.opened_for
+                    self._cluster.holds.drop(place.owner)
+                else:
+                    self._cluster.holds.restore(place.owner)
+                place.opened_for = ""
+            elif place.taken_by and place.taken_by not in placed:
+                place.taken_by = ""
+                if place.node in self._cluster.nodes.row_of:
+                    self._hold(place)
+
+    def own_place(self, info: PodInfo) -> PlanPlace | None:
+        """The place that is held for a pod, if there is one."""
+        for place in self:
+            if not (place.taken_by or place.opened_for) and self._is_for(place, info):
+                return place
+        return None
+
+    def is_successor(self, move: Move, pod: Pod, cls: object) -> bool:
+        """Whether a pod is the successor of a moved pod; `cls`: its class."""
+        old = move.pod.pod
+        own, owner = pod.metadata.controller, old.metadata.controller
+        if own is None or owner is None or own.uid != owner.uid or cls is not move.pod.cls:
+            return False
+        if pod.uid in self.before.get(own.uid, ()):
+            return False
+        return owner.kind != STATEFUL_SET.name or pod.key == old.key
+
+    def try_own(self, attempt: Attempt, place: PlanPlace, within: Mask | None) -> Decision | None:
+        """Decide about the place that is held for a pod. It is open afterwards: see `settle`."""
+        return self._try(attempt, place.node, (place,), within)
+
+    def try_all(
+        self, attempt: Attempt, rows: Iterable[int], within: Mask | None
+    ) -> Decision | None:
+        """Decide about these rows without any place of the plan, for a more important pod."""
+        node_at, places = self._cluster.nodes.node_at, [p for p in self if not p.taken_by]
+        held = {self._cluster.nodes.row_of.get(place.node) for place in places}
+        for row in rows:
+            node = node_at[row]
+            if row in held and node is not None:
+                found = self._try(attempt, node.name, places, within)
+                if found is not None:
+                    return found
+                self.settle()
+        return None
+
+    def may_fit(self, info: PodInfo, rows: Iterable[int]) -> bool:
+        """Whether a pod fits on one of these rows, by amounts, without the places there."""
+        nodes = self._cluster.nodes
+        need = vector(nodes, info.cls.accounted, 1)
+        for row in rows:
+            held = [p for p in self if not p.taken_by and nodes.row_of.get(p.node) == row]
+            free = free_amounts(nodes, row)
+            for place in held:
+                free += vector(nodes, place.what.cls.accounted, 1)
+            if held and has_room(free, need):
+                return True
+        return False
+
+    def why_lost(self) -> str:
+        """Why a place cannot be had any more: its node is gone, or other pods use its room, those
+        apart that have still to leave. Empty if there is none.
+        """
+        nodes, cluster = self._cluster.nodes, self._cluster
+        leaving = [m.move.pod.pod.uid for m in self.of_moves if m.move is not None]
+        for place in self:
+            row = nodes.row_of.get(place.node)
+            if place.taken_by:
+                continue
+            if row is None:
+                return f"node {place.node} is gone"
+            free = free_amounts(nodes, row)
+            for uid in leaving:
+                info = cluster.placed.get(uid)
+                if info is not None and info.row == row:
+                    free += vector(nodes, info.cls.accounted, 1)
+            need = vector(nodes, place.what.cls.accounted, 1)
+            hold = cluster.holds.of(place.owner)
+            is_counted = hold is not None and not hold.is_lifted
+            if not has_room(free + need if is_counted else free, need):
+                return f"other pods use the room on node {place.node}"
+        return ""
+
+    def is_free(self, place: PlanPlace, without: PodInfo | None) -> bool:
+        """Whether all filters accept the future pod on its place, `without` the pod that it
+        replaces. Raises PointError, OutOfTurn.
+        """
+        cluster, holds = self._cluster, self._cluster.holds
+        row = cluster.nodes.row_of[place.node]
+        with cluster.supposing() as suppose:
+            if without is not None:
+                suppose.without((without,))
+            if holds.lift(place.owner):
+                suppose.also(lambda: holds.restore(place.owner))
+            return bool(self._runner_of(place).dry_run(place.what).rows()[row])
+
+    def _try(
+        self, attempt: Attempt, node: str, places: Iterable[PlanPlace], within: Mask | None
+    ) -> Decision | None:
+        nodes, uid = self._cluster.nodes, attempt.pod.uid
+        row = nodes.row_of.get(node)
+        if row is None or not is_within(row, within):
+            return None
+        for place in places:
+            place.opened_for = uid
+            self._cluster.holds.lift(place.owner)
+        dry_run = attempt.runner.dry_run(attempt.info)
+        if not dry_run.rows(within)[row]:
+            return None
+        return Decision(node, row, 1, nodes.count, None, dry_run.state)
+
+    def _runner_of(self, place: PlanPlace) -> Runner:
+        return self._context.runners[place.what.pod.spec.scheduler_name]
+
+    def _hold(self, place: PlanPlace) -> None:
+        self._cluster.holds.put(place.owner, (HeldPlace(place.what, place.node),))
+
+    def _is_for(self, place: PlanPlace, info: PodInfo) -> bool:
+        if place.move is None:
+            return place.uid == info.pod.uid
+        return self.is_successor(place.move, info.pod, info.cls)

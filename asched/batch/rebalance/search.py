@@ -1,0 +1,395 @@
+"""Search for the moves with the lowest cost after which a unit fits.
+
+    place a pod of the unit ─┬─ on a node where it fits
+                             └─ where it would fit without some pods that may move: each of these is
+                                then placed elsewhere in the same way, and may displace others
+
+The number of moves is raised from the least that amounts allow (iterative deepening), so that the
+first plan has the fewest moves; of some plans with as many, the one with the lowest cost is taken.
+All filters of the profiles decide, on a supposition of the whole plan: other pods of the plan count
+with their new nodes.
+
+A plan is accepted only if its moves have an order in which each new place is free before its pod
+leaves, with all held places counted; and if each pod fits on its place in the end as well. No rule
+is broken on the way then, however late a successor comes.
+
+Bounds  SEARCH_STEPS. In a cluster of more than SMALL pods that may move, or SMALL_ROWS nodes, only
+        ROWS_MAX nodes are considered to be freed for a pod, and FITS_MAX of those where it fits;
+        the pods that leave for one pod are of one node. What was not found may exist: for example,
+        a pod of the unit that must be near a pod which moves itself is not placed.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from asched.batch.groups.board import accepting
+from asched.batch.rebalance.board import Board, ClusterMovedError, SpentError, clone_of
+from asched.batch.rebalance.demand import Demand, MovableAmounts
+from asched.batch.rebalance.movable import Movable
+from asched.core.cluster.facts import Answer
+from asched.core.cluster.pods import PodInfo
+from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.effects import Effect
+from asched.core.framework.order_free import is_order_free, takes_of
+from asched.core.framework.placements import Mask
+from asched.core.framework.runner import Runner
+from asched.core.model.timestamp import seconds
+
+#: About three seconds of work.
+SEARCH_STEPS: Final = 300_000
+#: ... of which further plans with as many moves may cost this much.
+FURTHER_STEPS: Final = 20_000
+PLANS_MAX: Final = 8
+SMALL: Final = 24
+SMALL_ROWS: Final = 16
+ROWS_MAX: Final = 12
+FITS_MAX: Final = 4
+#: Pods of a unit of which each may choose among nodes where it fits.
+CHOOSING_MAX: Final = 4
+
+Steps = Generator[Effect, Answer, bool]
+
+
+class Move(NamedTuple):
+    """A placed pod that leaves its node, and the place that is held for its successor."""
+
+    pod: PodInfo
+    successor: PodInfo
+    node: str
+
+
+class MovePlan(msgspec.Struct, frozen=True):
+    """`moves` in the order in which they are carried out; `places`: pods of the unit, and nodes."""
+
+    moves: tuple[Move, ...]
+    places: tuple[tuple[PodInfo, str], ...]
+
+
+class NoPlan(NamedTuple):
+    """`is_moved`: the cluster changed during the search."""
+
+    why: str
+    is_moved: bool = False
+
+
+class Seeker(msgspec.Struct, eq=False):
+    """A pod that needs a place. `info` is hypothetical; `leaves`: the pod that it replaces, None
+    for a pod of the unit, which is `number` among them.
+    """
+
+    info: PodInfo
+    runner: Runner
+    number: int = -1
+    leaves: PodInfo | None = None
+    home: str = ""
+    node: str = ""
+
+
+class PlanSearch:
+    """`unit`: the pods that need places, all of which must get one, `within` bool[N]."""
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        unit: Sequence[PodInfo],
+        rules: Movable,
+        movable: Sequence[PodInfo],
+        moves_max: int,
+        within: Mask | None = None,
+    ) -> None:
+        self._context, self._cluster, self._rules = context, context.cluster, rules
+        self._moves_max, self._within = moves_max, within
+        self._board = Board(context, SEARCH_STEPS)
+        self._movable = list(movable)
+        seekers = [Seeker(clone_of(info), self._runner_of(info)) for info in unit]
+        self._unit = seekers
+        self._is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
+        self._allowed = Counter[int]()  # disruptions that a budget allows, less those of the path
+        self._moved: list[Seeker] = []
+        self._best: tuple[tuple[float, ...], MovePlan] | None = None
+        self._plans = self._level = 0
+        self._stop_at = float(SEARCH_STEPS)
+
+    def find(self) -> Generator[Effect, Answer, MovePlan | NoPlan]:
+        """Raises PointError."""
+        try:
+            return (yield from self._find())
+        except ClusterMovedError:
+            return NoPlan("nodes or pods of it changed during the search", is_moved=True)
+        except SpentError:
+            if self._best is not None:
+                return self._best[1]
+            return NoPlan(f"the search ended at its limit of {SEARCH_STEPS:,} steps")
+        finally:
+            self._board.clear()
+
+    def _find(self) -> Generator[Effect, Answer, MovePlan | NoPlan]:
+        yield from self._prepare()
+        if short := self._amounts.short_of(self._demands.values()):
+            return NoPlan(f"all free room together does not suffice (Insufficient {short})")
+        fewest = max(demand.least(demand.count) for demand in self._demands.values())
+        for moves in range(fewest, self._moves_max + 1):
+            self._level = moves
+            yield from self._place(list(reversed(self._unit)), moves)
+            if self._best is not None:
+                return self._best[1]
+        if not self._movable:
+            return NoPlan("no pod may be moved")
+        most = f"{self._moves_max} moves" if self._moves_max > 1 else "1 move"
+        return NoPlan(f"no plan with up to {most} was found")
+
+    def _prepare(self) -> Generator[Effect, Answer, None]:
+        """Read what the pods of the unit need, class by class, the largest first."""
+        self._amounts = MovableAmounts(self._cluster, self._movable, self._moves_max)
+        self._demands: dict[int, Demand] = {}
+        counts = Counter(seeker.info.cls.number for seeker in self._unit)
+        for seeker in self._unit:
+            number = seeker.info.cls.number
+            if number not in self._demands:
+                yield from self._board.rows(seeker.runner, seeker.info)  # prepares its class
+                self._demands[number] = self._demand(seeker, counts[number])
+        size = {number: demand.size for number, demand in self._demands.items()}
+        self._unit.sort(key=lambda seeker: (-size[seeker.info.cls.number], seeker.info.cls.number))
+        for number, seeker in enumerate(self._unit):
+            seeker.number = number
+        for info in self._movable:
+            for budget in self._rules.budgets_of(info):
+                self._allowed[budget] = self._rules.budgets.allowed(budget)
+
+    def _demand(self, seeker: Seeker, count: int) -> Demand:
+        rows: Mask = self._cluster.nodes.columns.read("live")[: self._cluster.nodes.height].copy()
+        if self._within is not None:
+            rows &= self._within
+        state = seeker.runner.cache.state_of(seeker.info)
+        filters = [verdict.plugin for verdict in state.active_plugins.filters]
+        needs = takes_of(filters, seeker.info)
+        is_free = all(is_order_free(plugin, seeker.info) for plugin in filters)
+        return Demand(
+            self._amounts, needs, accepting(state, seeker.info, rows), count, is_order_free=is_free
+        )
+
+    # --- places ----------------------------------------------------------------------------------
+
+    def _place(self, seekers: list[Seeker], moves: int) -> Steps:
+        """Find places for all, the last first, with so many more moves. True ends the search."""
+        if not seekers:
+            return (yield from self._accept())
+        if self._board.spent > self._stop_at:
+            return True
+        seeker = seekers.pop()
+        try:
+            if self._cannot_be_placed(seeker):
+                return False
+            fits = yield from self._fits(seeker)
+            for row in self._in_order(seeker, fits):
+                if (yield from self._place_on(seeker, row, seekers, moves)):
+                    return True
+            if moves:
+                return (yield from self._make_room(seeker, seekers, moves, fits, -1, []))
+            return False
+        finally:
+            seekers.append(seeker)
+
+    def _place_on(self, seeker: Seeker, row: int, seekers: list[Seeker], moves: int) -> Steps:
+        node = self._cluster.nodes.node_at[row]
+        assert node is not None
+        seeker.node = node.name
+        self._board.come(seeker.info, node.name)
+        ends = yield from self._place(seekers, moves)
+        self._board.back()
+        seeker.node = ""
+        return ends
+
+    def _make_room(
+        self,
+        seeker: Seeker,
+        seekers: list[Seeker],
+        moves: int,
+        before: Mask,
+        last: int,
+        leaving: list[Seeker],
+    ) -> Steps:
+        """Place a pod where it fits once further pods have left: these are after `last` in the
+        order of pods that may move, `leaving` left before, and it fitted on the rows `before`.
+        """
+        for index, info in self._candidates(seeker, moves, last, leaving):
+            if not self._may_leave(info):
+                continue
+            mover = Seeker(clone_of(info), self._runner_of(info), leaves=info, home=info.node_name)
+            self._count(info, -1)
+            self._board.leave(info)
+            self._moved.append(mover)
+            leaving.append(mover)
+            fits = yield from self._fits(seeker)
+            ends = False
+            for row in self._in_order(seeker, fits & ~before):
+                ends = yield from self._place_on(seeker, row, [*seekers, *leaving], moves - 1)
+                if ends:
+                    break
+            if not ends and moves > 1:
+                room = self._make_room(seeker, seekers, moves - 1, fits | before, index, leaving)
+                ends = yield from room
+            leaving.pop()
+            self._moved.pop()
+            self._board.back()
+            self._count(info, 1)
+            if ends:
+                return True
+        return False
+
+    def _fits(self, seeker: Seeker) -> Generator[Effect, Answer, Mask]:
+        within = self._within if seeker.leaves is None else None
+        rows = yield from self._board.rows(seeker.runner, seeker.info, within)
+        if seeker.home:
+            rows[self._cluster.nodes.row_of[seeker.home]] = False
+        return rows
+
+    def _in_order(self, seeker: Seeker, fits: Mask) -> list[int]:
+        """The rows to try for a pod, in order."""
+        if seeker.leaves is not None:
+            rows = self._amounts.tightest(fits)
+            return rows if self._is_small else rows[:FITS_MAX]
+        demand = self._demands[seeker.info.cls.number]
+        rows = demand.in_order(fits, self._after(seeker))
+        if self._is_small and len(self._unit) <= CHOOSING_MAX:
+            return rows
+        return rows[: FITS_MAX if len(self._unit) == 1 else 1]
+
+    def _after(self, seeker: Seeker) -> int:
+        """Of equal pods each takes a row at or after that of the one before: its rank, or 0."""
+        before = self._unit[seeker.number - 1] if seeker.number > 0 else None
+        demand = self._demands[seeker.info.cls.number]
+        if before is None or before.info.cls is not seeker.info.cls or not demand.is_order_free:
+            return 0
+        return demand.rank_of(self._cluster.nodes.row_of[before.node]) if before.node else 0
+
+    def _cannot_be_placed(self, seeker: Seeker) -> bool:
+        """Whether the pods of the class need more moves than the plan has, by amounts."""
+        if seeker.leaves is not None:
+            return False
+        demand, rows = self._demands[seeker.info.cls.number], Counter[int]()
+        for other in self._unit[: seeker.number]:
+            if other.info.cls is seeker.info.cls:
+                rows[self._cluster.nodes.row_of[other.node]] += 1
+        remaining = demand.count - rows.total()
+        return demand.used_on(rows) + demand.least(remaining, self._after(seeker)) > self._level
+
+    # --- pods that leave -------------------------------------------------------------------------
+
+    def _candidates(
+        self, seeker: Seeker, moves: int, last: int, leaving: Sequence[Seeker]
+    ) -> list[tuple[int, PodInfo]]:
+        """Pods that may leave for a pod next, by index."""
+        pods = [(i, info) for i, info in enumerate(self._movable) if i > last and info.row >= 0]
+        if self._is_small:
+            return pods
+        if leaving:
+            return [(i, info) for i, info in pods if info.node_name == leaving[-1].home]
+        rows = self._hopeful_rows(seeker, moves)
+        rank = {row: at for at, row in enumerate(rows)}
+        return sorted(
+            [entry for entry in pods if entry[1].row in rank],
+            key=lambda entry: (rank[entry[1].row], entry[0]),
+        )
+
+    def _hopeful_rows(self, seeker: Seeker, moves: int) -> list[int]:
+        """Rows on which a pod may fit without some pods, by amounts, the fewest pods first."""
+        demand = self._demands.get(seeker.info.cls.number)
+        if demand is None:
+            state = seeker.runner.cache.state_of(seeker.info)
+            needs = takes_of([v.plugin for v in state.active_plugins.filters], seeker.info)
+            rows: Mask = self._cluster.nodes.columns.read("live")[
+                : self._cluster.nodes.height
+            ].copy()
+            demand = Demand(self._amounts, needs, accepting(state, seeker.info, rows), 1)
+        counts = demand.moves_now()
+        allowed = counts <= moves
+        if seeker.home:
+            allowed[self._cluster.nodes.row_of[seeker.home]] = False
+        return sorted(np.flatnonzero(allowed).tolist(), key=lambda row: counts[row])[:ROWS_MAX]
+
+    def _may_leave(self, info: PodInfo) -> bool:
+        if any(self._allowed[budget] < 1 for budget in self._rules.budgets_of(info)):
+            return False
+        spare = self._rules.spare_pods_of(info.pod)
+        return spare is None or spare >= 1
+
+    def _count(self, info: PodInfo, sign: int) -> None:
+        for budget in self._rules.budgets_of(info):
+            self._allowed[budget] += sign
+
+    def _runner_of(self, info: PodInfo) -> Runner:
+        return self._context.runners[info.pod.spec.scheduler_name]
+
+    # --- plans -----------------------------------------------------------------------------------
+
+    def _accept(self) -> Steps:
+        """Check the plan of the path, and store it if it is the best. True ends the search."""
+        order = yield from self._order()
+        if order is None:
+            return False
+        plan = MovePlan(
+            tuple([Move(m.leaves, m.info, m.node) for m in order if m.leaves is not None]),
+            tuple([(seeker.info, seeker.node) for seeker in self._unit]),
+        )
+        cost = self._cost_of(plan)
+        if self._best is None:
+            self._stop_at = self._board.spent + FURTHER_STEPS
+        if self._best is None or cost < self._best[0]:
+            self._best = cost, plan
+        self._plans += 1
+        return self._plans >= PLANS_MAX or not plan.moves
+
+    def _order(self) -> Generator[Effect, Answer, list[Seeker] | None]:
+        """An order of the moves in which each place is free before its pod leaves; None without
+        one, or if a pod does not fit on its place in the end.
+        """
+        board, pending, order = self._board, list(self._moved), list[Seeker]()
+        steps = 0
+        for mover in pending:
+            assert mover.leaves is not None
+            board.come(mover.leaves, mover.home)
+            steps += 1
+        while pending:
+            for mover in pending:
+                assert mover.leaves is not None
+                board.leave(mover.leaves)
+                if (yield from self._still_fits(mover)):
+                    steps += 1  # its pod does not come back
+                    order.append(mover)
+                    pending.remove(mover)
+                    break
+                board.back()
+            else:
+                break
+        is_right = not pending
+        for seeker in (*self._unit, *self._moved) if is_right else ():
+            is_right = is_right and (yield from self._still_fits(seeker))
+        for _ in range(steps):
+            board.back()
+        return order if is_right else None
+
+    def _still_fits(self, seeker: Seeker) -> Steps:
+        """Whether a pod of the plan fits on its place, all others being on theirs."""
+        self._board.leave(seeker.info)
+        rows = yield from self._fits(seeker)
+        self._board.back()
+        return bool(rows[self._cluster.nodes.row_of[seeker.node]])
+
+    def _cost_of(self, plan: MovePlan) -> tuple[float, ...]:
+        """What a plan costs: the number of moves, then the priorities and the ages of the pods, and
+        how many pods of the same controllers are on the new nodes.
+        """
+        now_s, peers = self._cluster.wall_clock_s, 0
+        ages_s = [now_s - seconds(m.pod.pod.metadata.creation_timestamp, now_s) for m in plan.moves]
+        for move in plan.moves:
+            owner = move.pod.pod.metadata.controller
+            row = self._cluster.nodes.row_of[move.node]
+            others = [info.pod for info in self._cluster.pods_on(row).values()]
+            peers += sum(pod.metadata.controller == owner for pod in others) - 1
+        priorities = sum(move.pod.pod.priority for move in plan.moves)
+        return len(plan.moves), priorities, sum(ages_s), peers

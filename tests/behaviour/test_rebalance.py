@@ -1,0 +1,593 @@
+"""Rebalance: pods move for a unit that waits, and their new places are held before they leave."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from asched.core.cluster.facts import Bound, Done, Fact, Gone, Refused, Seen, Unknown, WallClock
+from asched.core.framework.effects import (
+    Bind,
+    DeletePod,
+    EmitEvent,
+    Evict,
+    NotePod,
+    PatchPodStatus,
+)
+from asched.core.model.decode import decode
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    JOB,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Kind,
+)
+from asched.core.model.pod import Pod, PodCondition
+from asched.core.model.timestamp import rfc3339
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, room
+from tests.playbook import GROUP_LABEL, Play, a_label_group
+
+EPOCH_S = 1_700_000_000.0
+OLD = rfc3339(EPOCH_S - 86_400)
+WAITING_S, BACKOFF_S, LIMIT_S, PAUSE_S = 60, 600, 300, 1800
+OPENED: dict[str, Any] = {"namespaces": ["default"], "waitingSeconds": WAITING_S}
+
+
+class MovePlay(Play):
+    """A play with an API server that carries out evictions, and controllers that create pods again.
+    Each turn is followed by those that its effects cause.
+    """
+
+    def __init__(self, *nodes: NodeBuilder, plugins: Iterable[str] = (), **args: Any) -> None:
+        enabled = [{"name": name} for name in ("Rebalance", "Coscheduling", *plugins)]
+        disabled = [{"name": "PrioritySort"}]
+        profile = {
+            "schedulerName": "default-scheduler",
+            "plugins": {"multiPoint": {"enabled": enabled, "disabled": disabled}},
+            "pluginConfig": [{"name": "Rebalance", "args": {**OPENED, **args}}],
+        }
+        self.evicted: list[str] = []
+        self.deleted: list[str] = []
+        self.noted: list[str] = []
+        self.said: list[tuple[str, str, str]] = []  # pod, reason, note
+        self.messages: dict[str, str] = {}
+        #: what the server answers to evictions, one after the other; None: it evicts
+        self.answers: list[Refused | Unknown | None] = []
+        #: whether controllers create pods again, and whether evicted pods leave at once
+        self.replaces = self.leaves = True
+        self.count = 0
+        super().__init__(*nodes, profiles=[profile])
+        self.turn(WallClock(EPOCH_S - self.now_s))
+
+    def owned(self, kind: Kind, name: str, *pods: PodBuilder, **spec: Any) -> None:
+        """A controller with these pods, which run."""
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        body = {"metadata": metadata, "spec": {"replicas": len(pods), **spec}}
+        self.turn(Seen(kind, decode(kind.record, body)))
+        owner = {"apiVersion": kind.group_version, "kind": kind.name, "name": name}
+        for pod in pods:
+            pod.json["metadata"].setdefault("creationTimestamp", OLD)
+            pod.metadata(ownerReferences=[{**owner, "uid": f"uid-{name}", "controller": True}])
+            pod.labels(app=name)
+            self.turn(Seen(POD, pod.build()))
+
+    def sets(self, *pods: PodBuilder) -> None:
+        """Running pods, each of a ReplicaSet of its own."""
+        for pod in pods:
+            self.owned(REPLICA_SET, f"set-of-{pod.json['metadata']['name']}", pod)
+
+    def go(self, *facts: Fact, after_s: float = 0.0) -> None:
+        """A turn, and all that follows from its effects."""
+        pending: list[Fact] = list(facts)
+        while True:
+            self.turn(*pending, after_s=after_s)
+            after_s, pending = 0.001, []
+            for effect in self.effects:
+                pending += self._answers(effect)
+            if not pending:
+                return
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, as a process does."""
+        until_s = self.now_s + seconds
+        while (due_s := self.machine.next_deadline_s()) is not None and due_s <= until_s:
+            self.go(after_s=max(due_s - self.now_s, 0.01))
+        self.go(after_s=max(until_s - self.now_s, 0.0))
+
+    def node(self, name: str) -> str:
+        return self.node_of(f"uid-{name}")
+
+    def held(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for hold in self.parts.cluster.holds:
+            for place in hold.places:
+                found[place.node_name] = found.get(place.node_name, 0) + 1
+        return found
+
+    def _answers(self, effect: Any) -> list[Fact]:
+        if isinstance(effect, Bind):
+            pod = self.parts.cluster.pods_seen[effect.pod.key].on(effect.node)
+            return [Bound(effect.id), Seen(POD, pod)]
+        if isinstance(effect, NotePod):
+            self.noted.append(effect.pod.name)
+        if isinstance(effect, PatchPodStatus):
+            return self._patched(effect)
+        if isinstance(effect, DeletePod):
+            self.deleted.append(effect.pod.name)
+            return [Done(effect.id), Gone(POD, self.parts.cluster.pods_seen[effect.pod.key])]
+        if isinstance(effect, EmitEvent):
+            self.said.append((effect.regarding.name, effect.reason, effect.note))
+        return self._evictions(effect) if isinstance(effect, Evict) else []
+
+    def _patched(self, effect: PatchPodStatus) -> list[Fact]:
+        pod = self.parts.cluster.pods_seen.get(effect.pod.key)
+        if pod is None or effect.condition is None:
+            return [Done(effect.id)]
+        made = decode(PodCondition, dict(effect.condition))
+        if "message" in effect.condition:
+            self.messages[effect.pod.name] = made.message
+        others = [c for c in pod.status.conditions or () if c.type != made.type]
+        status = replace(pod.status, conditions=(*others, made))
+        return [Done(effect.id), Seen(POD, replace(pod, status=status))]
+
+    def _evictions(self, effect: Evict) -> list[Fact]:
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is not None:
+            return [type(answer)(effect.id, *_fields(answer))]
+        pod = self.parts.cluster.pods_seen[effect.pod.key]
+        self.evicted.append(pod.metadata.name)
+        if not self.leaves:
+            gone = replace(pod.metadata, deletion_timestamp=rfc3339(EPOCH_S))
+            return [Done(effect.id), Seen(POD, replace(pod, metadata=gone))]
+        return [Done(effect.id), *self.leave(pod)]
+
+    def leave(self, pod: Pod) -> list[Fact]:
+        """A pod leaves, and its controller creates another one."""
+        owner = pod.metadata.controller
+        assert owner is not None
+        self.count += 1
+        is_set = owner.kind == STATEFUL_SET.name
+        name = pod.metadata.name if is_set else f"{owner.name}-new-{self.count}"
+        now = rfc3339(self.parts.cluster.wall_clock_s)
+        uid = f"uid-new-{self.count}" if is_set else f"uid-{name}"
+        metadata = replace(
+            pod.metadata, name=name, uid=uid, creation_timestamp=now, deletion_timestamp=None
+        )
+        spec = replace(pod.spec, node_name="")
+        successor = Pod(metadata, spec)
+        return [Gone(POD, pod), *([Seen(POD, successor)] if self.replaces else [])]
+
+
+def _fields(answer: Any) -> tuple[Any, ...]:
+    if isinstance(answer, Refused):
+        return answer.code, answer.message, answer.reason
+    return (answer.message,)
+
+
+def small(name: str, node: str, cpu: str = "1") -> PodBuilder:
+    return a_pod(name).requests(cpu=cpu).on(node)
+
+
+def large(name: str = "large", cpu: str = "3") -> PodBuilder:
+    return a_pod(name).requests(cpu=cpu)
+
+
+def in_pieces(**args: Any) -> MovePlay:
+    """Two nodes of four CPUs with three free each: no room for four on one of them."""
+    play = MovePlay(room("n1", 4), room("n2", 4), **args)
+    play.sets(small("web", "n1"), small("db", "n2"))
+    return play
+
+
+def test_a_pod_moves_so_that_a_large_one_fits() -> None:
+    play = in_pieces()
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S - 1)
+    assert play.evicted == []
+    play.wait(2)
+    (moved,) = play.evicted
+    emptied, other = ("n1", "n2") if moved == "web" else ("n2", "n1")
+    assert play.node("large") == emptied
+    assert play.node(f"set-of-{moved}-new-1") == other
+    assert play.held() == {}
+    assert play.noted == ["large"], "the move is written down first"
+    assert play.messages["large"] == "1 pod moved to make room for it, 1 in all"
+    reasons = {(pod, reason) for pod, reason, _ in play.said}
+    expected = {(moved, "Moved"), ("large", "PodsMove"), (f"set-of-{moved}-new-1", "PlaceHeld")}
+    assert expected <= reasons
+    play.audited()
+
+
+def test_the_places_are_held_before_the_pod_leaves() -> None:
+    play = in_pieces()
+    play.leaves = False
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 1)
+    (moved,) = play.evicted
+    assert play.held() == {"n1": 1, "n2": 1}
+    play.go(Seen(POD, a_pod("rival").requests(cpu="3").build()))
+    assert play.node("rival") == "", (
+        "the room of the moved pod's new node and of its old one is held"
+    )
+    play.go(*play.leave(play.parts.cluster.pods_seen[f"default/{moved}"]))
+    play.wait(10)
+    assert play.node("large") != ""
+    assert play.node(f"set-of-{moved}-new-1") != ""
+    assert play.held() == {}
+
+
+def test_a_gang_gets_the_room_that_is_in_pieces() -> None:
+    play = MovePlay(*(room(f"n{n}", 4) for n in range(4)))
+    play.sets(*(small(f"web-{n}", f"n{n}") for n in range(4)))
+    play.go(Seen(COSCHEDULING_GROUP, a_label_group(minimum=2)))
+    crew = [large(f"crew-{n}", "4").labels({GROUP_LABEL: "crew"}) for n in range(2)]
+    play.go(*(Seen(POD, pod.build()) for pod in crew))
+    play.wait(WAITING_S + 30)
+    assert len(play.evicted) == 2
+    assert {play.node("crew-0"), play.node("crew-1")} == {f"n{w[-1]}" for w in play.evicted}
+    assert play.held() == {}
+    play.audited()
+
+
+def test_nothing_moves_if_all_room_together_does_not_suffice() -> None:
+    play = in_pieces()
+    play.go(Seen(POD, large(cpu="7").build()))
+    play.wait(WAITING_S + 30)
+    assert play.evicted == []
+    why = "; no pods are moved for it: all free room together does not suffice (Insufficient cpu)"
+    assert play.messages["large"].endswith(why)
+
+
+def test_a_dry_run_reports_the_plan() -> None:
+    play = in_pieces(dryRun=True)
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert (play.evicted, play.noted, play.held()) == ([], [], {})
+    message = play.messages["large"]
+    assert "; 1 pod would move to make room: " in message
+    assert message.endswith("(dryRun)")
+    assert ("large", "PodsMove") in {(pod, reason) for pod, reason, _ in play.said}
+
+
+def test_pods_of_lower_priority_are_evicted_rather_than_moved() -> None:
+    play = in_pieces()
+    play.go(Seen(POD, large(cpu="4").priority(10).build()))
+    play.wait(WAITING_S + 30)
+    assert len(play.deleted) == 1
+    assert play.evicted == []
+
+
+def test_moves_come_before_preemption_where_the_profile_says_so() -> None:
+    play = in_pieces(beforePreemption=True)
+    play.go(Seen(POD, large(cpu="4").priority(10).build()))
+    play.wait(WAITING_S + 30)
+    assert (len(play.evicted), play.deleted) == (1, [])
+    assert play.node("large") != ""
+
+
+def test_preemption_comes_after_a_search_without_a_plan() -> None:
+    play = in_pieces(beforePreemption=True, namespaces=["other"])
+    play.go(Seen(POD, large(cpu="4").priority(10).build()))
+    play.wait(WAITING_S - 1)
+    assert play.deleted == []
+    play.wait(30)
+    assert len(play.deleted) == 1
+
+
+# --- who may move --------------------------------------------------------------------------------
+
+
+def annotated(pod: PodBuilder, **annotations: str) -> PodBuilder:
+    names = {
+        "safe": "cluster-autoscaler.kubernetes.io/safe-to-evict",
+        "disrupt": "karpenter.sh/do-not-disrupt",
+    }
+    return pod.metadata(annotations={names[key]: value for key, value in annotations.items()})
+
+
+def with_volume(**source: Any) -> PodBuilder:
+    return small("web", "n1").spec(volumes=[{"name": "data", **source}])
+
+
+EXCLUDED = {
+    "safe-to-evict: false": annotated(small("web", "n1"), safe="false"),
+    "do-not-disrupt": annotated(small("web", "n1"), disrupt="true"),
+    "emptyDir": with_volume(emptyDir={}),
+    "hostPath": with_volume(hostPath={"path": "/data"}),
+    "ephemeral volume": with_volume(ephemeral={"volumeClaimTemplate": {"spec": {}}}),
+    "claims of devices": small("web", "n1").spec(
+        resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]
+    ),
+    "host ports": small("web", "n1").host_port(80),
+    "young": small("web", "n1").metadata(creationTimestamp=rfc3339(EPOCH_S - 600)),
+    "more important": small("web", "n1").priority(1),
+    "another scheduler": small("web", "n1").spec(schedulerName="other"),
+    "another scheduler's gang": small("web", "n1").metadata(annotations={"pod-group-name": "g"}),
+    "terminating": small("web", "n1").metadata(deletionTimestamp=OLD),
+}
+
+
+def one_node(**args: Any) -> MovePlay:
+    """Only a pod on n1 could move: the other one belongs to a namespace that is not opened."""
+    play = MovePlay(room("n1", 4), room("n2", 4), **args)
+    play.turn(Seen(POD, a_pod("db", "closed").requests(cpu="1").on("n2").build()))
+    return play
+
+
+def waits(play: MovePlay) -> bool:
+    """Whether the large pod waits and no pod was moved."""
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    return play.evicted == [] and play.node("large") == ""
+
+
+@pytest.mark.parametrize("pod", EXCLUDED.values(), ids=EXCLUDED.keys())
+def test_some_pods_never_move(pod: PodBuilder) -> None:
+    play = one_node()
+    play.sets(pod)
+    assert waits(play)
+
+
+MAY_MOVE = {
+    "plain": small("web", "n1"),
+    "safe-to-evict: true": annotated(with_volume(emptyDir={}), safe="true"),
+    "emptyDir in memory": with_volume(emptyDir={"medium": "Memory"}),
+}
+
+
+@pytest.mark.parametrize("pod", MAY_MOVE.values(), ids=MAY_MOVE.keys())
+def test_other_pods_may(pod: PodBuilder) -> None:
+    play = one_node()
+    play.sets(pod)
+    assert not waits(play)
+    assert play.evicted == ["web"]
+
+
+def test_a_bare_pod_does_not_move() -> None:
+    play = one_node()
+    play.turn(Seen(POD, small("web", "n1").metadata(creationTimestamp=OLD).build()))
+    assert waits(play)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node", "CronTab"])
+def test_a_pod_of_another_controller_does_not_move(kind: str) -> None:
+    play = one_node()
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": "x", "controller": True}
+    pod = small("web", "n1").metadata(creationTimestamp=OLD, ownerReferences=[owner])
+    play.turn(Seen(POD, pod.build()))
+    assert waits(play)
+
+
+def test_a_pod_whose_controller_is_gone_does_not_move() -> None:
+    play = one_node()
+    play.sets(small("web", "n1"))
+    gone = play.parts.cluster.stored(REPLICA_SET, "default/set-of-web")
+    play.turn(Gone(REPLICA_SET, gone))
+    assert waits(play)
+
+
+def test_a_pod_of_a_controller_that_scales_does_not_move() -> None:
+    play = one_node()
+    play.owned(REPLICA_SET, "web", small("web", "n1"), replicas=2)
+    assert waits(play)
+
+
+def test_a_pod_of_a_deployment_that_rolls_out_does_not_move() -> None:
+    play = one_node()
+    play.sets(small("web", "n1"), small("next", "n2"))
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d"}
+    for name in ("set-of-web", "set-of-next"):
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        metadata["ownerReferences"] = [{**owner, "controller": True}]  # type: ignore[assignment]
+        body = {"metadata": metadata, "spec": {"replicas": 1}}
+        play.turn(Seen(REPLICA_SET, decode(REPLICA_SET.record, body)))
+    assert waits(play)
+
+
+def test_a_stateful_set_that_rolls_out_does_not_move() -> None:
+    play = one_node()
+    pods = (
+        small(f"web-{n}", "n1", "500m").labels({"controller-revision-hash": f"r{n}"})
+        for n in (0, 1)
+    )
+    play.owned(STATEFUL_SET, "web", *pods)
+    assert waits(play)
+
+
+IGNORES = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+FAILS = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "moves"), [([], False), ([IGNORES], True), ([FAILS, IGNORES], False)]
+)
+def test_a_job_moves_if_it_ignores_evictions(rules: list[Any], moves: bool) -> None:
+    play = one_node()
+    play.owned(JOB, "job", small("web", "n1"), podFailurePolicy={"rules": rules})
+    assert waits(play) is not moves
+
+
+@pytest.mark.parametrize(("minimum", "moves"), [(1, True), (2, False)])
+def test_a_gang_keeps_its_minimum(minimum: int, moves: bool) -> None:
+    play = MovePlay(room("n1", 4), room("n2", 4))
+    play.turn(Seen(COSCHEDULING_GROUP, a_label_group("old", minimum)))
+    label = {GROUP_LABEL: "old"}
+    play.sets(small("a", "n1").labels(label), small("b", "n2").labels(label))
+    assert waits(play) is not moves
+
+
+@pytest.mark.parametrize(("allowed", "moves"), [(1, True), (0, False)])
+def test_a_disruption_budget_is_respected(allowed: int, moves: bool) -> None:
+    play = one_node()
+    play.sets(small("web", "n1"))
+    metadata = {"name": "b", "namespace": "default", "uid": "uid-b"}
+    spec = {"selector": {"matchLabels": {"app": "set-of-web"}}}
+    body = {"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}}
+    play.turn(Seen(POD_DISRUPTION_BUDGET, decode(POD_DISRUPTION_BUDGET.record, body)))
+    assert waits(play) is not moves
+
+
+def test_pods_of_an_opened_priority_class_move() -> None:
+    play = one_node(namespaces=[], priorityClasses=["batch"])
+    play.sets(small("web", "n1").spec(priorityClassName="batch"))
+    assert not waits(play)
+
+
+def test_no_pods_move_for_a_unit_below_the_priority() -> None:
+    play = one_node(priority=5)
+    play.sets(small("web", "n1"))
+    assert waits(play)
+
+
+def test_a_plan_costs_no_more_than_the_limits() -> None:
+    play = MovePlay(room("n1", 4), room("n2", 4), room("n3", 2), maxMovesPerPod=1)
+    play.sets(small("a", "n1"), small("b", "n1"), small("c", "n2"), small("d", "n2"))
+    assert waits(play)
+    assert play.messages["large"].endswith("no plan with up to 1 move was found")
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+def begun(**args: Any) -> tuple[MovePlay, str]:
+    """A plan whose pod was evicted, and terminates; the name of the pod."""
+    play = in_pieces(**args)
+    play.leaves = False
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 1)
+    (moved,) = play.evicted
+    return play, moved
+
+
+def left(play: MovePlay, name: str) -> None:
+    play.go(*play.leave(play.parts.cluster.pods_seen[f"default/{name}"]))
+
+
+@pytest.mark.parametrize("code", [429, 403, 500])
+def test_a_refused_eviction_ends_the_plan(code: int) -> None:
+    play = in_pieces()
+    play.answers = [Refused(0, code, "no")]
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert (play.evicted, play.held()) == ([], {})
+    assert bool(play.complaints) == (code == 403)
+    play.wait(BACKOFF_S - 60)
+    assert play.evicted == [], "nothing is repeated before the backoff"
+    play.wait(90)
+    assert len(play.evicted) == 1
+
+
+def test_a_successor_that_does_not_come_ends_the_plan() -> None:
+    play, moved = begun()
+    play.replaces = False
+    left(play, moved)
+    play.wait(LIMIT_S + 10)
+    assert play.node("large") != "", "its room is free"
+    assert play.held() == {}
+    play.audited()
+
+
+def test_a_unit_that_goes_away_ends_the_plan() -> None:
+    play, _ = begun()
+    play.go(Gone(POD, large(cpu="4").build()))
+    play.wait(1)
+    assert play.held() == {}
+
+
+def test_a_node_that_goes_away_ends_the_plan() -> None:
+    play, moved = begun()
+    other = "n2" if moved == "web" else "n1"
+    play.go(Gone(NODE, play.parts.cluster.node_of(other)))
+    play.wait(1)
+    assert play.held() == {}
+    assert len(play.evicted) == 1
+
+
+def test_a_more_important_pod_takes_held_room() -> None:
+    play, _ = begun()
+    play.go(Seen(POD, a_pod("urgent").requests(cpu="3").priority(100).build()))
+    assert play.node("urgent") != ""
+    play.wait(1)
+    assert play.held() == {}
+
+
+def test_a_better_room_ends_the_plan() -> None:
+    play, _ = begun()
+    play.go(Seen(NODE, room("n3", 4).build()))
+    play.wait(10)
+    assert play.node("large") == "n3"
+    play.wait(1)
+    assert play.held() == {}
+
+
+def test_a_successor_is_not_moved_again() -> None:
+    """It is younger than pauseSeconds."""
+    play = in_pieces()
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    (moved,) = play.evicted
+    play.go(Gone(POD, play.parts.cluster.pods_seen["default/large"]))
+    other = "n2" if moved == "web" else "n1"
+    pinned = a_pod("pinned").requests(cpu="3").selects(**{"kubernetes.io/hostname": other})
+    play.go(Seen(POD, pinned.build()))
+    stays = play.node(f"set-of-{moved}-new-1")
+    play.wait(WAITING_S + 30)
+    assert f"set-of-{moved}-new-1" not in play.evicted
+    assert play.node(f"set-of-{moved}-new-1") == stays
+
+
+def test_pods_of_a_stateful_set_move_one_at_a_time() -> None:
+    play = MovePlay(room("n1", 4), room("n2", 6), maxMovesAtOncePerController=5)
+    play.turn(Seen(POD, a_pod("db", "closed").requests(cpu="4").on("n2").build()))
+    play.owned(STATEFUL_SET, "web", small("web-0", "n1"), small("web-1", "n1"))
+    play.leaves = False
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert len(play.evicted) == 1
+    play.leaves = True
+    left(play, play.evicted[0])
+    play.wait(30)
+    assert sorted(play.evicted) == ["web-0", "web-1"]
+    assert play.node("large") == "n1"
+
+
+def test_a_new_process_keeps_to_the_limits() -> None:
+    """A unit for which pods were moved rests, whoever moved them."""
+    play, _ = begun()
+    noted = play.parts.cluster.pods_seen["default/large"]
+    other = in_pieces()
+    other.go(Seen(POD, noted))
+    other.wait(WAITING_S + 30)
+    assert other.evicted == []
+    other.wait(BACKOFF_S)
+    assert len(other.evicted) == 1
+    assert other.messages["large"] == "1 pod moved to make room for it, 2 in all"
+
+
+def test_a_chain_of_moves_is_carried_out_in_order() -> None:
+    """The place of the first pod is free only once the second has left."""
+    play = MovePlay(
+        room("n1", 4),
+        room("n2", 2).labels(disk="ssd"),
+        room("n3", 1),
+    )
+    pinned = small("a", "n1", "2").spec(nodeSelector={"disk": "ssd"})
+    play.parts.cluster.node_of("n1")
+    play.turn(Seen(NODE, room("n1", 4).labels(disk="ssd").build()))
+    play.sets(pinned, small("b", "n2", "1"))
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 60)
+    assert play.evicted == ["b", "a"]
+    assert play.node("large") == "n1"
+    play.audited()
+
+
+def test_a_unit_is_tried_again_without_the_plugin() -> None:
+    play = MovePlay(a_node("n1").allocatable(cpu="1"))
+    play.go(Seen(POD, large(cpu="2").build()))
+    play.wait(WAITING_S + 30)
+    assert "no pod may be moved" in play.messages["large"] or "suffice" in play.messages["large"]
