@@ -8,14 +8,14 @@ arrival to its confirmation, in turns of a fixed number of cycles. The same on a
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count, groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
 import asched
-from asched.core.config.defaults import default_configuration
+from asched.core.config.defaults import configuration
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure.crowds import HIGH, SHAPES, high, low, node
@@ -43,8 +43,12 @@ class Function(NamedTuple):
     name: str
 
 
-async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
-    """Count calls for `pods` pods after `warm` pods that fill all caches."""
+async def of_shape(
+    shape: str, nodes: int, warm: int, pods: int, plugins: Sequence[str] = ()
+) -> Calls:
+    """Count calls for `pods` pods after `warm` pods that fill all caches. `plugins`: enabled beside
+    those of the default profile.
+    """
     counts = [0, 0]
 
     def note(_frame: FrameType, event: str, _argument: Any) -> None:
@@ -53,7 +57,7 @@ async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
         elif event == "c_call":
             counts[1] += 1
 
-    await _place(shape, nodes, warm, pods, note)
+    await _place(shape, nodes, warm, pods, note, plugins)
     return Calls(counts[0] / pods, counts[1] / pods)
 
 
@@ -73,10 +77,17 @@ async def passed(shape: str, nodes: int, warm: int) -> list[Function]:
 
 
 async def _place(
-    shape: str, nodes: int, warm: int, pods: int, note: Callable[[FrameType, str, Any], None]
+    shape: str,
+    nodes: int,
+    warm: int,
+    pods: int,
+    note: Callable[[FrameType, str, Any], None],
+    plugins: Sequence[str] = (),
 ) -> None:
     """Place pods with `note` as the profile function of the machine's turns."""
-    world, maker = DecideWorld(default_configuration(SCHEDULER)), ROWS[shape]
+    enabled = {"multiPoint": {"enabled": [{"name": name} for name in plugins]}}
+    profile = {"schedulerName": SCHEDULER, "plugins": enabled}
+    world, maker = DecideWorld(configuration({"profiles": [profile]})), ROWS[shape]
     world.machine.limit = CountedLimit(CYCLES)
     handle, numbers = world.machine.handle, count()
 

@@ -285,6 +285,13 @@ async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape
     assert found.python <= most
 
 
+async def test_a_pod_that_fits_takes_no_more_calls_with_rebalance() -> None:
+    """Nothing of it is called before the first pod is rejected."""
+    without = await calls.of_shape("plain", NODES, WARM, COUNTED)
+    found = await calls.of_shape("plain", NODES, WARM, COUNTED, ("Rebalance",))
+    assert found.python <= without.python
+
+
 async def test_a_plain_pod_passes_few_functions() -> None:
     """One pod, after others that filled all caches: none of the features that it does not use."""
     passed = await calls.passed("plain", NODES, WARM)
