@@ -53,6 +53,8 @@ class Refusals:
         self._nodes = nodes
         #: nodes whose kubelet refused a pod of the owner lately; read-only
         self.avoided: OrderedDict[tuple[Owner, str], _Held] = OrderedDict()
+        #: no owner avoids a node after this time; read-only
+        self.until_s = 0.0
         self._by_owner: dict[Owner, dict[str, None]] = {}
         self._by_node: dict[str, dict[Owner, None]] = {}
 
@@ -66,6 +68,7 @@ class Refusals:
         times = known.times + 1 if known is not None and now_s < known.until_s + FORGET_S else 1
         hold_s = min(HOLD_S * 2.0 ** (times - 1), HOLD_S_MAX)
         self.avoided[key] = _Held(now_s + hold_s, times)
+        self.until_s = max(self.until_s, now_s + hold_s)
         self._by_owner.setdefault(owner, {})[node_name] = None
         self._by_node.setdefault(node_name, {})[owner] = None
         self._forget(now_s)

@@ -30,7 +30,8 @@ from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failur
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import NO_NAMES
 
-#: Room on other nodes wakes no pod that backs off, so it does not wait for the whole time.
+#: A pod that avoids a node is tried at once when another node gives it a place; other changes
+#: wake no pod that backs off, so it does not wait for the whole time.
 PAUSE_S: Final = 30.0
 
 

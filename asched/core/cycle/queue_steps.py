@@ -1,11 +1,14 @@
 """Carry out the steps that `event_handlers` derives from changes of objects."""
 
+from collections.abc import Hashable
+
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, Action, Change
 from asched.core.cluster.refusals import owner_of
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
+from asched.core.queue.queued import QueuedPod
 
 
 def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
@@ -55,17 +58,46 @@ def _note_foreign_nomination(context: SchedulerContext, old: Pod | None, new: Po
 
 
 def _end_pauses(context: SchedulerContext, change: Change) -> None:
-    """Try the pods again that avoid a node, if it changed or a pod that ran there has left."""
-    old, cluster, queue = change.old, context.cluster, context.queue
+    """Try the pods again that avoid a node, if it changed or a pod that ran there has left; else
+    those that a change of another node, or a pod that left it, gives a place.
+    """
+    old, refusals = change.old, context.cluster.refusals
     if isinstance(old, Node):
         name = old.name
-    elif change.trigger == ASSIGNED_POD_DELETE and isinstance(old, Pod) and old.status.start_time:
-        name = old.spec.node_name
+    elif change.trigger == ASSIGNED_POD_DELETE and isinstance(old, Pod):
+        name = old.spec.node_name if old.status.start_time else ""
+    elif isinstance(change.new, Node):
+        name = ""
     else:
         return
-    owners = cluster.refusals.node_changed(name, cluster.steady_s)
+    owners = refusals.node_changed(name, context.cluster.steady_s)
     if owners:
-        queue.end_pauses(lambda pod: owner_of(pod) in owners, context.now_s)
+        context.queue.end_pauses(lambda queued: owner_of(queued.pod) in owners, context.now_s)
+    elif refusals.until_s > context.cluster.steady_s:
+        fits = _PlaceElsewhere(context, is_for_one=isinstance(old, Pod))
+        context.queue.end_pauses(fits, context.now_s)
+
+
+class _PlaceElsewhere:
+    """Whether a pod that avoids a node fits now, by one dry run for equal pods of an owner.
+    `is_for_one`: the change frees room for one of them.
+    """
+
+    def __init__(self, context: SchedulerContext, *, is_for_one: bool) -> None:
+        self._context = context
+        self._is_for_one = is_for_one
+        self._verdicts: dict[Hashable, bool] = {}
+
+    def __call__(self, queued: QueuedPod) -> bool:
+        context, pod = self._context, queued.pod
+        if not context.cluster.refusals.rows(pod, context.cluster.steady_s):
+            return False
+        key = owner_of(pod), queued.class_key
+        if key not in self._verdicts:
+            self._verdicts[key] = context.queue.dry_run_filter.rejectors(queued) is None
+        has_place = self._verdicts[key]
+        self._verdicts[key] = has_place and not self._is_for_one
+        return has_place
 
 
 def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:

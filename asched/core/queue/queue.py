@@ -309,15 +309,15 @@ class SchedulingQueue:
                 continue
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
-    def end_pauses(self, which: Callable[[Pod], bool], now_s: float) -> None:
+    def end_pauses(self, which: Callable[[QueuedPod], bool], now_s: float) -> None:
         """Make the pods active that wait in `error_backoff` and for which `which` is true."""
         self.sliced_work.do(self._ending_pauses(which, now_s))
 
-    def _ending_pauses(self, which: Callable[[Pod], bool], now_s: float) -> Iterator[None]:
+    def _ending_pauses(self, which: Callable[[QueuedPod], bool], now_s: float) -> Iterator[None]:
         note = self.sliced_work.budget.note
         for queued in self.places.error_backoff.in_order_by_steps():
             note(SORT_STEPS if queued is None else CHECK_STEPS)
-            if queued is not None and which(queued.pod):
+            if queued is not None and which(queued):
                 self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
                 note(WAKE_STEPS)
             yield
