@@ -37,6 +37,7 @@ from asched.host.event_loop import run_on_loop
 from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import SERVICE_ACCOUNT
+from asched.ops.doctor.checks import Examination, examine
 from asched.ops.doctor.notes import Finding, Identity, State, UnusableSettingsError
 from asched.serve.auth import in_cluster
 
@@ -72,8 +73,6 @@ def main(argv: Sequence[str]) -> int:
         return fail("doctor", error, EXIT_PROBLEM)
     except (UsageError, UnreadableFileError, ConfigError, PluginLoadError) as error:
         return fail("doctor", error, EXIT_USAGE)
-    from asched.ops.doctor.checks import Examination, examine  # half a second: kubernetes-asyncio
-
     examination = Examination(
         configuration=plan.configuration,
         connection=plan.connection,

@@ -1,9 +1,8 @@
 """kubernetes-asyncio's typed client with asched's credentials, in two forms.
 
-Commands (`doctor`, `snapshot`, `plan --apply`) and the start with a Policy in a ConfigMap use the
-library's APIs over connections of asched (`client_over`): failures are ClientErrors. Plugins get a
-client with the library's own connections and errors (`ApiAccess`), as its documentation describes
-them; its `Watch` needs answers of aiohttp.
+The commands `snapshot` and `plan --apply` use the library's APIs over connections of asched
+(`client_over`): failures are ClientErrors. Plugins get a client with the library's own connections
+and errors (`ApiAccess`), as its documentation describes them; its `Watch` needs answers of aiohttp.
 
 Scheduling itself does not use the library (`session.py`), because building its models costs a
 hundred times what decoding our records does. The library is imported where a client is made, which

@@ -1,24 +1,29 @@
 """Read a Policy from a ConfigMap, as kube-scheduler up to 1.22 did."""
 
 from typing import Final
+from urllib.parse import quote
+
+import msgspec
 
 from asched.kube.errors import ApiError, ConnectError, TransportError
-from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
-from asched.kube.typed import client_over
+from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect, read_as
 
 #: The key that kube-scheduler up to 1.22 read.
 KEY: Final = "policy.cfg"
 
 
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] | None = None
+
+
 async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str) -> str:
     """The text of the Policy. Raises ConnectError with one line and the fix."""
-    from kubernetes_asyncio.client import CoreV1Api  # half a second, rarely needed
-
     where = f"configmap {namespace}/{name}"
     session = await connect(connection)
     try:
-        core = CoreV1Api(await client_over(session.general, HANDSHAKE_TIMEOUT_S))
-        config_map = await core.read_namespaced_config_map(name, namespace)
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}"
+        reply = await session.general.request("GET", path, timeout_s=HANDSHAKE_TIMEOUT_S)
+        config_map = read_as(reply, _ConfigMap)
     except (ApiError, TransportError) as error:
         raise ConnectError(
             f"couldn't get policy config map {namespace}/{name}: {error};"

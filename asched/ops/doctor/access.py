@@ -10,15 +10,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kubernetes_asyncio.client import (
-    V1ResourceAttributes,
-    V1SelfSubjectAccessReview,
-    V1SelfSubjectAccessReviewSpec,
-    V1SelfSubjectReview,
-    V1SubjectAccessReview,
-    V1SubjectAccessReviewSpec,
-)
-
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, Identity, JsonObject, State, unreadable
 from asched.ops.doctor.permissions import (
@@ -32,7 +23,7 @@ from asched.ops.doctor.permissions import (
     NeededRight,
     Right,
 )
-from asched.ops.doctor.reader import ClusterReader
+from asched.ops.doctor.reader import ClusterReader, path_of
 
 #: Where deploy/base grants the rights to the lease.
 GRANTED_NAMESPACE: Final = "asched-system"
@@ -47,32 +38,38 @@ VITAL: Final = frozenset({SCHEDULING, LEADER_ELECTION})
 
 async def who(reader: ClusterReader) -> Identity:
     """The identity under which the API server knows us. Raises ClientError."""
-    review = await reader.authentication.create_self_subject_review(V1SelfSubjectReview())
-    user = review.status.user_info
-    return Identity(user.username or "", tuple(user.groups or ()))
+    review = await _reviewed(reader, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+    user = review.get("userInfo") or {}
+    return Identity(user.get("username") or "", tuple(user.get("groups") or ()))
 
 
 async def may(reader: ClusterReader, right: Right, other: Identity | None) -> bool:
     """Whether we, or the other account, have a right. Raises ClientError."""
     plural, _, subresource = right.resource.partition("/")
-    attributes = V1ResourceAttributes(
-        verb=right.verb,
-        group=right.group,
-        resource=plural,
-        subresource=subresource,
-        namespace=right.namespace,
-        name=right.name,
-    )
-    api = reader.authorization
-    if other is None:
-        own = V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
-        body = V1SelfSubjectAccessReview(spec=own)
-        return bool((await api.create_self_subject_access_review(body)).status.allowed)
-    spec = V1SubjectAccessReviewSpec(
-        resource_attributes=attributes, user=other.user, groups=list(other.groups)
-    )
-    review = await api.create_subject_access_review(V1SubjectAccessReview(spec=spec))
-    return bool(review.status.allowed)
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": plural,
+        "subresource": subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    kind = "SelfSubjectAccessReview"
+    spec: dict[str, object] = {"resourceAttributes": attributes}
+    if other is not None:
+        kind = "SubjectAccessReview"
+        spec |= {"user": other.user, "groups": list(other.groups)}
+    review = await _reviewed(reader, "authorization.k8s.io/v1", kind, spec)
+    return bool(review.get("allowed"))
+
+
+async def _reviewed(
+    reader: ClusterReader, group_version: str, kind: str, spec: JsonObject
+) -> JsonObject:
+    """The status of a review. Raises ClientError."""
+    body = {"apiVersion": group_version, "kind": kind, "spec": spec}
+    made = await reader.post(f"{path_of(group_version)}/{kind.lower()}s", body)
+    return dict(made.get("status") or {})
 
 
 async def check_permissions(
@@ -142,7 +139,7 @@ async def check_flow(
 ) -> list[Finding]:
     """The priority levels of bindings and lease renewals."""
     try:
-        schemas = await reader.items(reader.flow_control.list_flow_schema)
+        schemas = await reader.items("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")
     except ClientError as error:
         return [unreadable(FLOW, "flowschemas", error)]
     if not schemas:

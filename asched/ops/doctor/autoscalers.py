@@ -33,7 +33,7 @@ async def check_autoscalers(
 ) -> list[Finding]:
     """A finding for each wrong flag; none without an autoscaler."""
     try:
-        deployments = await reader.items(reader.apps.list_deployment_for_all_namespaces)
+        deployments = await reader.items("/apis/apps/v1/deployments")
     except ClientError as error:
         return [unreadable(CHECK, "deployments", error)]
     found = []

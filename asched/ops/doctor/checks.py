@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ from asched.ops.doctor.autoscalers import check_autoscalers
 from asched.ops.doctor.installation import INSTALLATION, Settings, chosen, matching, settings_of
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, WATCHES, Right, needed
-from asched.ops.doctor.reader import ClusterReader, or_none
+from asched.ops.doctor.reader import ClusterReader, or_none, path_of
 from asched.ops.doctor.replicas import check_replicas, check_waiting
 from asched.ops.doctor.rivals import check_rivals, lease_of
 from asched.ops.doctor.workloads import ServedWorkload, flags_of, scheduler_workloads
@@ -90,10 +90,10 @@ async def examine(examination: Examination) -> list[Finding]:
 
 
 async def _examine(session: Session, examination: Examination) -> list[Finding]:
-    reader = await ClusterReader.over(session)
+    reader = ClusterReader.over(session)
     started_s = examination.clock_s()
     try:
-        reply: Any = await reader.version.get_code(_preload_content=False)
+        reply = await reader.page("/version")
     except ClientError as error:
         cure = "check the address, the network and that the API server runs"
         return [Finding("reach", State.PROBLEM, f"{error}", cure)]
@@ -324,14 +324,8 @@ async def _namespaces_with(reader: ClusterReader, kind: Kind) -> set[str]:
 
 
 async def _resources(reader: ClusterReader, group_version: str) -> frozenset[str]:
-    group, _, version = group_version.rpartition("/")
-    discovery = (
-        reader.custom_objects.get_api_resources(group, version)
-        if group
-        else reader.core.get_api_resources()
-    )
-    found = await or_none(discovery)
-    return frozenset(resource.name for resource in found.resources) if found else frozenset()
+    found = await or_none(reader.get(path_of(group_version)))
+    return frozenset(resource["name"] for resource in (found or {}).get("resources") or ())
 
 
 #: What follows from a missing kind, and the fix.

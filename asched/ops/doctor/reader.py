@@ -1,26 +1,19 @@
-"""Read the cluster for `asched doctor`, with the APIs of kubernetes-asyncio.
+"""Requests of `asched doctor`. Objects are the JSON of the API.
 
 Bounds  LIST_MAX objects of a list are read; READ_TIMEOUT_S for one request.
 """
 
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import Final
+from urllib.parse import quote, urlencode
 
-from kubernetes_asyncio.client import (
-    AppsV1Api,
-    AuthenticationV1Api,
-    AuthorizationV1Api,
-    CoordinationV1Api,
-    CoreV1Api,
-    CustomObjectsApi,
-    FlowcontrolApiserverV1Api,
-    VersionApi,
-)
+import orjson
 
 from asched.core.model.kinds import Kind
 from asched.kube.errors import NotFound
 from asched.kube.session import Session, read_json
-from asched.kube.typed import Lister, client_over, lister
+from asched.kube.transport import Reply, Transport
+from asched.ops.doctor.notes import JsonObject
 
 #: Enough for the Deployments of a large cluster.
 LIST_MAX: Final = 2000
@@ -30,37 +23,52 @@ CONNECTIONS: Final = 8
 
 
 class ClusterReader:
-    """The APIs over one client. Their methods raise ApiError or TransportError."""
+    """Requests over one pool. The methods raise ApiError or TransportError."""
 
     @classmethod
-    async def over(cls, session: Session) -> "ClusterReader":
-        return cls(await client_over(session.pool(CONNECTIONS, purpose="doctor"), READ_TIMEOUT_S))
+    def over(cls, session: Session) -> "ClusterReader":
+        return cls(session.pool(CONNECTIONS, purpose="doctor"))
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.apps = AppsV1Api(client)
-        self.authentication = AuthenticationV1Api(client)
-        self.authorization = AuthorizationV1Api(client)
-        self.coordination = CoordinationV1Api(client)
-        self.core = CoreV1Api(client)
-        self.custom_objects = CustomObjectsApi(client)
-        self.flow_control = FlowcontrolApiserverV1Api(client)
-        self.version = VersionApi(client)
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
-    async def items(
-        self, list_objects: Lister, *args: str, **selectors: str
-    ) -> list[dict[str, Any]]:
-        """The first LIST_MAX objects of a list, as JSON: models of 2,000 Deployments take 5 s."""
-        reply = await list_objects(*args, limit=LIST_MAX, _preload_content=False, **selectors)
-        found = read_json(reply).get("items")
+    async def page(self, path: str) -> Reply:
+        """The answer, whatever its status."""
+        return await self._transport.request("GET", path, timeout_s=READ_TIMEOUT_S)
+
+    async def get(self, path: str) -> JsonObject:
+        return read_json(await self.page(path))
+
+    async def post(self, path: str, body: JsonObject) -> JsonObject:
+        encoded = orjson.dumps(body)
+        return read_json(
+            await self._transport.request("POST", path, encoded, timeout_s=READ_TIMEOUT_S)
+        )
+
+    async def items(self, path: str, **selectors: str) -> list[JsonObject]:
+        """The first LIST_MAX objects of a list; `selectors` are labelSelector and fieldSelector."""
+        found = (await self.get(f"{path}?{urlencode({'limit': LIST_MAX, **selectors})}")).get(
+            "items"
+        )
         return found if isinstance(found, list) else []
 
-    async def of_kind(self, kind: Kind) -> list[dict[str, Any]]:
+    async def of_kind(self, kind: Kind) -> list[JsonObject]:
         """The first LIST_MAX objects of a kind, in all namespaces."""
-        return await self.items(lister(self._client, kind.group_version, kind.name, kind.plural))
+        return await self.items(f"{path_of(kind.group_version)}/{kind.plural}")
 
 
-async def or_none(read: Awaitable[Any]) -> Any:
+def path_of(group_version: str) -> str:
+    """Where the API server serves a group and version."""
+    return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+
+
+def namespaced(group_version: str, namespace: str, *names: str) -> str:
+    """The path of a list, or with a name of an object, in a namespace."""
+    quoted = "/".join(quote(name, safe="") for name in (namespace, *names))
+    return f"{path_of(group_version)}/namespaces/{quoted}"
+
+
+async def or_none(read: Awaitable[JsonObject]) -> JsonObject | None:
     """The object, or None if it does not exist."""
     try:
         return await read

@@ -13,7 +13,7 @@ from typing import Final
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, JsonObject, State, ago, seconds_since, unreadable
-from asched.ops.doctor.reader import ClusterReader
+from asched.ops.doctor.reader import ClusterReader, namespaced
 from asched.ops.doctor.workloads import ServedWorkload
 
 REPLICAS: Final = "replicas"
@@ -64,7 +64,7 @@ async def _pods_of(reader: ClusterReader, workload: ServedWorkload) -> list[Json
         return []
     labels = ",".join(f"{key}={value}" for key, value in selector.items())
     namespace = workload.workload.partition("/")[0]
-    pods = await reader.items(reader.core.list_namespaced_pod, namespace, label_selector=labels)
+    pods = await reader.items(namespaced("v1", namespace, "pods"), labelSelector=labels)
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
@@ -163,9 +163,8 @@ async def check_waiting(
     found: list[Finding] = []
     for name in scheduler_names:
         selector = f"spec.schedulerName={name},spec.nodeName=,status.phase=Pending"
-        list_pods = reader.core.list_pod_for_all_namespaces
         try:
-            pods = await reader.items(list_pods, field_selector=selector)
+            pods = await reader.items("/api/v1/pods", fieldSelector=selector)
         except ClientError as error:
             found.append(unreadable(PODS, "pods of all namespaces", error))
             continue

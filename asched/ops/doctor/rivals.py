@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from kubernetes_asyncio.client import V1LeaseSpec
-
 from asched import names
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, State, ago, seconds_since, unreadable
-from asched.ops.doctor.reader import ClusterReader, or_none
+from asched.ops.doctor.reader import ClusterReader, namespaced, or_none
 from asched.ops.doctor.workloads import KUBE_SCHEDULER, KUBE_SYSTEM, Lease, ServedWorkload
 
 LEASE: Final = "lease"
@@ -88,15 +86,18 @@ async def check_lease(
     if not election.leader_elect:
         text = "leader election is off: a second replica would bind the same pods"
         return [Finding(LEASE, State.WARNING, text, "run one replica only, or turn it on")], ""
-    read = reader.coordination.read_namespaced_lease
+    path = namespaced(
+        "coordination.k8s.io/v1", election.resource_namespace, "leases", election.resource_name
+    )
     try:
-        lease = await or_none(read(election.resource_name, election.resource_namespace))
+        lease = await or_none(reader.get(path))
     except ClientError as error:
         return [unreadable(LEASE, f"lease {where}", error)], ""
-    spec = (lease and lease.spec) or V1LeaseSpec()
-    holder = spec.holder_identity or ""
-    age_s = (now - spec.renew_time).total_seconds() if spec.renew_time else None
-    is_live = bool(holder) and age_s is not None and age_s < (spec.lease_duration_seconds or 15)
+    spec = (lease or {}).get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    age_s = seconds_since(spec.get("renewTime"), now)
+    duration_s = spec.get("leaseDurationSeconds") or 15
+    is_live = bool(holder) and age_s is not None and age_s < duration_s
     served = {profile.scheduler_name for profile in configuration.profiles}
     is_theirs = lease_of(configuration) == (KUBE_SYSTEM, KUBE_SCHEDULER)
     if is_theirs and names.DEFAULT_SCHEDULER_NAME not in served:
@@ -155,9 +156,8 @@ async def _reporters(
 ) -> list[Finding]:
     """Other processes that recently placed pods under this name."""
     selector = f"reason={names.EVENT_SCHEDULED},reportingComponent={name}"
-    list_events = reader.core.list_event_for_all_namespaces
     try:
-        events = await reader.items(list_events, field_selector=selector)
+        events = await reader.items("/api/v1/events", fieldSelector=selector)
     except ClientError as error:
         return [unreadable(NAME, "events", error)]
     latest: dict[str, float] = {}
@@ -182,9 +182,8 @@ async def _is_gone(reader: ClusterReader, host: str) -> bool:
     """Whether a host was a pod of a Deployment that does not exist any more."""
     if not OF_DEPLOYMENT.fullmatch(host):
         return False
-    list_pods = reader.core.list_pod_for_all_namespaces
     try:
-        return not await reader.items(list_pods, field_selector=f"metadata.name={host}")
+        return not await reader.items("/api/v1/pods", fieldSelector=f"metadata.name={host}")
     except ClientError:
         return False
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.model.decode import MalformedError, parse
 from asched.ops.doctor.notes import JsonObject
-from asched.ops.doctor.reader import ClusterReader, or_none
+from asched.ops.doctor.reader import ClusterReader, namespaced, or_none
 
 KUBE_SYSTEM: Final = "kube-system"
 KUBE_SCHEDULER: Final = "kube-scheduler"
@@ -54,10 +54,9 @@ class ServedWorkload(msgspec.Struct, frozen=True):
 
 async def scheduler_workloads(reader: ClusterReader) -> list[ServedWorkload]:
     """All schedulers; another product's only if it has replicas. Raises ClientError."""
-    deployments = await reader.items(reader.apps.list_deployment_for_all_namespaces)
-    list_pods = reader.core.list_namespaced_pod
+    deployments = await reader.items("/apis/apps/v1/deployments")
     component = f"component={KUBE_SCHEDULER}"
-    pods = await reader.items(list_pods, KUBE_SYSTEM, label_selector=component)
+    pods = await reader.items(namespaced("v1", KUBE_SYSTEM, "pods"), labelSelector=component)
     owned = [(d, (d["spec"].get("template") or {}).get("spec") or {}) for d in deployments]
     # Static pods; pods of a Deployment are covered by it.
     owned += [(p, p["spec"]) for p in pods if not _is_of_replica_set(p)]
@@ -162,9 +161,8 @@ async def _mounted(
             source = volume.get("configMap") or {}
             if volume["name"] != mount["name"] or not source:
                 continue
-            read = reader.core.read_namespaced_config_map
-            config_map = await or_none(read(source["name"], namespace))
-            data = (config_map and config_map.data) or {}
+            path = namespaced("v1", namespace, "configmaps", source["name"])
+            data = (await or_none(reader.get(path)) or {}).get("data") or {}
             paths = {item["path"]: item["key"] for item in source.get("items") or ()}
             wanted = file.removeprefix(folder)
             return str(data.get(paths.get(wanted, wanted), ""))
