@@ -12,20 +12,15 @@ such part. Outside of the machine's turns there is no limit: tools and tests run
 `SlicedWork` is for work that precedes everything else, such as waking thousands of classes or
 moving all pods after a reload. It is a generator that yields after each small part, having noted
 its cost; no fact is processed and nothing is decided between its turns, so that its result is as if
-it ran at once. `ListParts` applies a long list: pods without a node wait until they can be applied
-in the order of their creation, deletions until the last part is known.
+it ran at once.
 
-Bounds  SLICE_STEPS per turn; SLICES_MAX slices per attempt, which then ends in an error;
-        LOOKED_AT_ONCE objects in a step: a hundred thousand take 30 ms.
+Bounds  SLICE_STEPS per turn; SLICES_MAX slices per attempt, which then ends in an error.
 """
 
 import math
 from collections import deque
-from collections.abc import Container, Generator, Iterator, Mapping
-from typing import Any, Final
-
-from asched.core.cluster.facts import Listed
-from asched.core.model.kinds import POD, Kind
+from collections.abc import Iterator
+from typing import Final
 
 #: Approximate duration of a step, the unit in which costs are estimated. A search for devices
 #: checks one device in a fifth of it.
@@ -103,62 +98,3 @@ class SlicedWork:
 
 #: Of fewer parts no charge is made.
 FEW: Final = 64
-#: About as long as applying one object.
-LOOKED_AT_ONCE: Final = 128
-
-
-class _Begun:
-    """An unfinished list: keys received, and pods that wait."""
-
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-        self.waiting: dict[str, Any] = {}
-
-
-class ListParts:
-    """The unfinished lists, by kind."""
-
-    def __init__(self) -> None:
-        self._begun: dict[Kind, _Begun] = {}
-
-    def take(
-        self, fact: Listed
-    ) -> Generator[None, None, tuple[dict[str, Any], Container[str] | None]]:
-        """Objects to apply now, by key; and, with the last part, the keys of all existing objects.
-        In steps.
-        """
-        kind, objects = fact.kind, fact.objects
-        listed: dict[str, Any] = {}
-        for start in range(0, len(objects), LOOKED_AT_ONCE):
-            some: tuple[Any, ...] = objects[start : start + LOOKED_AT_ONCE]
-            listed.update((obj.metadata.key, obj) for obj in some)
-            yield
-        begun = self._begun.pop(kind, None)
-        if begun is None or not fact.part:
-            if not fact.has_more:
-                return listed, listed.keys()
-            begun = _Begun()
-        waiting, seen = begun.waiting, begun.seen
-        if not fact.has_more:
-            seen.update(waiting, listed)
-            waiting.update(listed)
-            return waiting, seen
-        self._begun[kind] = begun
-        for key, obj in list(listed.items()):
-            if kind is POD and not obj.spec.node_name:
-                waiting[key] = listed.pop(key)
-            else:
-                waiting.pop(key, None)
-        seen.update(listed)
-        return listed, None
-
-
-def gone(known: Mapping[str, Any], staying: Container[str]) -> Iterator[Any]:
-    """Objects that are not in a list any more; None for a step without any. The caller may drop
-    each from `known` before the next.
-    """
-    for number, key in enumerate(tuple(known), 1):
-        if key not in staying:
-            yield known[key]
-        elif not number % LOOKED_AT_ONCE:
-            yield None

@@ -22,13 +22,14 @@ Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from asched.core.cluster.budget import SLICE_STEPS
 from asched.core.cluster.facts import Answer, Done, Fact, Returned
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import Binding
@@ -43,7 +44,6 @@ from asched.core.cycle.turn_limit import (
     OTHERS_SHARE,
     OTHERS_SHARE_OF_MANY,
     PARKED_MAX,
-    ExclusiveTasks,
     ParkedUnits,
     PausedTasks,
     TurnLimit,
@@ -108,7 +108,7 @@ class Machine:
         self._attempts = 0
         self._open_cycles = 0
         self._paused = PausedTasks()
-        self._alone = ExclusiveTasks(context, self._take_answer)
+        self._paused_alone: deque[int] = deque()
         self._is_quiet = True  # no fact and no attempt in this turn so far
         self._followers: deque[Any] = deque()  # results of units that are not begun yet
         self._parked = ParkedUnits()
@@ -258,7 +258,7 @@ class Machine:
                 return
             if isinstance(effect, Pause):
                 if effect.is_alone:
-                    self._alone.pause(effect.id)
+                    self._pause_alone(effect.id)
                 else:
                     task.slices += 1
                     self._paused.add(effect.id, task.turn, task.slices)
@@ -270,6 +270,25 @@ class Machine:
         if task.binds and getattr(effect, "binds", True):
             self._on_wire.add(effect.id)
         self._out.append(effect)
+
+    def _pause_alone(self, effect_id: int) -> None:
+        """End the turn with a task whose records are incomplete. It goes on before facts are taken
+        in or decisions are made, one slice a turn.
+        """
+        sliced_work = self.context.queue.sliced_work
+        sliced_work.budget.note(SLICE_STEPS)
+        self._paused_alone.append(effect_id)
+        if len(self._paused_alone) == 1:
+            sliced_work.do(self._go_on_alone())
+
+    def _go_on_alone(self) -> Iterator[None]:
+        paused, budget = self._paused_alone, self.context.cluster.budget
+        while paused:
+            spent = budget.spent
+            self._take_answer(Done(paused[0]))  # it may pause again
+            paused.popleft()
+            self.context.queue.sliced_work.budget.note(budget.spent - spent)
+            yield
 
     def _run_together(self, effect: Together, *, binds: bool) -> None:
         """Start all parts; the last one to end answers the effect."""

@@ -1,13 +1,11 @@
 """What a turn of the machine does, and what has to wait for a later one.
 
-    ExclusiveTasks  tasks that paused while their records are incomplete (`Pause(is_alone=True)`):
-                    they go on before facts are taken in or decisions are made, one slice a turn
-    TurnLimit       how long cycles run
-    ParkedUnits     units that wait for open cycles: a pod that needs extenders while another
-                    pod's extender works; a second group, because two groups that reserve places
-                    could block each other; pods that join a group; and a group of thousands of
-                    pods until all of them are taken from the queue
-    PausedTasks     attempts that used up their slice; they go on while other pods are due, too
+    TurnLimit     how long cycles run
+    ParkedUnits   units that wait for open cycles: a pod that needs extenders while another
+                  pod's extender works; a second group, because two groups that reserve places could
+                  block each other; pods that join a group; and a group of thousands of pods until
+                  all of them are taken from the queue
+    PausedTasks   attempts that used up their slice; they go on while other pods are due, too
 
 The end of a turn determines which attempts come before which fact, so a replay has to know it. Two
 values suffice: how often the turn went on, and whether a paused attempt was allowed to go on.
@@ -17,14 +15,10 @@ Bounds  PARKED_MAX parked units, beyond which no pod is popped.
 
 import math
 from bisect import insort
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from asched.core.cluster.budget import SLICE_STEPS
-from asched.core.cluster.facts import Answer, Done
-from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.unit import Unit
 
 #: How long one turn runs cycles before the driver serves its sockets again. Measured on 2 cores
@@ -77,33 +71,6 @@ class TurnLimit:
         """
         now_s = self._monotonic_s()
         self._others_until_s = now_s + others_share * (now_s - self._slice_s)
-
-
-class ExclusiveTasks:
-    """`answer` answers a pause."""
-
-    def __init__(self, context: SchedulerContext, answer: Callable[[Answer], None]) -> None:
-        self._sliced_work = context.queue.sliced_work
-        self._budget = context.cluster.budget
-        self._answer = answer
-        self._paused_ids: deque[int] = deque()
-        self._is_going_on = False
-
-    def pause(self, effect_id: int) -> None:
-        """Let the paused task go on at the beginning of the next turn."""
-        self._sliced_work.budget.note(SLICE_STEPS)
-        self._paused_ids.append(effect_id)
-        if not self._is_going_on:
-            self._is_going_on = True
-            self._sliced_work.do(self._steps())
-
-    def _steps(self) -> Iterator[None]:
-        while self._paused_ids:
-            spent = self._budget.spent
-            self._answer(Done(self._paused_ids.popleft()))
-            self._sliced_work.budget.note(self._budget.spent - spent)
-            yield
-        self._is_going_on = False
 
 
 #: A guess: hours of work for a slow extender.

@@ -2,8 +2,8 @@
 first.
 
 If no two pods are equal, results are not reused. Classes used only once are in a short queue of
-their own: they displace no other class, and their arrays, which are freed soon, stay in the CPU
-cache.
+their own: they displace no other class. Benchmark `decide-different`, 3,000 pods on 5,000 nodes:
+131 MB; with one queue 179.
 """
 
 from collections import OrderedDict
@@ -56,8 +56,8 @@ _numbers: Final = count(1)
 
 class _CacheEntry:
     """The cached state for one set of keys. Found by identity: the keys are long, and hashing them
-    for every pod would cost more than the rest of the lookup. decide-plain, CPU ms a pod: 0.30,
-    0.36; with share keys for every pod 0.48, 0.37 (217 and 248 calls).
+    for every pod would cost more than the rest of the lookup. Benchmark `decide-plain`: 217 calls a
+    pod; with share keys for every pod 248.
     """
 
     __slots__ = ("__weakref__", "held", "keys", "me", "own", "queue", "state")

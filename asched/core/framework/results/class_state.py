@@ -65,8 +65,8 @@ class ClassState:
         every = [*[v.prepared for v in verdicts], *prepared]
         self._prepared = {p.plugin.name: p for p in every}
         self._moves = Moves(cluster)
-        #: bits of `Moves` -> filters that depend on them. decide-plain, CPU ms a pod: 0.30, 0.36;
-        #: if all filters and scorers are visited 0.40, 0.43
+        #: bits of `Moves` -> filters that depend on them. Benchmark `decide-plain`, CPU ms a
+        #: pod: 0.30, 0.36; if all filters and scorers are visited 0.40, 0.43
         self._concerned: dict[int, list[CachedVerdict]] = {}
         self._repeats = 0  # bits after which PreFilter runs again
         #: plugins that read counts of pods, with the results that were folded: results are shared,
@@ -150,7 +150,7 @@ class ClassState:
     def _look_at_counts(self, pod: PodInfo) -> None:
         """Run those that read counts of pods; the others follow if a result has changed.
 
-        A pod of the row anti-affinity makes 332 calls; if all run, 349.
+        A pod of the benchmark `decide-anti-affinity` makes 332 calls; if all run, 349.
         """
         for prepared, folded in self._counting:
             now = prepared.update(pod)

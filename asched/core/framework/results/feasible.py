@@ -3,7 +3,8 @@
     codes int32[N] of each filter ─┐
     rows that PreFilter left ──────┴─> mask bool[N]
 
-The rows whose feasibility changed are logged for the ranking.
+The rows whose feasibility changed are logged for the ranking. Benchmark `decide-anti-affinity`,
+5,000 nodes: 838,000 instructions a pod; if the ranking is made anew after each change 958,000.
 """
 
 from collections.abc import Sequence
@@ -100,7 +101,7 @@ class Feasible(ByRow[None]):
         self.count = int(np.count_nonzero(self.mask))
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
-        """decide-plain, CPU ms a pod: 0.30, 0.36; if all rows are folded 0.48, 0.39."""
+        """Benchmark `decide-plain`, CPU ms a pod: 0.30, 0.36; if all rows are folded 0.48, 0.39."""
         if len(rows) > max(ROWS_MANY, self._nodes.height // ROWS_SHARE):
             return False
         live = self._nodes.columns.read("live")

@@ -89,8 +89,8 @@ class Layer:
     def codes(self, verdict: CachedVerdict, pod: PodInfo) -> I32:
         """int32[N]: the results of a filter that reads only amounts, with these pods added.
 
-        Only the entries of `rows()` are valid. Cached: a pod of the row preemption makes 1,742
-        calls; without, 1,780.
+        Only the entries of `rows()` are valid. Cached: a pod of the benchmark
+        `decide-preemption` makes 1,742 calls; without, 1,780.
         """
         key = id(verdict)
         kept = self._codes.get(key)

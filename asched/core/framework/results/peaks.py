@@ -3,7 +3,8 @@
     totals int64[N] ──> peaks int64[N / 256] ──> int64[N / 65,536] ──> ... until there is one block
 
 A changed row is propagated upwards, the best row is searched downwards: one block per level, so
-that a decision among a million nodes reads three blocks.
+that a decision among a million nodes reads three blocks. `asched_lab.measure.million`: 12 µs for
+each, 720 if all rows are searched; at 100,000 nodes 12 and 52, at 5,000 nodes 7 and 4.
 """
 
 from collections.abc import Iterable

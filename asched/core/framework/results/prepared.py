@@ -9,6 +9,7 @@ import numpy as np
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import POD_LABELS
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.view import NodeView
 from asched.core.framework.points import (
     CachedPlugin,
     Mask,
@@ -144,7 +145,7 @@ class PreparedScores(Prepared):
             end_without_pre_score(plugin)
             is_masked = plugin.is_checked and plugin.reads_feasible
             return PreFilterResult(SUCCESS, None, feasible.mask) if is_masked else NOTHING_SAID
-        view, meter = self._work.all_rows(self._cluster.nodes), self._work.meter
+        view, meter = NodeView(self._cluster.nodes), self._work.meter
         if meter is None:
             result = half.pre_score(pod, view, feasible.mask)
         else:

@@ -1,6 +1,6 @@
 """Results of single plugins, shared by all classes for which a plugin has the same inputs.
 
-A pod of the row different makes 517 calls; if classes share nothing, 656.
+A pod of the benchmark `decide-different` makes 517 calls; if classes share nothing, 656.
 """
 
 from collections import OrderedDict

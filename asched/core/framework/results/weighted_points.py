@@ -182,7 +182,7 @@ class WeightedPoints(ByRow[None]):
         """Update a few rows if other rows have the bounds and these lie between them. False if that
         is not so.
 
-        decide-soft-spread, CPU ms a pod: 0.31, 0.38; without 0.37, 0.49.
+        Benchmark `decide-soft-spread`, CPU ms a pod: 0.31, 0.38; without 0.37, 0.49.
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
