@@ -22,8 +22,8 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Up to this many distinct verdicts are found without sorting: a pod of the benchmark
-#: `decide-preemption` makes 1,742 calls; if verdicts are always sorted, 1,766.
+#: Up to this many distinct verdicts are found without sorting: a pod that fits on none of 5,000
+#: nodes costs 1.33 million instructions; if verdicts are always sorted, 2.0.
 DISTINCT_FEW: Final = 8
 
 NO_NODES: Final = "no nodes available to schedule pods"

@@ -154,7 +154,7 @@ MISTAKES: Final = (
         "watches",
         "a list deletes nothing",
         "Incident05",
-        "core/cluster/budget.py",
+        "core/cluster/list_parts.py",
         "return listed, listed.keys()",
         "return listed, None",
     ),
