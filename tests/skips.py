@@ -20,7 +20,7 @@ class Limit(NamedTuple):
 
 
 LIMITS: Final = (
-    Limit("KUBEBUILDER_ASSETS", 59, "a real control plane (KUBEBUILDER_ASSETS names its folder)"),
+    Limit("KUBEBUILDER_ASSETS", 65, "a real control plane (KUBEBUILDER_ASSETS names its folder)"),
     Limit("kubectl is not", 0, "kubectl (a development dependency)"),
     Limit("SCHEDULER_PERF", 1, "Kubernetes' workload files (SCHEDULER_PERF names their folder)"),
     Limit("promtool is not", 3, "promtool (Debian's package prometheus has it)"),

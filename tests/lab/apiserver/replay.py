@@ -1,4 +1,4 @@
-"""Replays a recorded transcript against an embedded server and tells every difference.
+"""Replays a recorded transcript against a server, embedded or real, and reports every difference.
 
 A placeholder (`$uid1`, `$rv2`, ...) is bound where it is first met and compared afterwards; events
 of a watch bind only after it ended. What the recordings leave open is left open here as well: the
@@ -11,6 +11,7 @@ import base64
 import itertools
 import json
 import re
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from asched_lab.apiserver.call import User
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
+from asched_lab.measure.real import SCHEDULER_TOKEN, TOKEN, RealServer
 from tests.support import HANG_S
 
 Json = Any
@@ -97,8 +99,9 @@ class Replay:
 
     scenario: str
     lines: list[Json]
-    server: ApiServer
+    server: ApiServer | RealServer
     group: str
+    context: ssl.SSLContext | None = None
     bound: dict[str, str] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
     object_versions: set[str] = field(default_factory=set)
@@ -106,7 +109,10 @@ class Replay:
     compacted: bool = False
 
     async def run(self) -> list[Difference]:
-        async with aiohttp.ClientSession(auto_decompress=False) as self.session:
+        connector = aiohttp.TCPConnector(ssl=self.context or True)
+        async with aiohttp.ClientSession(
+            auto_decompress=False, connector=connector
+        ) as self.session:
             await self._lines(0, len(self.lines))
         return self.differences
 
@@ -139,6 +145,8 @@ class Replay:
 
     def _prepare(self, line: Json) -> None:
         """Bring about what the recording's surroundings did by themselves."""
+        if isinstance(self.server, RealServer):
+            return
         status = line["response"]["status"]
         expired = status == 410 and self.group == "compact"
         if expired and not self.compacted:
@@ -165,8 +173,7 @@ class Replay:
         request = line["request"]
         who = line.get("as", "admin")
         headers = {k: self._filled(v) for k, v in (request.get("headers") or {}).items()}
-        if who != "anonymous":
-            headers["Authorization"] = f"Bearer {TOKENS[who]}"
+        headers |= self._credentials(who)
         query = {k: self._filled(v) for k, v in (request.get("query") or {}).items()}
         url = URL(self.server.url + self._filled(request["path"]), encoded=True)
         skip = () if "content-type" in headers else ("Content-Type",)
@@ -177,6 +184,15 @@ class Replay:
             data=self._body(request.get("body")),
             skip_auto_headers=(*skip, "User-Agent", "Accept"),
         )
+
+    def _credentials(self, who: str) -> dict[str, str]:
+        if who == "anonymous":
+            return {}
+        if not isinstance(self.server, RealServer):
+            return {"Authorization": f"Bearer {TOKENS[who]}"}
+        tokens = {"scheduler": SCHEDULER_TOKEN, "badtoken": TOKENS["badtoken"]}
+        headers = {"Authorization": f"Bearer {tokens.get(who, TOKEN)}"}
+        return {**headers, "Impersonate-User": who} if who == "nobody" else headers
 
     def _body(self, body: Json) -> bytes | None:
         if body is None:

@@ -8,12 +8,23 @@ import json
 
 import pytest
 
+from asched.kube.certificates import client_context
+from asched_lab.measure.real import RealServer, assets
 from tests.lab.apiserver.differences import ALLOWED, unexplained
 from tests.lab.apiserver.replay import Replay, server_of
 from tests.support import recorded_lines, recorded_text
 
 RECORDED = json.loads(recorded_text("apiserver/index.json"))["scenarios"]
 SCENARIOS = sorted(name for name in RECORDED if not name.startswith("kubectl_"))
+#: What a scheduler depends on most. Each needs a server without objects: some seconds.
+REPEATED = (
+    "binding_basic",
+    "deletion",
+    "eviction",
+    "leader_election",
+    "pod_status",
+    "scheduler_session",
+)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -27,6 +38,23 @@ async def test_answers_as_recorded(scenario: str) -> None:
     replay.check_order(RECORDED[scenario]["rv_ascending"])
 
     assert not unexplained(found), "\n".join(map(str, unexplained(found)))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("scenario", REPEATED)
+async def test_a_real_server_answers_as_recorded(scenario: str) -> None:
+    folder = assets()
+    if folder is None:
+        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+    lines = recorded_lines(f"apiserver/transcripts/{scenario}.jsonl")
+    async with RealServer(folder) as server:
+        certificate = (server.folder / "serving.crt").read_bytes()
+        context = client_context(authorities=certificate)
+        replay = Replay(scenario, lines, server, RECORDED[scenario]["group"], context)
+        found = await replay.run()
+    replay.check_order(RECORDED[scenario]["rv_ascending"])
+
+    assert not found, "\n".join(map(str, found))
 
 
 def test_every_allowed_difference_says_why() -> None:
