@@ -6,7 +6,7 @@ Refuses   a pod with preemptionPolicy Never, a pod whose victims are still termi
           of a group that is tried in several placements, or preempts as a group.
 Groups    preempt as a unit, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
 Spares    for a minute a node on which a scheduler of `otherSchedulers` took the freed room
-          (`preemption/lost_rooms.py`).
+          (`preemption/taken_nodes.py`).
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: deleted pods wake the pods that filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -79,8 +79,8 @@ from asched.core.preemption import eviction, sparing, victims
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.eviction import NEVER, VICTIMS_LEAVING, Preemptor, UnderWay, prefixed
-from asched.core.preemption.lost_rooms import LostRooms
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
+from asched.core.preemption.taken_nodes import TakenNodes
 from asched.core.preemption.victims import NominatedRequests
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
@@ -155,7 +155,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         self._other_schedulers = frozenset(args.other_schedulers)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)
-        self._lost_rooms = cluster.singleton(LostRooms)
+        self._taken_nodes = cluster.singleton(TakenNodes)
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
@@ -193,7 +193,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if obstacle is not None:
             return prefixed(unschedulable(obstacle))
         if self._other_schedulers:
-            self._lost_rooms.check_for_loss(now, self._other_schedulers)
+            self._taken_nodes.check(now, self._other_schedulers)
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._find(pod, rejection, trial)
@@ -309,8 +309,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def _find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         extenders = trial.extenders
         with_empty = self._offers_empty and extenders is not None and extenders.finds_victims(pod)
-        resting = self._lost_rooms.resting(pod.pod.priority, self._other_schedulers)
-        return self._search.find(pod, rejection, trial, resting, with_empty=with_empty)
+        taken = self._taken_nodes.rows(pod.pod.priority, self._other_schedulers)
+        return self._search.find(pod, rejection, trial, taken, with_empty=with_empty)
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
         """Why the pod may not preempt, or None. A nomination counts before it is written."""
@@ -374,7 +374,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         victims, disruptions = self._with_groups(now, candidate.victims)
         leaving = eviction.Eviction(self.name, preemptor, victims, site, self._under_way)
         if self._other_schedulers:
-            self._lost_rooms.make_room(now.uid, candidate.node)
+            self._taken_nodes.note_eviction(now.uid, candidate.node)
         status = SUCCESS
         if self._reports_success:
             count = len(victims)

@@ -80,7 +80,7 @@ class PodsByPriority:
         self._behind: dict[int, None] = {}  # rows to be sorted
         self._pods: list[list[PodInfo]] = []
         self._offsets: I64 = np.zeros(0, dtype=np.int64)
-        self._rooms: I64 = np.zeros(0, dtype=np.int64)
+        self._capacities: I64 = np.zeros(0, dtype=np.int64)
         self._sizes: I64 = np.zeros(0, dtype=np.int64)
         self._end = 1  # of the assigned places ...
         self._given = 0  # ... and how many of them rows have
@@ -152,8 +152,8 @@ class PodsByPriority:
         start = int(self._offsets[row])
         for bulk in self.bulks[start : start + before].tolist():
             self._known.release(bulk)
-        room = int(self._rooms[row])
-        if size > room or room > SPARE_MAX * max(size, SLOTS_STEP):
+        capacity = int(self._capacities[row])
+        if size > capacity or capacity > SPARE_MAX * max(size, SLOTS_STEP):
             start = self._move(row, size)
         self._pods[row] = pods
         self._sizes[row] = size
@@ -162,24 +162,24 @@ class PodsByPriority:
 
     def _move(self, row: int, size: int) -> int:
         """Give a row other places, which are not written yet."""
-        room = -(-(size + size // 2) // SLOTS_STEP) * SLOTS_STEP
-        self._given += room - int(self._rooms[row])
-        self._sizes[row] = self._rooms[row] = self._offsets[row] = 0
-        if self._end + room > len(self.bulks) or self._end > 2 * self._given + SLOTS_STEP:
+        capacity = -(-(size + size // 2) // SLOTS_STEP) * SLOTS_STEP
+        self._given += capacity - int(self._capacities[row])
+        self._sizes[row] = self._capacities[row] = self._offsets[row] = 0
+        if self._end + capacity > len(self.bulks) or self._end > 2 * self._given + SLOTS_STEP:
             self._close_up()
-        if not room:
+        if not capacity:
             return 0
-        self._offsets[row], self._rooms[row] = self._end, room
-        self._end += room
+        self._offsets[row], self._capacities[row] = self._end, capacity
+        self._end += capacity
         return int(self._offsets[row])
 
     def _close_up(self) -> None:
-        """Place all rows side by side again, with room for half as many places more."""
-        rows = np.flatnonzero(self._rooms)
-        rooms = self._rooms[rows]
-        offsets = 1 + np.cumsum(rooms) - rooms
-        end = 1 + int(rooms.sum())
-        source = np.arange(1, end) + np.repeat(self._offsets[rows] - offsets, rooms)
+        """Place all rows side by side again, with half as many free places more."""
+        rows = np.flatnonzero(self._capacities)
+        capacities = self._capacities[rows]
+        offsets = 1 + np.cumsum(capacities) - capacities
+        end = 1 + int(capacities.sum())
+        source = np.arange(1, end) + np.repeat(self._offsets[rows] - offsets, capacities)
         length = 1 + self._given + self._given // 2
         for name in ("bulks", "starts"):
             old = getattr(self, name)
@@ -195,11 +195,11 @@ class PodsByPriority:
         for row in range(nodes.height, len(self._pods)):
             self._behind.pop(row, None)
             self._insert(row, [])
-            self._given -= int(self._rooms[row])
-            self._rooms[row] = 0
+            self._given -= int(self._capacities[row])
+            self._capacities[row] = 0
         del self._pods[nodes.height :]
         if capacity != len(self._sizes):
-            for name in ("_sizes", "_rooms", "_offsets"):
+            for name in ("_sizes", "_capacities", "_offsets"):
                 old = getattr(self, name)[:capacity]
                 setattr(self, name, np.pad(old, (0, capacity - len(old))))
         if len(self.bulks) > SPARE_MAX * (self._given + SLOTS_STEP):

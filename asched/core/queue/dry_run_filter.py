@@ -68,7 +68,7 @@ class DryRunFilter:
     ) -> None:
         self._places = places
         self._sliced_work = sliced_work
-        self._resting = places.unschedulable
+        self._unschedulable = places.unschedulable
         self._dry_runner = dry_runner
         self._requeue = requeue
         self._count = count
@@ -104,7 +104,7 @@ class DryRunFilter:
                 self.spared += 1
                 return
             self.made_due += equals.due is None
-            self._resting.due.add(equals, reason)
+            self._unschedulable.due.add(equals, reason)
             for queued in excepted:
                 equals.note_tried(queued)
             return
@@ -116,7 +116,7 @@ class DryRunFilter:
         """Make the first due pod active if it would be popped next. If no pod is active, the due
         pod whose backoff ends first may be tried early.
         """
-        due = self._resting.due
+        due = self._unschedulable.due
         if not due:  # mostly
             return
         for _ in range(DRY_RUNS_MAX):
@@ -144,25 +144,25 @@ class DryRunFilter:
         assert equals.due is not None
         if is_early and first.gang and not self._dry_runner.may_start(first):
             equals.is_patient = True
-            self._resting.due.moved(equals)
+            self._unschedulable.due.moved(equals)
             return False
         if equals.due.worth is Worth.IF_IT_FITS:
             if first.is_rejected_as_before(self._dry_runner.rejectors(first)):
                 self.not_tried += 1
-                self._resting.due.drop(equals)
+                self._unschedulable.due.drop(equals)
                 return False
         elif (verdict := self._dry_runner(first)) is not None:
             rejectors, is_of_class = verdict
             if rejectors == first.rejected_by and not is_of_class:
                 self.not_tried += 1
                 equals.note_tried(first)
-                self._resting.due.moved(equals)
+                self._unschedulable.due.moved(equals)
                 return False
             if rejectors == first.rejected_by or (
-                is_of_class and self._resting.knows(first, rejectors)
+                is_of_class and self._unschedulable.knows(first, rejectors)
             ):
                 self.not_tried += 1
-                self._resting.due.drop(equals)
+                self._unschedulable.due.drop(equals)
                 self._sliced_work.do(self._refiling(equals, rejectors))
                 return False
         self.tried += 1
@@ -183,6 +183,6 @@ class DryRunFilter:
             self._count(queued, -1)
             queued.rejected_by, queued.pending_on = rejectors, NO_NAMES
             self._count(queued, 1)
-            self._resting.refile(queued)
+            self._unschedulable.refile(queued)
             self._sliced_work.budget.note(WAKE_STEPS)
             yield

@@ -299,9 +299,9 @@ MISTAKES: Final = (
         "neighbours",
         "evictions for others' benefit never end",
         "IncidentN1",
-        "core/preemption/lost_rooms.py",
-        "REST_S: Final = 60.0",
-        "REST_S: Final = 0.0",
+        "core/preemption/taken_nodes.py",
+        "PAUSE_S: Final = 60.0",
+        "PAUSE_S: Final = 0.0",
     ),
     Mistake(
         "neighbours",
