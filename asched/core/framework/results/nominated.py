@@ -83,7 +83,10 @@ class NominatedPods:
         recently refused such a pod.
         """
         found = self._by_nominated(pod, state) if self._nominator.by_uid else NONE_REFUSED
-        rows = self._cluster.refusals.rows(pod.pod, self._cluster.steady_s)
+        refusals = self._cluster.refusals
+        if not refusals.avoided:
+            return found
+        rows = refusals.rows(pod.pod, self._cluster.steady_s)
         status_at = {row: HELD_OFF for row in rows if state.mask.has(row)}
         if not status_at:
             return found
