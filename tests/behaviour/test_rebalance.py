@@ -59,6 +59,8 @@ class MovePlay(Play):
         self.answers: list[Refused | Unknown | None] = []
         #: whether controllers create pods again, and whether evicted pods leave at once
         self.replaces = self.leaves = True
+        #: labels that pods have from their nodes
+        self.copied: frozenset[str] = frozenset()
         self.count = 0
         super().__init__(*nodes, profiles=[profile])
         self.turn(WallClock(EPOCH_S - self.now_s))
@@ -154,8 +156,14 @@ class MovePlay(Play):
         name = pod.metadata.name if is_set else f"{owner.name}-new-{self.count}"
         now = rfc3339(self.parts.cluster.wall_clock_s)
         uid = f"uid-new-{self.count}" if is_set else f"uid-{name}"
+        labels = {k: v for k, v in (pod.metadata.labels or {}).items() if k not in self.copied}
         metadata = replace(
-            pod.metadata, name=name, uid=uid, creation_timestamp=now, deletion_timestamp=None
+            pod.metadata,
+            name=name,
+            uid=uid,
+            creation_timestamp=now,
+            deletion_timestamp=None,
+            labels=labels,
         )
         spec = replace(pod.spec, node_name="")
         successor = Pod(metadata, spec)
@@ -200,6 +208,23 @@ def test_a_pod_moves_so_that_a_large_one_fits() -> None:
     expected = {(moved, "Moved"), ("large", "PodsMove"), (f"set-of-{moved}-new-1", "PlaceHeld")}
     assert expected <= reasons
     play.audited()
+
+
+def test_a_successor_is_recognised_without_the_labels_and_resources_of_its_node() -> None:
+    """The API server copies labels of the node to a pod at its binding, and kubelets report what
+    its containers have.
+    """
+    zone = {"topology.kubernetes.io/zone": "a"}
+    play = MovePlay(*(room(name, 4).labels(zone) for name in ("n1", "n2")))
+    play.turn(Seen(POD, a_pod("db", "closed").requests(cpu="1").on("n2").build()))
+    requests = {"requests": {"cpu": "1"}}
+    status = [{"name": "main", "resources": requests, "allocatedResources": {"cpu": "1"}}]
+    play.sets(small("web", "n1").labels(zone).status(containerStatuses=status))
+    play.copied = frozenset(zone)
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert (play.evicted, play.node("large")) == (["web"], "n1")
+    assert "PlaceHeld" in {reason for _, reason, _ in play.said}
 
 
 def test_the_places_are_held_before_the_pod_leaves() -> None:

@@ -9,19 +9,25 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from asched import names
 from asched.batch.backfill.reservations import CLONE
 from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Runner
-from asched.core.model.pod import PodStatus
+from asched.core.model.pod import Pod
 
 #: Budget steps to make a step of the path and undo it, and to filter all rows for a pod. Measured.
 STEP_STEPS: Final = 2.5
 FILTER_STEPS: Final = 30
+
+
+#: Labels that a pod gets from its node (admission plugin PodTopologyLabels).
+COPIED: Final = (names.LABEL_ZONE, names.LABEL_REGION)
 
 
 class ClusterMovedError(Exception):
@@ -40,14 +46,20 @@ class PathStep(NamedTuple):
     leaves: bool
 
 
-def clone_of(info: PodInfo) -> PodInfo:
-    """A future pod like this one: the pod of a unit, or the successor of a moved pod."""
-    metadata = msgspec.structs.replace(info.pod.metadata, uid=info.pod.uid + CLONE)
-    spec = msgspec.structs.replace(info.pod.spec, node_name="")
-    return PodInfo(
-        msgspec.structs.replace(info.pod, metadata=metadata, spec=spec, status=PodStatus()),
-        info.cls,
+def clone_of(cluster: Cluster, info: PodInfo) -> PodInfo:
+    """A future pod like this one: the pod of a unit, or the successor of a moved pod. Its class is
+    that of a pod without a node: without the resources of a status, and without the labels that the
+    API server copies from the node at the binding.
+    """
+    labels, node = info.pod.metadata.labels, cluster.node_of(info.node_name)
+    if labels and node is not None:
+        copied = {key for key in COPIED if labels.get(key) == node.labels.get(key)}
+        labels = {key: value for key, value in labels.items() if key not in copied}
+    metadata = msgspec.structs.replace(
+        info.pod.metadata, uid=info.pod.uid + CLONE, labels=labels or None
     )
+    spec = msgspec.structs.replace(info.pod.spec, node_name="")
+    return cluster.classes.info_of(Pod(metadata, spec))
 
 
 class Board:

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from asched import names
+from asched.batch.rebalance.board import clone_of
 from asched.batch.rebalance.movable import Movable
 from asched.batch.rebalance.places import PlanPlace, PlanPlaces
 from asched.batch.rebalance.search import Move, MovePlan
@@ -177,10 +178,7 @@ class Carrying:
         for owner, pod in self._waiting_successors():
             if owner not in self._successors:
                 waiting.append(pod)
-        left = len(self._evicted_s) == len(self.places.of_moves) and not any(
-            place.move is not None and place.move.pod.pod.uid in self._cluster.placed
-            for place in self.places.of_moves
-        )
+        left = len(self._evicted_s) == len(self.places.of_moves) and not self._leaving()
         if left and not self._is_unit_placed:
             seen = self._cluster.pods_seen
             pods = [seen.get(p.what.pod.key) for p in self.places.of_unit if not p.taken_by]
@@ -188,6 +186,17 @@ class Carrying:
         if waiting:
             self._tried_s = self._context.now_s
             self._context.queue.activate(waiting, self._context.now_s)
+
+    def _leaving(self) -> list[PlanPlace]:
+        """Moves whose pods were evicted and still use their nodes."""
+        placed = self._cluster.placed
+        return [
+            place
+            for place in self.places.of_moves
+            if place.owner in self._evicted_s
+            and place.move is not None
+            and place.move.pod.pod.uid in placed
+        ]
 
     def _waiting_successors(self) -> Iterator[tuple[str, Pod]]:
         cluster, owners = self._cluster, self.places.before
@@ -225,12 +234,12 @@ class Carrying:
         for place in waiting:
             move = place.move
             info = None if move is None else self._cluster.placed.get(move.pod.pod.uid)
-            if move is None or info is None or info.cls is not move.pod.cls:
+            if move is None or info is None:
                 self.end("changed")
                 return None
             if not self._is_within_limits(move, under_way) or rules.why_budget(info):
                 continue
-            if rules.why_not(info):
+            if rules.why_not(info) or clone_of(self._cluster, info).cls is not place.what.cls:
                 self.end("changed")
                 return None
             try:
@@ -239,7 +248,7 @@ class Carrying:
             except OutOfTurn:  # results so far are cached: it goes on with the next check
                 self.must_check = True
                 return None
-            if not under_way:
+            if not (under_way or self._leaving()):
                 self.end("room")
                 return None
         return None

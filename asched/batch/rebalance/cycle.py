@@ -209,6 +209,8 @@ class PodMoves(Extension):
 
     def next_deadline_s(self) -> float | None:
         units = self._units
+        if units.active is not None and not units.active.is_begun:
+            return self.context.now_s
         if units.active is not None or units.searching is not None or not units.tracked:
             return None
         first_s = min(unit.search_s for unit in units.tracked.values())

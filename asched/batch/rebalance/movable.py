@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from asched.batch.rebalance.board import clone_of
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import gang_of, object_of
@@ -120,6 +121,7 @@ class Movable:
             _why_marked(pod)
             or self._why_young(pod)
             or _why_bound_to_its_node(info)
+            or self._why_resized(info)
             or self._why_controller(pod)
             or self._why_gang(pod)
         )
@@ -156,6 +158,10 @@ class Movable:
         now_s = self._cluster.wall_clock_s
         age_s = now_s - seconds(pod.metadata.creation_timestamp, now_s)
         return "it is younger than pauseSeconds" if age_s < self._args.pause_s else ""
+
+    def _why_resized(self, info: PodInfo) -> str:
+        is_as_written = clone_of(self._cluster, info).cls.accounted == info.cls.accounted
+        return "" if is_as_written else "it was resized in place"
 
     def _why_controller(self, pod: Pod) -> str:
         reference = pod.metadata.controller
@@ -244,8 +250,6 @@ def _why_bound_to_its_node(info: PodInfo) -> str:
         return "no devices can be held for its claims"
     if info.cls.host_ports:
         return "it uses ports of its node"
-    if info.cls.has_resize:
-        return "its resources differ from its spec"
     return ""
 
 

@@ -115,7 +115,7 @@ class PlanPlaces:
         """Whether a pod is the successor of a moved pod; `cls`: its class."""
         old = move.pod.pod
         own, owner = pod.metadata.controller, old.metadata.controller
-        if own is None or owner is None or own.uid != owner.uid or cls is not move.pod.cls:
+        if own is None or owner is None or own.uid != owner.uid or cls is not move.successor.cls:
             return False
         if pod.uid in self.before.get(own.uid, ()):
             return False

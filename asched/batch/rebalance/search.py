@@ -105,7 +105,7 @@ class PlanSearch:
         self._moves_max, self._within = moves_max, within
         self._board = Board(context, SEARCH_STEPS)
         self._movable = list(movable)
-        seekers = [Seeker(clone_of(info), self._runner_of(info)) for info in unit]
+        seekers = [self._seeker(info) for info in unit]
         self._unit = seekers
         self._is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
         self._allowed = Counter[int]()  # disruptions that a budget allows, less those of the path
@@ -219,7 +219,8 @@ class PlanSearch:
         for index, info in self._candidates(seeker, moves, last, leaving):
             if not self._may_leave(info):
                 continue
-            mover = Seeker(clone_of(info), self._runner_of(info), leaves=info, home=info.node_name)
+            mover = self._seeker(info)
+            mover.leaves, mover.home = info, info.node_name
             self._count(info, -1)
             self._board.leave(info)
             self._moved.append(mover)
@@ -322,8 +323,9 @@ class PlanSearch:
         for budget in self._rules.budgets_of(info):
             self._allowed[budget] += sign
 
-    def _runner_of(self, info: PodInfo) -> Runner:
-        return self._context.runners[info.pod.spec.scheduler_name]
+    def _seeker(self, info: PodInfo) -> Seeker:
+        runner = self._context.runners[info.pod.spec.scheduler_name]
+        return Seeker(clone_of(self._cluster, info), runner)
 
     # --- plans -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from asched_lab.sim.scenarios import (
     autoscaled,
     beside,
     gangs,
+    moves,
     objects,
     plugins,
     preemption,
@@ -32,6 +33,6 @@ def _in(modules: Iterable[ModuleType]) -> dict[str, type[Scenario]]:
 
 
 SCENARIOS: Final = {
-    **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled)),
+    **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled, moves)),
     **dict(sorted(_in((api, batch, two_schedulers, load, pods)).items())),
 }
