@@ -240,6 +240,7 @@ class PodMoves(Extension):
             rules = Movable(context, args, priority)
             found = yield from self._find(unit, infos, rules, args)
             unit.was_searched = True
+            unit.plan = found if isinstance(found, MovePlan) else None
             if isinstance(found, NoPlan):
                 unit.text = f"; no pods are moved for it: {found.why}"
                 if found.is_moved:

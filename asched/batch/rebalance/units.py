@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.batch.rebalance.search import MovePlan
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import RebalanceArgs
 from asched.core.model.pod import Pod, PodCondition, difference
@@ -54,8 +55,9 @@ class WaitingUnit(msgspec.Struct, eq=False):
     search_s: float
     moved: int = 0
     text: str = ""
-    #: whether a search has ended, with or without a plan
+    #: whether a search has ended, with or without a plan, and the plan
     was_searched: bool = False
+    plan: MovePlan | None = None
 
 
 class RebalanceUnits:

@@ -3,6 +3,7 @@
   asched plan -f web.yaml --replicas 40 --out web.plan    write a plan with a place for every pod
   asched plan --check web.plan                            check that the plan is still valid
   asched plan --apply web.plan                            create the pods, each on its node
+  asched plan --rebalance --config FILE                   which pods would move for those that wait
 
 A plan is made for Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and
 ReplicationControllers that do not exist yet. To apply it, pods are created with their node in the
@@ -36,6 +37,7 @@ from asched_lab.commands.simulate import (
 )
 from asched_lab.whatif.makers import NoPlanError
 from asched_lab.whatif.manifests import MANIFEST_BYTES_MAX, read_manifests
+from asched_lab.whatif.moves import find_moves, json_of, text_of
 from asched_lab.whatif.objects import Json
 from asched_lab.whatif.plan import Plan, holds, planned
 from asched_lab.whatif.result import Result
@@ -58,6 +60,11 @@ def add_parser(subparsers: Any) -> None:
     which.add_argument("--out", default="", metavar="PLAN", help="write the plan to this file")
     which.add_argument("--check", default="", metavar="PLAN", help="check that it is still valid")
     which.add_argument("--apply", default="", metavar="PLAN", help="create its pods on their nodes")
+    which.add_argument(
+        "--rebalance",
+        action="store_true",
+        help="show the pods that Rebalance would move for pods that wait; nothing is changed",
+    )
     parser.add_argument(
         "--timeout",
         type=whole(1, TIMEOUT_S_MAX),
@@ -73,6 +80,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan, check, or apply."""
     file = args.check or args.apply
+    if args.rebalance:
+        return _rebalanced(args)
     if bool(file) == bool(args.filename):
         return fail("plan", "give either -f FILE, or --check PLAN, or --apply PLAN", 2)
     if args.apply and args.snapshot:
@@ -101,6 +110,26 @@ def run(args: argparse.Namespace) -> int:
             return fail("plan", f"cannot write {args.out}: {error.strerror}", 1)
     sys.stdout.write(_printed(args, plan, result, cluster))
     return 0
+
+
+def _rebalanced(args: argparse.Namespace) -> int:
+    """Print the moves for the pods that wait in the cluster."""
+    if args.filename or args.replicas is not None:
+        return fail("plan", "--rebalance takes the pods that wait in the cluster, not -f", 2)
+    try:
+        cluster = snapshot(args)
+        found = find_moves(cluster, scheduler(args, cluster, (), args.config))
+    except NoPlanError as error:
+        return fail("plan", error, 1)
+    except INPUT_ERRORS as error:
+        return fail("plan", error, 1)
+    except USAGE_ERRORS as error:
+        return fail("plan", error, 2)
+    if args.output in ("json", "yaml"):
+        sys.stdout.write(written(json_of(found), args.output))
+    else:
+        sys.stdout.write(plain(text_of(found)))
+    return int(any(moves.plan is None for moves in found))
 
 
 def _planned(
