@@ -314,13 +314,13 @@ class Binding(msgspec.Struct):
         self.context.tell(self.attempt, DecisionStep.UNKNOWN, message)
 
     def _newest(self, is_lost: bool) -> PodRef | None:
-        """The pod with its newest version if its binding may be sent once more, as `Newest`. A pod
-        that is gone is returned as it was: any answer ends its binding. Its node is checked again,
-        since it may have changed meanwhile; for a member of a group as in `_follow_changes`.
+        """The pod with its newest version if its binding may be sent once more, as `Newest`: not if
+        the pod is gone. Its node is checked again, since it may have changed meanwhile; for a
+        member of a group as in `_follow_changes`.
         """
         context, attempt = self.context, self.attempt
         if not context.cluster.is_assumed(attempt.pod.uid):
-            return attempt.ref
+            return None
         if context.why_not_placed(attempt, self.node) or self._follow_changes():
             return None
         keeps_place = bool(attempt.queued.gang) and not is_lost and attempt.info.row >= 0

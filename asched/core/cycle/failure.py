@@ -53,7 +53,10 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     if context.cluster.is_assumed(now.uid):
         context.queue.done(now.uid)
         return
+    nominated = context.nominator.node_of(now.uid)
     if context.owns(now):
+        # A nomination that was sent may not be in the pod yet.
+        node = nominated if nomination.node is None else nomination.node
         context.queue.return_failed(
             attempt.queued,
             now,
@@ -61,11 +64,10 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             failure.pending,
             context.now_s,
             is_patient=failure.is_patient,
-            is_promised=bool(nomination.node) or failure.comes_back,
+            is_promised=bool(node) or failure.comes_back,
             pause_s=failure.pause_s,
         )
-        nominated = context.nominator.node_of(now.uid)
-        context.nominator.add(now, nomination.node)
+        context.nominator.add(now, node)
         if nominated is not None and nominated != context.nominator.node_of(now.uid):
             room_is_free(context, now, nominated, except_uid=now.uid)
     else:  # a reload removed the profile, or the pod's scheduler name changed
@@ -76,7 +78,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     advice = "" if failure.is_error or not context.advises else ADVICE.format(attempt.pod)
     text = note(message, advice)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", text)
-    was_nominated = failure.was_nominated
+    was_nominated = failure.was_nominated or (nominated is not None and not nomination.node)
     wall_s = context.cluster.wall_clock_s
     text = message + advice
     patch = status_patch(now, reason, text, nomination, wall_s, was_nominated=was_nominated)

@@ -104,7 +104,8 @@ def _empty_promises(process: Process) -> list[str]:
 
 def stale_nominations(world: World) -> list[str]:
     """Waiting pods whose status names a node on which no pod terminates any more. Autoscalers add
-    no node for such a pod.
+    no node for such a pod. Pods whose claim does not exist, or is being deleted, are not tried, so
+    that nobody clears theirs.
     """
     leaving = {
         pod["spec"].get("nodeName")
@@ -117,7 +118,16 @@ def stale_nominations(world: World) -> list[str]:
         if (node := pod["status"].get("nominatedNodeName"))
         and node not in leaving
         and not pod["metadata"].get("deletionTimestamp")
+        and not _lacks_claim(world, pod)
     ]
+
+
+def _lacks_claim(world: World, pod: Json) -> bool:
+    """Whether a claim that the pod names does not exist, or is being deleted."""
+    names = [entry.get("resourceClaimName") for entry in pod["spec"].get("resourceClaims") or ()]
+    namespace = pod["metadata"]["namespace"]
+    claims = [world.server.get("resourceclaims", namespace, name) for name in names if name]
+    return any(claim is None or "deletionTimestamp" in claim["metadata"] for claim in claims)
 
 
 def _devices(process: Process) -> list[str]:
