@@ -212,6 +212,8 @@ def explanation(
             yield f"promised to {entry['owner']} from {entry['at']}: room on {where}"
     if page.get("start"):
         yield from start_lines(page["start"])
+    if page.get("moves"):
+        yield _moves(page["moves"])
     yield from _changes(page)
     yield from _scores(page, is_wide=is_wide)
     if page["story"]:
@@ -220,6 +222,14 @@ def explanation(
         for line in page["story"][-history_lines:]:
             attempt = f"#{line['attempt']}  " if line["attempt"] else ""
             yield f"  {_time(line['at'])}  {attempt}{line['what']}{_details(line)}"
+
+
+def _moves(moves: Mapping[str, Any]) -> str:
+    """What is known of moves that would make room."""
+    if moves["underWay"]:
+        return f"moves: {moves['text']}; under way, {counted(moves['moved'], 'pod')} evicted so far"
+    before = f"{moves['text']}; " if moves["text"] else ""
+    return f"moves: {before}the next search for a plan is due in {moves['seconds']} s"
 
 
 def _taints(taints: Sequence[Mapping[str, Any]], more: int) -> Iterator[str]:

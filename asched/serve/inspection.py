@@ -165,6 +165,7 @@ class Inspection:
             found["taints"], found["otherTaints"] = taints[:TAINTS_MAX], len(taints[TAINTS_MAX:])
             found["holds"] = waiting.holds_for(self._context, pod)
             found["start"] = waiting.start_of_pod(self._context, pod)
+            found["moves"] = waiting.moves_for(self._context, pod)
             found["promised"] = waiting.starts_of_others(self._context, pod)
         if needed > 1:
             found["together"] = needed

@@ -29,7 +29,7 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.model.timestamp import rfc3339
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, room
-from tests.playbook import GROUP_LABEL, Play, a_label_group
+from tests.playbook import GROUP_LABEL, Play, a_label_group, explained
 
 EPOCH_S = 1_700_000_000.0
 OLD = rfc3339(EPOCH_S - 86_400)
@@ -278,6 +278,25 @@ def test_a_dry_run_reports_the_plan() -> None:
     assert ("large", "PodsMove") in {(pod, reason) for pod, reason, _ in play.said}
 
 
+def test_explain_says_what_was_found_and_when_it_is_searched_again() -> None:
+    play = in_pieces()
+    play.go(Seen(POD, large(cpu="7").build()))
+    assert f"moves: the next search for a plan is due in {WAITING_S} s" in explained(play, "large")
+    play.wait(WAITING_S + 30)
+    text = explained(play, "large")
+    why = "no pods are moved for it: all free room together does not suffice (Insufficient cpu)"
+    assert f"moves: {why}; the next search for a plan is due in 5" in text
+
+
+def test_explain_shows_a_plan_that_is_under_way() -> None:
+    play, moved = begun()
+    other = "n2" if moved == "web" else "n1"
+    line = (
+        f"moves: 1 pod would move to make room: {moved} to {other}; under way, 1 pod evicted so far"
+    )
+    assert line in explained(play, "large")
+
+
 def test_pods_of_lower_priority_are_evicted_rather_than_moved() -> None:
     play = in_pieces()
     play.go(Seen(POD, large(cpu="4").priority(10).build()))
@@ -473,6 +492,46 @@ def test_a_plan_costs_no_more_than_the_limits() -> None:
     play.sets(small("a", "n1"), small("b", "n1"), small("c", "n2"), small("d", "n2"))
     assert waits(play)
     assert play.messages["large"].endswith("no plan with up to 1 move was found")
+
+
+def crowded(**args: Any) -> MovePlay:
+    """Six nodes with a small pod each, and a gang that needs three nodes for itself."""
+    play = MovePlay(*(room(f"n{n}", 4) for n in range(6)), **args)
+    play.sets(*(small(f"web-{n}", f"n{n}") for n in range(6)))
+    play.leaves = False
+    play.go(Seen(COSCHEDULING_GROUP, a_label_group(minimum=3)))
+    crew = [large(f"crew-{n}", "4").labels({GROUP_LABEL: "crew"}) for n in range(3)]
+    play.go(*(Seen(POD, pod.build()) for pod in crew))
+    play.wait(WAITING_S + 10)
+    return play
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_few_pods_of_a_namespace_move_at_once(most: int) -> None:
+    play = crowded(maxMovesAtOncePerNamespace=most)
+    assert len(play.evicted) == most
+    while len(play.evicted) < 3:
+        left(play, play.evicted[-1])
+        play.wait(6)
+    assert play.held() != {}
+
+
+def test_few_pods_move_in_a_minute() -> None:
+    play = crowded(maxMovesAtOncePerNamespace=3, maxMovesPerMinute=2)
+    assert len(play.evicted) == 2
+    play.wait(40)
+    assert len(play.evicted) == 2
+    play.wait(30)
+    assert len(play.evicted) == 3
+
+
+def test_held_places_of_requests_and_of_plans_exist_beside_each_other() -> None:
+    play = in_pieces(plugins=("CheckAndHold",))
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert len(play.evicted) == 1
+    assert play.node("large") != ""
+    assert play.held() == {}
 
 
 # --- what goes wrong -----------------------------------------------------------------------------

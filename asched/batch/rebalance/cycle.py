@@ -8,8 +8,9 @@ Units are tracked from their first rejection; before that, nothing of the extens
 preemption comes first, unless beforePreemption says otherwise: then no pod is evicted for a unit
 until the first search for it has ended.
 
-Bounds  one search, and one plan that is carried out, at a time; PLACEMENTS_MAX parts of the cluster
-        for a group that must be in one.
+Bounds  one search, and one plan that is carried out, at a time; after a search no other one for
+        REST_FACTOR times its duration; PLACEMENTS_MAX parts of the cluster for a group that must
+        be in one.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from asched.batch.rebalance.units import (
     WaitingUnit,
     moved_before,
 )
+from asched.core.cluster.budget import STEP_US
 from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import count_missing, gang_of
@@ -49,6 +51,7 @@ from asched.core.model.pod import Pod
 #: After a search that ended because the cluster changed.
 AGAIN_S: Final = 5.0
 PLACEMENTS_MAX: Final = 16
+REST_FACTOR: Final = 10
 #: Pods that a message names.
 NAMED_MAX: Final = 5
 
@@ -133,6 +136,7 @@ class PodMoves(Extension):
         super().__init__(context)
         self._units = context.cluster.singleton(RebalanceUnits)
         self._plans = 0
+        self._rest_until_s = 0.0
 
     @property
     def _args(self) -> Mapping[str, RebalanceArgs]:
@@ -214,14 +218,14 @@ class PodMoves(Extension):
         if units.active is not None or units.searching is not None or not units.tracked:
             return None
         first_s = min(unit.search_s for unit in units.tracked.values())
-        return max(first_s, units.blocked_until_s)
+        return max(first_s, units.blocked_until_s, self._rest_until_s)
 
     def _due(self) -> WaitingUnit | None:
         """The unit for which a plan is searched now: the most important, then the oldest."""
         units, now_s = self._units, self.context.now_s
         if units.active is not None or units.searching is not None:
             return None
-        if now_s < units.blocked_until_s:
+        if now_s < max(units.blocked_until_s, self._rest_until_s):
             return None
         due = [unit for unit in units.tracked.values() if unit.search_s <= now_s]
         return min(due, key=lambda unit: (-unit.pod.priority, unit.since_s), default=None)
@@ -279,6 +283,8 @@ class PodMoves(Extension):
         for placement in self._placements(unit, runner)[:PLACEMENTS_MAX]:
             search = PlanSearch(self.context, infos, rules, movable, most, placement.rows)
             found = yield from search.find()
+            rest_s = search.spent * STEP_US * 1e-6 * REST_FACTOR
+            self._rest_until_s = max(self._rest_until_s, self.context.now_s + rest_s)
             if isinstance(found, MovePlan):
                 best, most = found, len(found.moves) - 1
                 if most < 0:

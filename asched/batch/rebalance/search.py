@@ -114,6 +114,11 @@ class PlanSearch:
         self._plans = self._level = 0
         self._stop_at = float(SEARCH_STEPS)
 
+    @property
+    def spent(self) -> float:
+        """The budget steps that the search has taken."""
+        return self._board.spent
+
     def find(self) -> Generator[Effect, Answer, MovePlan | NoPlan]:
         """Raises PointError."""
         try:

@@ -21,7 +21,7 @@ from asched.core.config.args import RebalanceArgs
 from asched.core.model.pod import Pod, PodCondition, difference
 from asched.core.model.timestamp import seconds
 
-UNITS_MAX: Final = 1_000
+UNITS_MAX: Final = 256
 #: What became of plans: `dry run` ones are not carried out, `none` was found, and why plans were
 #: abandoned.
 CARRIED_OUT, DRY_RUN, NONE = "carried out", "dry run", "none"

@@ -21,6 +21,7 @@ from asched.batch.backfill.reservations import POD_OWNER, Reservations, date_of
 from asched.batch.backfill.starts import named
 from asched.batch.groups.incomplete import why_incomplete
 from asched.batch.provisioning.book import Booking, Bookings
+from asched.batch.rebalance.units import RebalanceUnits
 from asched.core.cluster.gang import amounts_of, gang_of, kind_of, object_of
 from asched.core.cluster.holds import request_of
 from asched.core.cluster.pod_groups import GroupPods, coscheduled_key
@@ -143,6 +144,23 @@ def holds_for(context: SchedulerContext, pod: Pod) -> list[dict[str, Any]]:
 
 def _places(booking: Booking) -> int:
     return sum(len(slots) for slots in list(booking.free.values()))
+
+
+def moves_for(context: SchedulerContext, pod: Pod) -> dict[str, Any] | None:
+    """What the last search for moves found for a pod or its gang, and the seconds until the next
+    one; None if it is not tracked.
+    """
+    units = context.cluster.singleton(RebalanceUnits)
+    unit = units.tracked.get(context.gangs.key_of(pod)) or units.tracked.get(pod.uid)
+    if unit is None:
+        return None
+    is_active = units.active is not None and units.active.unit is unit
+    return {
+        "text": unit.text.removeprefix("; "),
+        "moved": unit.moved,
+        "underWay": is_active,
+        "seconds": 0 if is_active else max(round(unit.search_s - context.now_s), 0),
+    }
 
 
 #: Promised starts of other owners shown for a waiting pod, earliest first.

@@ -258,9 +258,9 @@ class RequestedEffect(NamedTuple):
                 return f"bind {self.subject} to {self.node}"
             case "EmitEvent":
                 return f"event on {self.subject}: {what.get('reason')}: {what.get('note')}"
-            case "PatchPodStatus" | "MarkVictim":
+            case "PatchPodStatus" | "MarkVictim" | "NotePod":
                 return f"write status of {self.subject}: {_status(what)}"
-            case "DeletePod":
+            case "DeletePod" | "Evict":
                 return f"evict {self.subject}"
             case "AskExtender":
                 return f"ask {what.get('extender')} to {what.get('verb')}"
