@@ -61,6 +61,7 @@ FOUND: Final = [
         "InheritedDevices",
         34,
     ),  # a dead process's claim got a device late, which was given away
+    ("MovedPods", 17),  # successors were not recognised, for the labels that bindings add
     ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]
 

@@ -98,6 +98,8 @@ class UnitsThatWait(Extension):
         first, units = attempts[0], self._units
         args, key = self._args.get(first.profile), self._key_of(first.pod)
         known = units.tracked.get(key)
+        if len(units.tracked) >= UNITS_MAX:
+            units.forget_gone()
         if args is None or known is not None or len(units.tracked) >= UNITS_MAX:
             return known
         is_alone = key == first.pod.uid
@@ -240,6 +242,8 @@ class PodMoves(Extension):
                 units.tracked.pop(unit.key, None)
                 return
             unit.search_s = context.now_s + args.backoff_s
+            if any(context.nominator.node_of(info.pod.uid) for info in infos):
+                return  # room is made for it already
             priority = min(info.pod.priority for info in infos)
             rules = Movable(context, args, priority)
             found = yield from self._find(unit, infos, rules, args)

@@ -84,6 +84,13 @@ class RebalanceUnits:
     def is_awake(self) -> bool:
         return bool(self.tracked) or self.active is not None
 
+    def forget_gone(self) -> None:
+        """Drop the units whose pods are gone, or have nodes."""
+        for key, unit in tuple(self.tracked.items()):
+            now = self._cluster.pods_seen.get(unit.pod.key)
+            if now is None or now.uid != unit.pod.uid or now.spec.node_name:
+                del self.tracked[key]
+
     def moves_left(self, args: RebalanceArgs) -> int:
         """How many pods may be evicted now by the limit for a minute."""
         while self._evicted_s and self._evicted_s[0] <= self._cluster.steady_s - MINUTE_S:
