@@ -71,10 +71,6 @@ class Rule(StrEnum):
     NEW_TO_HOLDER = "all is new to a new holder"
 
 
-#: Rules by which a replica catches up before it decides.
-BEFORE_DECISIONS: Final = frozenset({Rule.FIRST_CATCH_UP, Rule.NEW_TO_HOLDER})
-
-
 class Phase:
     """Of a replica in a pool. CLAIMED_CLEAN: its last holder has left nothing under way."""
 
@@ -184,7 +180,7 @@ class Protocol:
         not seen and will have seen before it uses it.
         """
         pods, leases, replicas, requests, moves, acknowledged = state
-        if not self._without & BEFORE_DECISIONS:
+        if Rule.FIRST_CATCH_UP not in self._without:
             replicas = tuple(map(self._used, replicas))
         swapped = State(
             pods,
@@ -201,7 +197,8 @@ class Protocol:
         roles, views, behind, unseen = replica
         has = [role.phase >= Phase.TOUCHING for role in roles]
         if not any(has):
-            return Replica(roles, self._bound)
+            is_new = Rule.NEW_TO_HOLDER not in self._without
+            return Replica(roles, self._bound if is_new else views)
         if not behind or Rule.CATCH_UP_AFTER_ACKNOWLEDGEMENT in self._without:
             return replica
         seals = [role.phase == Phase.TOUCHING for role in roles]
