@@ -39,6 +39,9 @@ BACKFILL: Final = "Backfill"  # our own; in no default profile
 REBALANCE: Final = "Rebalance"  # our own; in no default profile
 GROUP_SCALE_UP: Final = "GroupScaleUp"  # our own; in no default profile
 
+#: Added to each profile where the configuration has pools; no configuration names it.
+NODE_POOLS: Final = "NodePools"
+
 #: The pseudo plugin to which rejections of pods beyond a limit (`core/model/pod_limits.py`) are
 #: attributed.
 POD_LIMITS: Final = "PodLimits"
@@ -105,6 +108,8 @@ EVENT_TRIED_LATER: Final = "TriedLater"
 TOKEN_HEADER: Final = "asched-token"  # noqa: S105
 #: Of a cluster in a kubeconfig: {"server": URL}, where a scheduler serves its pages.
 PAGES_EXTENSION: Final = f"{PREFIX}/pages"
+#: Of a node: the pool that it belongs to, unless the configuration names other labels.
+POOL_LABEL: Final = f"{PREFIX}/pool"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 LABEL_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"

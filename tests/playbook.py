@@ -67,7 +67,7 @@ from asched.core.model.workload import (
     PodGroupPolicy,
     PodGroupSpec,
 )
-from asched.core.plugins import IN_TREE_POINTS, in_tree
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.serve.inspection import Inspection
@@ -126,7 +126,7 @@ class Play:
         self.parts = Parts.fresh()
         factories = {
             **installed.factories,
-            **in_tree(switched),
+            **IN_TREE,
             **{name: (lambda _a, _c, cls=cls: cls()) for name, cls in classes.items()},
         }
         runners = build_runners(

@@ -182,6 +182,8 @@ def explanation(
     ]
     if any(facts):
         yield "  " + ", ".join(filter(None, facts))
+    if pool := page.get("pool"):
+        yield f"  pool {pool['name'] or 'none'}: {pool['why']}"
     for awaited in page.get("awaits", ()):
         yield f"  waits for {awaited}"
     for obstacle in page.get("obstacles", ()):

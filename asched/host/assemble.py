@@ -15,10 +15,11 @@ from asched.batch.extensions import EXTENSIONS
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.holds import request_of
 from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pools import Pools
 from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.merge import UnusableProfileError, resolve
+from asched.core.config.merge import UnusableProfileError, resolve, with_pools
 from asched.core.config.v1 import LATER_POINTS, POD_GROUP_POST_FILTER, SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.dry_runs import DryRuns
@@ -37,6 +38,7 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model import pod_limits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
+from asched.core.plugins.node_pools import NodePools
 from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import Guard, QueueProfile
@@ -72,18 +74,24 @@ def build_runners(
     """
     if extenders is None and configuration.extenders:
         extenders = Chain(in_order_of_use(configuration.extenders), parts.cluster)
-    switched = in_tree(configuration.gates)
+    pools = Pools(configuration.pools, parts.cluster) if configuration.pools else None
+    switched = in_tree(configuration.gates, pools)
     factories = {
         name: switched[name] if IN_TREE.get(name) is factory else factory
         for name, factory in factories.items()
     }
+    if pools is not None:
+        of_pools = NodePools(pools)
+        factories[names.NODE_POOLS] = lambda _args, _cluster: of_pools
     has_point = configuration.gates.get(LATER_POINTS[POD_GROUP_POST_FILTER])
     group_point = POD_GROUP_POST_FILTER if has_point else "postFilter"
     runners = {}
     for index, profile in enumerate(configuration.profiles):
         resolved = resolve(profile, known, index)
+        if pools is not None:
+            resolved = with_pools(resolved)
         percentage = configuration.percentage_of_nodes_to_score
-        built = framework.build(resolved, factories, parts.cluster, percentage, group_point)
+        built = framework.build(resolved, factories, parts.cluster, percentage, group_point, pools)
         runners[built.scheduler_name] = Runner(built, parts.cluster, parts.nominator, extenders)
     return runners
 

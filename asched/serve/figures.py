@@ -91,6 +91,8 @@ class Figures:
 
     def _show_work(self, families: Families) -> None:
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
+        text = "[ALPHA] Nodes that no pool uses, because several pools select them."
+        families.pulled("asched_nodes_in_several_pools", "gauge", text, (), self.in_several_pools)
         text = "[ALPHA] Facts queued for the scheduling loop."
         families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
         text = "[ALPHA] Pods being bound."
@@ -288,6 +290,12 @@ class Figures:
         incoming = self._metrics.scheduler.incoming_pods.children.copy()
         label = UNSCHEDULABLE_TIMEOUT.label
         return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}
+
+    def in_several_pools(self) -> Values:
+        """Of the profiles, which all have the same pools."""
+        runners = iter(self._scheduler.machine.context.runners.values())
+        pools = next(runners).profile.pools
+        return {(): 0 if pools is None else len(pools.nodes_in_several())}
 
     def _by_lane(self, read: Callable[[Lane], float]) -> Callable[[], Values]:
         return lambda: {(LANE_NAMES[lane],): read(lane) for lane in Lane}

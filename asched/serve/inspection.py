@@ -125,17 +125,19 @@ class Inspection:
         if pod is None:
             is_refused = history[-1].step is DecisionStep.REFUSED
             return {**page, "place": f"refused {history[-1].details}" if is_refused else "gone"}
+        cluster, runner = self._context.cluster, self._context.runners.get(pod.spec.scheduler_name)
         page["node"] = ""
         page["schedulerName"] = pod.spec.scheduler_name
         page["priority"] = pod.priority
         if group := group_key(pod):
             page["group"] = group
         page.update(places.place_of(self._context, pod))
+        if runner is not None and runner.profile.pools is not None:
+            page["pool"] = runner.profile.pools.of_pod(cluster.classes.class_of(pod))._asdict()
         waits = not page["node"]
         if waits and (nomination := places.nomination_of(self._context, pod, history)):
             page["nomination"] = nomination
             tries_changes &= not nomination["victims"]  # room is being made already
-        runner = self._context.runners.get(pod.spec.scheduler_name)
         blocks = obstacles.gates_of(pod) if waits else []
         if waits and (gang := self._context.gangs.key_of(pod)):
             blocks += filter(None, [why_incomplete(self._context, gang)])

@@ -14,7 +14,7 @@ from asched.core.model.kinds import BY_RESOURCE, NODE
 from asched_lab.replay.anonymous import Anonymized, anonymize
 from asched_lab.replay.lines import Recording
 from tests.builders import a_node, a_pod
-from tests.unit.ops.recording.recorded import NOBODY, ours, record
+from tests.unit.ops.recording.recorded import NOBODY, a_configuration, ours, record
 
 CLAIM, CSI_DRIVER, STORAGE_CLASS = (
     BY_RESOURCE[f"{group}/{name}"]
@@ -112,3 +112,24 @@ def test_words_of_kubernetes_and_drivers_of_administrators_stay(
         *(f'"provisioner":"{DRIVER}"', f'"name":"{DRIVER}"', '"memory":"8Gi"'),
     ):
         assert word in after
+
+
+def test_pools_are_under_pseudonyms_and_decide_the_same(tmp_path: Path) -> None:
+    pools = [{"name": "acme-bank", "namespaces": ["payroll-0"]}]
+    config = a_configuration(pools=pools)
+    nodes = [
+        a_node("other").allocatable(cpu="9", pods="9"),
+        a_node("own").labels({"asched.dev/pool": "acme-bank"}).allocatable(cpu="1", pods="9"),
+    ]
+    facts: list[list[Fact]] = [
+        [Seen(NODE, node.build()) for node in nodes],
+        [ours(a_pod("p", "payroll-0").requests(cpu="1"))],
+    ]
+    recording = Recording(record(tmp_path / "in", facts, config=config))
+
+    said = anonymize(recording, tmp_path / "out", NOBODY)
+
+    after = gzip.decompress((tmp_path / "out").read_bytes()).decode()
+    assert said.differs is None
+    assert "acme-bank" not in after
+    assert "payroll-0" not in after

@@ -212,3 +212,41 @@ def test_a_value_of_another_form_is_answered_with_the_right_one(check, field, hi
     assert status == 2
     assert hint in said[0]
     assert said[1:] == ["1 error"]
+
+
+POOLS = HEAD.format("v1") + "pools:\n"
+
+
+@pytest.mark.parametrize(
+    ("pools", "error"),
+    [
+        ("- namespaces: [a]\n", "4:3: pools[0].name: Required value"),
+        ("- name: default\n  namespaces: [a]\n", '4:3: pools[0].name: Forbidden: "default" is'),
+        ("- name: a\n", "4:3: pools[0].namespaces: Required value: a pool without namespaces"),
+        (
+            "- name: a\n  namespaces: [x]\n- name: b\n  namespaces: [z, x]\n",
+            '7:19: pools[1].namespaces[1]: Invalid value: "x": also a namespace of pool "a"',
+        ),
+        (
+            (
+                "- {name: a, namespaces: [x], nodeSelector: {t: v}}\n"
+                "- {name: b, namespaces: [z], nodeSelector: {t: v, u: w}}\n"
+            ),
+            '5:30: pools[1].nodeSelector: Invalid value: {"t": "v", "u": "w"}: nodes of pool "a"',
+        ),
+        (
+            "- name: a\n  namespaceSelector:\n    matchExpressions: [{key: k, operator: Gt}]\n",
+            "6:33: pools[0].namespaceSelector.matchExpressions[0].operator: Unsupported value:",
+        ),
+        (
+            "- name: a\n  namespaceSelector: {}\n",
+            "5:3: pools[0].namespaceSelector: Required value: an empty selector selects every",
+        ),
+        ("- name: a\n  namespaces: [x]\n  lease: {}\n", '6:3: unknown field "pools[0].lease"'),
+    ],
+)
+def test_a_fault_of_a_pool_is_shown_at_its_place(check, pools: str, error: str) -> None:
+    status, (line, count) = check(POOLS + pools)
+
+    assert (status, count) == (2, "1 error")
+    assert line.startswith(error)

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from asched import names
 from asched.core.config.default_plugins import WHOLE, KnownPlugins, default_multi_point
 from asched.core.config.foreign import FOREIGN_PLUGINS
 from asched.core.config.legacy.translation import ADVICE
@@ -169,6 +170,13 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
         own = weights.get(point, {})
         resolved[point] = tuple(WeightedPlugin(name, own.get(name, 0)) for name in points[point])
     return ResolvedProfile(profile, resolved)
+
+
+def with_pools(resolved: ResolvedProfile) -> ResolvedProfile:
+    """The profile with the plugin that places pods on nodes of their pools, before all others."""
+    first = (WeightedPlugin(names.NODE_POOLS),)
+    points = {point: (*first, *resolved.at(point)) for point in ("preFilter", "filter")}
+    return ResolvedProfile(resolved.profile, {**resolved.points, **points})
 
 
 def _run_whole(points: dict[str, tuple[str, ...]]) -> None:

@@ -30,6 +30,7 @@ from asched.core.config.fields import (
     ValueRange,
 )
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.pools import NodePool
 from asched.core.model.timestamp import NS_PER_SECOND
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
@@ -260,6 +261,8 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
     delay_cache_until_active: Annotated[_Bool, FieldMark.START_ONLY] = False
     profiles: Annotated[tuple[KubeSchedulerProfile, ...], FieldMark.PRINTED] = ()
     extenders: tuple[Extender, ...] = ()
+    #: Our own: parts of the cluster with pods of their own.
+    pools: tuple[NodePool, ...] = ()
     #: The feature gates that apply.
     gates: Annotated[Mapping[str, bool], FieldMark.OWN] = msgspec.field(
         default_factory=lambda: DEFAULT_GATES

@@ -14,6 +14,7 @@ from asched.core.config import duration
 from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.legacy.translation import ADVICE
+from asched.core.config.pools import pool_faults
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -53,7 +54,7 @@ def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES
     if configuration.pod_max_backoff_s < configuration.pod_initial_backoff_s:
         text = "must be greater than or equal to podInitialBackoffSeconds"
         faults.append(invalid(("podMaxBackoffSeconds",), configuration.pod_max_backoff_s, text))
-    return faults + _extenders(configuration.extenders)
+    return faults + _extenders(configuration.extenders) + pool_faults(configuration.pools)
 
 
 def _leader_election(election: LeaderElection) -> list[Problem]:

@@ -13,6 +13,7 @@ import msgspec
 
 from asched.core.cluster.changes import WILDCARD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pools import Pools
 from asched.core.config.merge import ResolvedProfile
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin
 from asched.core.framework.placements import (
@@ -111,6 +112,8 @@ class Profile(msgspec.Struct, frozen=True):
     placement_scorers: tuple[PlacementScorer, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = msgspec.field(default_factory=dict)
     extra_events: Mapping[str, tuple[Registration, ...]] = msgspec.field(default_factory=dict)
+    #: Of the configuration; None: it has none.
+    pools: Pools | None = None
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -125,6 +128,7 @@ def build(
     cluster: Cluster,
     percentage_of_nodes_to_score: int = 0,
     group_point: str = "postFilter",
+    pools: Pools | None = None,
 ) -> Profile:
     """Create the plugins of a profile and put them at their points. Raises CannotBuildError.
 
@@ -185,6 +189,7 @@ def build(
         ),
         registrations=registrations_of(resolved, made),
         extra_events={name: tuple(made[name].extra_events()) for name in _rejecting(resolved)},
+        pools=pools,
     )
 
 

@@ -52,6 +52,24 @@ class PodNodeAffinity(Record, frozen=True, gc=False):
         name="preferredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
+    @property
+    def node_names(self) -> frozenset[str] | None:
+        """Union over the required terms of the names each allows; None if a term allows any."""
+        terms = self.required.node_selector_terms if self.required else None
+        if not terms:
+            return None
+        allowed: frozenset[str] = frozenset()
+        for term in terms:
+            lists = [
+                frozenset(field.values or ())
+                for field in term.match_fields or ()
+                if field.key == "metadata.name" and field.operator == "In"
+            ]
+            if not lists:
+                return None
+            allowed |= frozenset.intersection(*lists)
+        return allowed
+
 
 class PodAffinityTerm(Record, frozen=True, gc=False):
     label_selector: LabelSelector | None = None

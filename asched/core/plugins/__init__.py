@@ -3,7 +3,8 @@ plugin, add its line to `PLUGINS`.
 
 A plugin class declares its name, its extension points (its base classes), what it reads and what it
 registers for. Its constructor gets the parameters that it names: `args` (a record of
-`config/args.py`, or None), `cluster` (read-only), `gates` (feature gates and their state).
+`config/args.py`, or None), `cluster` (read-only), `gates` (feature gates and their state), `pools`
+(of the configuration, or None).
 
 A file is imported when a configuration first names its plugin: no configuration uses all of them.
 """
@@ -15,6 +16,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.pools import Pools
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import Plugin
@@ -86,15 +88,17 @@ class _PointsByName(Mapping[str, frozenset[str]]):
 IN_TREE_POINTS: Final[KnownPlugins] = _PointsByName()
 
 
-def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
+def in_tree(gates: Mapping[str, bool], pools: Pools | None = None) -> dict[str, Factory]:
     """Name -> factory under these gates; a gate that is not listed has its default."""
     state = {**DEFAULT_GATES, **gates}
-    return {name: partial(_make, name, state) for name in PLUGINS}
+    return {name: partial(_make, name, state, pools) for name in PLUGINS}
 
 
-def _make(name: str, gates: Mapping[str, bool], args: Any, cluster: Cluster) -> Plugin:
+def _make(
+    name: str, gates: Mapping[str, bool], pools: Pools | None, args: Any, cluster: Cluster
+) -> Plugin:
     cls = class_of(name)
-    offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
+    offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates, "pools": pools}
     begin: Any = cls.__init__
     # `object.__init__` takes no parameters; `inspect` takes milliseconds to find that out.
     code = begin.__code__ if isinstance(begin, FunctionType) else None

@@ -72,7 +72,7 @@ class NodeRequirements:
         preferred = affinity.preferred if affinity else None
         self.labels = None if selector is None else tuple(sorted(selector.items()))
         #: the only node names that the required terms allow, as far as their fields say
-        self.node_names = _node_names(affinity) if affinity else None
+        self.node_names = affinity.node_names if affinity else None
         self.required = compile_node_selector(required)
         #: whether there are preferred terms, and those that can ever count
         self.prefers = preferred is not None
@@ -170,24 +170,6 @@ def _what_matters(cls: PodClass) -> Hashable:
     if affinity is None and spec.node_selector is None:
         return None
     return _encoder.encode((spec.node_selector, affinity))
-
-
-def _node_names(affinity: PodNodeAffinity) -> frozenset[str] | None:
-    """Union over the required terms of the names each allows; None if a term allows any."""
-    terms = affinity.required.node_selector_terms if affinity.required else None
-    if not terms:
-        return None
-    allowed: frozenset[str] = frozenset()
-    for term in terms:
-        lists = [
-            frozenset(field.values or ())
-            for field in term.match_fields or ()
-            if field.key == "metadata.name" and field.operator == "In"
-        ]
-        if not lists:
-            return None
-        allowed |= frozenset.intersection(*lists)
-    return allowed
 
 
 def _useful(terms: Iterable[PreferredSchedulingTerm]) -> Preferred:

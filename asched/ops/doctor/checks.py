@@ -1,8 +1,8 @@
 """`asched doctor`: all checks of a start or of an installation, each finding with a fix.
 
 Order   reach, clock, versions, installation, account, kinds, permissions, flow control, replicas,
-        lease, scheduler names, waiting pods, autoscalers. If the server cannot be reached, that is
-        the only finding.
+        lease, scheduler names, waiting pods, pools, autoscalers. If the server cannot be reached,
+        that is the only finding.
 Bounds  SKEW_WARN_S; about fifty short requests.
 """
 
@@ -43,6 +43,7 @@ from asched.ops.doctor.autoscalers import check_autoscalers
 from asched.ops.doctor.installation import INSTALLATION, Settings, chosen, matching, settings_of
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, WATCHES, Right, needed
+from asched.ops.doctor.pools import check_pools
 from asched.ops.doctor.reader import ClusterReader, or_none, path_of
 from asched.ops.doctor.replicas import check_replicas, check_waiting
 from asched.ops.doctor.rivals import check_rivals, lease_of
@@ -129,6 +130,8 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
         names = [profile.scheduler_name for profile in configuration.profiles]
         waiting = check_waiting(reader, names, now, is_installed=bool(own))
         found += await _sure("waiting pods", waiting)
+    if examination.configuration.pools:
+        found += await _sure("pools", check_pools(reader, examination.configuration))
     autoscalers = check_autoscalers(reader, examination.configuration, examination.known)
     found += await _sure("autoscaler", autoscalers)
     return found

@@ -43,6 +43,14 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "Holds the pods of a plan back until all objects exist (`asched plan --apply`)",
     ),
     Marker(
+        f"{PREFIX}/pool",
+        "label of a node",
+        _READ,
+        "",
+        "The pool that the node belongs to, where `pools` of the configuration has no"
+        " `nodeSelector` for it",
+    ),
+    Marker(
         f"{PREFIX}/term",
         "annotation of the Lease",
         f"{_READ}, {_WRITTEN}",

@@ -22,6 +22,7 @@ from asched.core.config.fields import (
     fields_of,
 )
 from asched.core.config.gates import GATES, HONOURED, table_of
+from asched.core.config.pools import NodePool
 from asched.core.config.text import effective, printed
 from asched.core.config.v1 import Extender, KubeSchedulerProfile, PluginSet, SchedulerConfiguration
 from asched.core.config.versions import MINORS
@@ -131,10 +132,13 @@ def _removed() -> Iterator[tuple[str, str]]:
 
 def _fields() -> Iterator[tuple[str, str, str, str]]:
     defaults = effective(default_configuration("asched"))
-    yield from rows_of(SchedulerConfiguration, defaults, "", without=("profiles", "extenders"))
+    yield from rows_of(
+        SchedulerConfiguration, defaults, "", without=("profiles", "extenders", "pools")
+    )
     yield from rows_of(KubeSchedulerProfile, {}, "profiles[].", without=("plugins",))
     yield from rows_of(PluginSet, {}, "profiles[].plugins.<point>.")
     yield from rows_of(Extender, {"httpTimeout": "5s"}, "extenders[].")
+    yield from rows_of(NodePool, {}, "pools[].")
 
 
 def rows_of(

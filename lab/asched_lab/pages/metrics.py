@@ -62,6 +62,9 @@ VALUES: Final[Mapping[str, str]] = {
         "`result`: `success` (any answer), `refused` (the extender did not act), `lost` (the"
         " extender may have acted)"
     ),
+    "asched_nodes_in_several_pools": (
+        "Such a node takes no pod; `asched doctor` names it and the pools"
+    ),
     "asched_pods_refused_by_kubelet_total": (
         "`reason`: as the kubelet writes it, such as `OutOfcpu`. Pods of the same owner avoid"
         " that node for 10 s, twice as long after each further refusal,"

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.names import POOL_LABEL
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
 from asched.ops.recording.recorder import RecordingFile
 from asched_lab.replay.comparing import Rebuilt
@@ -287,6 +288,14 @@ def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> di
             {**entry, "args": {**entry["args"], **_labels(entry["args"], changed)}}
             for entry in profile.get("pluginConfig", ())
         ]
+    if "pools" in document:
+        # The label of a pool without a selector has the pool's name, which changes.
+        document["pools"] = changed(
+            [
+                {**pool, "nodeSelector": pool.get("nodeSelector") or {POOL_LABEL: pool["name"]}}
+                for pool in document["pools"]
+            ]
+        )
     if "extenders" in document:
         document["extenders"] = [
             {**extender, "urlPrefix": f"http://extender-{number}.invalid"}

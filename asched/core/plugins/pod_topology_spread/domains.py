@@ -23,6 +23,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass
+from asched.core.cluster.pools import Pools
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
 from asched.core.model.selector import NodeSelector, compile_node_selector
@@ -138,19 +139,24 @@ class Domains:
 class DomainsMemory:
     """Domains by key, made anew once the layout of the nodes has changed."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._cursor = -1
+    def __init__(self, cluster: Cluster, pools: Pools | None = None) -> None:
+        self._cluster, self._pools = cluster, pools
+        self._cursor = self._epoch = self._namespaces = -1
         self._layout = 0
-        self._known: dict[DomainsKey, Domains] = {}
+        self._known: dict[Hashable, Domains] = {}
         self._complete: dict[frozenset[str], Mask] = {}
         self._admitted: dict[Admission, Mask] = {}
 
     def layout(self) -> int:
-        """A number that changes when labels or taints of a node change, or a node is added
-        or deleted.
+        """A number that changes when labels or taints of a node change, a node is added or
+        deleted, or a namespace may have come to another pool.
         """
         log = self._cluster.nodes.log
+        if self._pools is not None and self._epoch != self._cluster.epoch:
+            self._epoch, before = self._cluster.epoch, self._namespaces
+            self._namespaces = self._pools.version
+            if self._namespaces != before:
+                self._cursor = -1
         if self._cursor != log.end:
             entries = log.since(self._cursor)
             self._cursor = log.end
@@ -161,9 +167,10 @@ class DomainsMemory:
                 self._admitted.clear()
         return self._layout
 
-    def get(self, key: DomainsKey) -> Domains:
-        """The current domains; `layout` has been read in this attempt."""
-        domains = self._known.get(key)
+    def get(self, key: DomainsKey, namespace: str) -> Domains:
+        """The current domains for pods of a namespace; `layout` has been read in this attempt."""
+        known_as = key if self._pools is None else (key, namespace)
+        domains = self._known.get(known_as)
         if domains is None:
             nodes = self._cluster.nodes
             if not nodes.has_column(key.topology_key):
@@ -171,7 +178,9 @@ class DomainsMemory:
                 nodes.label_column(key.topology_key)  # created now: later it would be charged again
             self._make_room(self._known, DOMAINS_BYTES)
             counted = self._admits(key.admission) & self.complete(key.required)
-            domains = self._known[key] = Domains(self._cluster.view(), key, counted)
+            if self._pools is not None:
+                counted &= self._pools.of_rows() == self._pools.of_namespace(namespace)
+            domains = self._known[known_as] = Domains(self._cluster.view(), key, counted)
         return domains
 
     def _admits(self, admission: Admission) -> Mask:

@@ -17,6 +17,7 @@ from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodClass, PodInfo
+from asched.core.cluster.pools import Pools
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
@@ -93,14 +94,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         args: PodTopologySpreadArgs | None,
         cluster: Cluster,
         gates: Mapping[str, bool] = DEFAULT_GATES,
+        pools: Pools | None = None,
     ) -> None:
         args = args or PodTopologySpreadArgs()
-        self._gates = gates
+        self._gates, self._pools = gates, pools
         self._cluster = cluster
         self._defaults = defaults_of(args)
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
         self._selectors = DefaultSelectors(cluster)
-        self._memory = DomainsMemory(cluster)
+        self._memory = DomainsMemory(cluster, pools)
         self._spreads = PerKey(_what_matters, _SpreadClass)
         self._numbers = 0
         self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
@@ -229,10 +231,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
         """The hint overlooks a node with all keys that the pod's own node affinity starts or stops
-        selecting.
+        selecting, or that changes its pool.
         """
         constraints = self._hard_constraints(pod)
-        if not any(constraint.honors_affinity for constraint in constraints):
+        if self._pools is None and not any(
+            constraint.honors_affinity for constraint in constraints
+        ):
             return Hint.SKIP
         keys = [constraint.topology_key for constraint in constraints]
         has_all = any(all(key in node.labels for key in keys) for node in (old, new))

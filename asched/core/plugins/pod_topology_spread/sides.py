@@ -92,7 +92,7 @@ class Side:
         return counter
 
     def domains(self, index: int) -> Domains:
-        return self._memory.get(self._domain_keys[index])
+        return self._memory.get(self._domain_keys[index], self._namespace)
 
     def moved_rows(self) -> Iterable[int] | None:
         """Rows whose counts changed since the last call; None if unknown. Marks the counters as

@@ -312,3 +312,42 @@ async def test_an_autoscaler_is_given_the_profile(
     assert ("asched config export --for" in found.cure) is not is_given
     (found,) = about(await clinic.examine(), "autoscaler")
     assert found.state is State.OK, "kube-scheduler's defaults need no file"
+
+
+POOLS = [
+    {"name": "a", "namespaces": ["one"], "nodeSelector": {"kind": "a"}},
+    {"name": "b", "namespaceSelector": {"matchLabels": {"team": "b"}}},
+]
+
+
+@pytest.mark.parametrize(
+    ("node_labels", "namespace_labels", "said"),
+    [
+        (
+            {"kind": "a", "asched.dev/pool": "b"},
+            {},
+            "a node of several pools takes no pod: n (a, b)",
+        ),
+        (
+            {"kind": "a"},
+            {"team": "b"},
+            "a namespace of several pools has no pod placed: one (a, b)",
+        ),
+        ({"kind": "a"}, {}, "pool b has no node"),
+        ({"asched.dev/pool": "b"}, {}, "pool a has no node"),
+    ],
+)
+async def test_what_the_pools_select(
+    clinic: Clinic, node_labels: dict[str, str], namespace_labels: dict[str, str], said: str
+) -> None:
+    for kind, name, labels in (
+        ("Node", "n", node_labels),
+        ("Namespace", "one", namespace_labels),
+        ("Namespace", "two", {"team": "b"}),
+    ):
+        metadata = {"name": name, "labels": labels}
+        clinic.server.create("", {"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    with_pools = configuration({"pools": POOLS})
+    found = about(await clinic.examine(configuration=with_pools), "pools")
+    assert said in [finding.text for finding in found]
+    assert not about(await clinic.examine(), "pools")

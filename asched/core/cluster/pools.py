@@ -1,0 +1,203 @@
+"""Which pool each node and each namespace belongs to.
+
+Rules   what no pool of the configuration names belongs to the pool `default`. A node that two
+        pools select is used by none; of a namespace that two pools select no pod is placed.
+Cost    rows are compared again when their labels change; namespaces when one of them changes.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched import names
+from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pods import PodClass
+from asched.core.config.pools import DEFAULT_POOL, NodePool
+from asched.core.model.kinds import NAMESPACE
+from asched.core.model.meta import LabelSelector, LabelSelectorRequirement
+from asched.core.model.pod import Pod
+from asched.core.model.selector import Labels, Selector, compile_selector
+from asched.core.model.storage import storage_of
+
+I32 = npt.NDArray[np.int32]
+
+#: In place of a pool's number: selected by more than one pool.
+SEVERAL: Final = -1
+IN_SEVERAL: Final = "belongs to several pools: {}"
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+_LABELS: Final = int(Aspect.LABELS | Aspect.LIVE)
+NO_LABELS: Final[Labels] = {}
+
+
+class _Selection(NamedTuple):
+    """What a pool selects."""
+
+    node_labels: tuple[tuple[str, str], ...]
+    namespaces: frozenset[str]
+    namespace_selector: Selector | None
+
+
+class PoolRules:
+    """What the pools of a configuration select. A pool is its number in `names`, without the pool
+    `default`.
+    """
+
+    def __init__(self, pools: Sequence[NodePool]) -> None:
+        self.names = tuple(pool.name for pool in pools)
+        self._selections = tuple(map(_selection, pools))
+
+    def of_node(self, labels: Labels) -> list[int]:
+        """The pools that select a node with these labels."""
+        return [
+            number
+            for number, selection in enumerate(self._selections)
+            if all(labels.get(key) == value for key, value in selection.node_labels)
+        ]
+
+    def of_namespace(self, name: str, labels: Labels) -> list[int]:
+        """The pools that name a namespace, or select its labels."""
+        return [
+            number
+            for number, (_, listed, selector) in enumerate(self._selections)
+            if name in listed or (selector is not None and selector.matches(labels))
+        ]
+
+    def is_named(self, namespace: str, pool: int) -> bool:
+        """Whether the pool names the namespace, not only its labels."""
+        return namespace in self._selections[pool].namespaces
+
+    def listed(self, pools: Sequence[int]) -> str:
+        """The names of pools, as a list for messages."""
+        return ", ".join(self.names[pool] for pool in pools)
+
+
+class PodPool(NamedTuple):
+    """The pool that a pod belongs to, for people; `name` is empty if it belongs to none."""
+
+    name: str
+    why: str
+
+
+class Pools:
+    """The pools of one configuration, in a cluster. A pool is its number in `names`; the last is
+    `default`.
+    """
+
+    def __init__(self, pools: Sequence[NodePool], cluster: Cluster) -> None:
+        self.rules = PoolRules(pools)
+        self.names = (*self.rules.names, DEFAULT_POOL)
+        self._cluster = cluster
+        self._rows: I32 = np.zeros(0, dtype=np.int32)
+        self._cursor = -1
+        self._of_namespace: dict[str, int] = {}
+        self._epoch = -1
+
+    @property
+    def version(self) -> int:
+        """Changes with every change of a namespace."""
+        return self._cluster.epoch_of(NAMESPACE)
+
+    def of_namespace(self, name: str) -> int:
+        """The pool of a namespace, or SEVERAL."""
+        epoch = self._cluster.epoch_of(NAMESPACE)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._of_namespace = {}
+        pool = self._of_namespace.get(name)
+        if pool is None:
+            pool = self._of_namespace[name] = self._only(self.selecting(name))
+        return pool
+
+    def selecting(self, namespace: str) -> list[int]:
+        """The pools that select a namespace."""
+        known = self._cluster.get(NAMESPACE, namespace)
+        labels = NO_LABELS if known is None else known.metadata.labels or NO_LABELS
+        return self.rules.of_namespace(namespace, labels)
+
+    def of_pod(self, cls: PodClass) -> PodPool:
+        """The pool of a pod, and why it is that."""
+        namespace = cls.label_set.namespace
+        if is_of_one_node(cls):
+            node = self._cluster.node_of(only_node(cls.example))
+            pool = SEVERAL if node is None else self.with_labels(node.labels)
+            why = f"its node affinity allows only node {only_node(cls.example)}"
+            return PodPool("" if pool == SEVERAL else self.names[pool], why)
+        pools = self.selecting(namespace)
+        if len(pools) > 1:
+            return PodPool(
+                "", f"namespace {namespace} {IN_SEVERAL.format(self.rules.listed(pools))}"
+            )
+        if not pools:
+            return PodPool(DEFAULT_POOL, f"no pool selects namespace {namespace}")
+        how = "names" if self.rules.is_named(namespace, pools[0]) else "selects by its labels"
+        return PodPool(self.names[pools[0]], f"the pool {how} namespace {namespace}")
+
+    def with_labels(self, labels: Labels) -> int:
+        """The pool of a node with these labels, or SEVERAL."""
+        return self._only(self.rules.of_node(labels))
+
+    def of_rows(self) -> I32:
+        """int32[H]: the pool of each row, or SEVERAL. Read-only; rows without a node have any."""
+        nodes = self._cluster.nodes
+        height, log = nodes.height, nodes.log
+        if self._cursor != log.end:
+            changed = log.rows(self._cursor, _LABELS)
+            self._cursor = log.end
+            if len(self._rows) < height:
+                self._rows = np.resize(self._rows, 2 * height)
+            for row in range(height) if changed is None else changed:
+                node = nodes.node_at[row] if row < height else None
+                if node is not None:
+                    self._rows[row] = self.with_labels(node.labels)
+        return self._rows[:height]
+
+    def nodes_in_several(self) -> list[str]:
+        """The names of the nodes that are used by no pool, because several select them."""
+        node_at = self._cluster.nodes.node_at
+        found = (node_at[row] for row in np.flatnonzero(self.of_rows() == SEVERAL).tolist())
+        return [node.name for node in found if node is not None]
+
+    def _only(self, pools: Sequence[int]) -> int:
+        if len(pools) > 1:
+            return SEVERAL
+        return pools[0] if pools else len(self.names) - 1
+
+
+def only_node(pod: Pod) -> str:
+    """The only node that the required node affinity of a pod allows; else empty."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    allowed = affinity.node_names if affinity else None
+    return next(iter(allowed)) if allowed is not None and len(allowed) == 1 else ""
+
+
+def is_of_one_node(cls: PodClass) -> bool:
+    """Whether such a pod may go to one node only, and its rules are about that node alone."""
+    spec = cls.example.spec
+    if not only_node(cls.example):
+        return False
+    spreads = any(
+        constraint.when_unsatisfiable == DO_NOT_SCHEDULE
+        for constraint in spec.topology_spread_constraints or ()
+    )
+    terms = (*cls.terms.required_affinity, *cls.terms.required_anti_affinity)
+    reaches = any(term.topology_key != names.LABEL_HOSTNAME for term in terms)
+    shares = spec.scheduling_group is not None or spec.resource_claims
+    return not (spreads or reaches or shares or storage_of(cls.example).claims)
+
+
+def _selection(pool: NodePool) -> _Selection:
+    labels, listed = tuple(pool.labels.items()), frozenset(pool.namespaces)
+    written = pool.namespace_selector
+    if written is None:
+        return _Selection(labels, listed, None)
+    expressions = tuple(
+        LabelSelectorRequirement(key=wanted.key, operator=wanted.operator, values=wanted.values)
+        for wanted in written.match_expressions
+    )
+    selector = LabelSelector(
+        match_labels=dict(written.match_labels or {}), match_expressions=expressions
+    )
+    return _Selection(labels, listed, compile_selector(selector))

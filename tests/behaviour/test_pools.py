@@ -1,0 +1,176 @@
+"""Pools: a pod goes to nodes of its own pool only; the machine, and what is said about it."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.cluster.facts import Seen
+from asched.core.framework.effects import Bind
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NAMESPACE, NODE
+from asched.core.model.workload import Namespace
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.playbook import Play, explained, placed
+
+ZONE, HOST, POOL = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "asched.dev/pool"
+#: What is in neither is in the pool `default`.
+POOLS: list[dict[str, Any]] = [
+    {"name": "batch", "namespaces": ["jobs"]},
+    {
+        "name": "gpu",
+        "nodeSelector": {"accelerator": "yes"},
+        "namespaceSelector": {"matchLabels": {"team": "ml"}},
+    },
+]
+
+
+def a_namespace(name: str, **labels: str) -> Namespace:
+    return decode(Namespace, {"metadata": {"name": name, "uid": name, "labels": labels}})
+
+
+def node(name: str, **labels: str) -> NodeBuilder:
+    return a_node(name).labels({HOST: name, **labels}).allocatable(cpu="4", pods="10")
+
+
+def play(*nodes: NodeBuilder, **config: Any) -> Play:
+    made = Play(*nodes, pools=POOLS, **config)
+    made.turn(Seen(NAMESPACE, a_namespace("training", team="ml")))
+    return made
+
+
+IN_BATCH = {POOL: "batch"}
+
+
+def three(**config: Any) -> Play:
+    return play(
+        node("in-batch").labels(IN_BATCH),
+        node("in-gpu", accelerator="yes"),
+        node("in-default"),
+        **config,
+    )
+
+
+@pytest.mark.parametrize(
+    ("namespace", "where"),
+    [("jobs", "in-batch"), ("training", "in-gpu"), ("web", "in-default")],
+)
+def test_a_pod_goes_to_the_nodes_of_its_namespaces_pool(namespace: str, where: str) -> None:
+    made = three()
+    for number in range(3):
+        assert placed(made, a_pod(f"p{number}", namespace).requests(cpu="1")) == where
+
+
+def test_a_full_pool_is_full_though_others_have_room() -> None:
+    made = three()
+    assert not placed(made, a_pod("large", "jobs").requests(cpu="5"))
+    assert "2 node(s) belonged to another pool" in made.condition()["message"]
+
+
+def test_no_pod_is_evicted_in_another_pool() -> None:
+    made = three()
+    for name, namespace in (("a", "jobs"), ("b", "web")):
+        assert placed(made, a_pod(name, namespace).requests(cpu="4").priority(1))
+    made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
+    assert [effect.pod.name for effect in made.effects if hasattr(effect, "pod")].count("b") == 0
+
+
+def test_a_node_that_two_pools_select_is_used_by_none() -> None:
+    made = play(node("both", accelerator="yes").labels(IN_BATCH))
+    for namespace in ("jobs", "training", "web"):
+        assert not placed(made, a_pod("p", namespace))
+        assert "node(s) belonged to several pools" in made.condition()["message"]
+
+
+def test_a_node_that_comes_to_the_pool_takes_its_waiting_pods() -> None:
+    made = play(node("moves"))
+    assert not placed(made, a_pod("p", "jobs"))
+    made.turn(Seen(NODE, node("moves").labels(IN_BATCH).build()), after_s=20)
+    assert made.the(Bind).node == "moves"
+    assert not placed(made, a_pod("q", "web"))
+
+
+def test_a_namespace_that_gets_the_label_has_its_pods_in_that_pool() -> None:
+    made = play(node("in-gpu", accelerator="yes"))
+    made.turn(Seen(NAMESPACE, a_namespace("research")))
+    assert not placed(made, a_pod("p", "research"))
+    made.turn(Seen(NAMESPACE, a_namespace("research", team="ml")), after_s=20)
+    assert made.the(Bind).node == "in-gpu"
+
+
+def test_pods_of_a_namespace_in_two_pools_wait_and_say_why() -> None:
+    made = three()
+    made.turn(Seen(NAMESPACE, a_namespace("jobs", team="ml")))
+    assert not placed(made, a_pod("p", "jobs"))
+    assert "namespace belongs to several pools: batch, gpu" in made.condition()["message"]
+    made.turn(Seen(NAMESPACE, a_namespace("jobs")), after_s=20)
+    assert made.the(Bind).node == "in-batch"
+
+
+def pinned(name: str, to: str, namespace: str = "kube-system") -> PodBuilder:
+    """As the controller of a DaemonSet makes it."""
+    field = {"key": "metadata.name", "operator": "In", "values": [to]}
+    return a_pod(name, namespace).requires_nodes({"matchFields": [field]})
+
+
+def test_a_pod_of_a_daemon_set_goes_to_its_node_in_any_pool() -> None:
+    made = three()
+    for where in ("in-batch", "in-gpu", "in-default"):
+        assert placed(made, pinned(f"agent-{where}", where)) == where
+
+
+def test_a_pinned_pod_with_a_rule_about_further_nodes_stays_in_its_pool() -> None:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    made = three()
+    pod = pinned("agent", "in-batch")
+    pod.json["spec"]["affinity"]["podAntiAffinity"] = apart
+    assert not placed(made, pod)
+
+
+def spread(name: str, namespace: str) -> PodBuilder:
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    return a_pod(name, namespace).labels(app="x").spec(topologySpreadConstraints=[rule])
+
+
+def test_domains_of_a_spread_are_those_of_the_pools_nodes() -> None:
+    """A zone of other pools would stay empty, and the skew would stop the second pod."""
+    made = play(node("n", **{ZONE: "a", **IN_BATCH}), node("other", **{ZONE: "b"}))
+    assert placed(made, spread("one", "jobs")) == "n"
+    assert placed(made, spread("two", "jobs")) == "n"
+
+
+def test_a_node_that_leaves_the_pool_takes_its_zone_out_of_the_spread() -> None:
+    large, small = node("large", **{ZONE: "a", **IN_BATCH}), node("small", **{ZONE: "b"})
+    full = small.labels(IN_BATCH).allocatable(cpu="0", pods="0")
+    made = play(large, full)
+    assert placed(made, spread("one", "jobs")) == "large"
+    assert not placed(made, spread("two", "jobs"))
+    made.turn(Seen(NODE, node("small", **{ZONE: "b", POOL: "x"}).build()), after_s=20)
+    assert made.the(Bind).node == "large"
+
+
+@pytest.mark.parametrize(
+    ("pod", "line"),
+    [
+        (a_pod("p", "jobs"), "pool batch: the pool names namespace jobs"),
+        (a_pod("p", "training"), "pool gpu: the pool selects by its labels namespace training"),
+        (a_pod("p", "web"), "pool default: no pool selects namespace web"),
+        (pinned("p", "in-gpu"), "pool gpu: its node affinity allows only node in-gpu"),
+    ],
+)
+def test_explain_says_the_pool_and_why(pod: PodBuilder, line: str) -> None:
+    made = three()
+    built = pod.build()
+    made.see(built)
+    assert line in explained(made, built.metadata.name, built.metadata.namespace)
+
+
+def test_without_pools_explain_says_nothing_of_them() -> None:
+    made = Play(node("n"))
+    made.see(a_pod("p", "jobs"))
+    assert "pool" not in explained(made, "p", "jobs")
