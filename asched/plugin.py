@@ -71,6 +71,7 @@ from asched.core.framework.points import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
+    Scope,
 )
 from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Concerns, Hint, Registration
@@ -192,6 +193,7 @@ __all__ = [
     "ReservePlugin",
     "RowLog",
     "Rows",
+    "Scope",
     "ScorePlugin",
     "Status",
     "Trial",

@@ -81,8 +81,7 @@ def build_runners(
         for name, factory in factories.items()
     }
     if pools is not None:
-        of_pools = NodePools(pools)
-        factories[names.NODE_POOLS] = lambda _args, _cluster: of_pools
+        factories[names.NODE_POOLS] = lambda _args, _cluster: NodePools(pools)
     has_point = configuration.gates.get(LATER_POINTS[POD_GROUP_POST_FILTER])
     group_point = POD_GROUP_POST_FILTER if has_point else "postFilter"
     runners = {}
@@ -92,6 +91,9 @@ def build_runners(
             resolved = with_pools(resolved)
         percentage = configuration.percentage_of_nodes_to_score
         built = framework.build(resolved, factories, parts.cluster, percentage, group_point, pools)
+        of_pools = built.plugins.get(names.NODE_POOLS)
+        if isinstance(of_pools, NodePools):
+            of_pools.restrict(built.plugins.values(), extenders)
         runners[built.scheduler_name] = Runner(built, parts.cluster, parts.nominator, extenders)
     return runners
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from asched.core.cluster.facts import Seen
@@ -9,6 +10,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE, NODE
 from asched.core.model.workload import Namespace
+from asched.plugin import FilterPlugin, Scope
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.playbook import Play, explained, placed
 
@@ -174,3 +176,69 @@ def test_without_pools_explain_says_nothing_of_them() -> None:
     made = Play(node("n"))
     made.see(a_pod("p", "jobs"))
     assert "pool" not in explained(made, "p", "jobs")
+
+
+# --- rules about pods of several pools ------------------------------------------------------------
+
+
+def apart(name: str, namespace: str, key: str = ZONE, **term: Any) -> PodBuilder:
+    rule = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "x"}}, **term}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}
+    return a_pod(name, namespace).labels(app="x").spec(affinity={"podAntiAffinity": required})
+
+
+SHARE = "rule of InterPodAffinity concerns pods of other pools; these namespaces have to share"
+ANY = "may concern pods of any namespace, so all would have to share a pool"
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        (apart("p", "jobs"), ""),
+        (apart("p", "jobs", HOST, namespaces=["jobs", "web"]), ""),
+        (apart("p", "jobs", namespaces=["jobs", "web"]), f"{SHARE} a pool: jobs, web"),
+        (apart("p", "jobs", namespaceSelector={}), f"rule of InterPodAffinity {ANY}"),
+        (
+            apart("p", "jobs", namespaceSelector={"matchLabels": {"team": "ml"}}),
+            f"{SHARE} a pool: jobs, training",
+        ),
+    ],
+    ids=["own namespace", "of the node", "named", "every namespace", "selected"],
+)
+def test_a_pod_with_a_rule_about_pods_of_another_pool_waits(pod: PodBuilder, said: str) -> None:
+    made = three()
+    where = placed(made, pod)
+    assert where == ("" if said else "in-batch")
+    assert not said or said in made.condition()["message"]
+
+
+def test_it_is_placed_once_the_namespaces_share_a_pool() -> None:
+    made = three()
+    selector = {"matchLabels": {"kind": "task"}}
+    made.turn(Seen(NAMESPACE, a_namespace("research", team="ml", kind="task")))
+    assert not placed(made, apart("p", "training", namespaces=["training", "web"]))
+    made.turn(Seen(NAMESPACE, a_namespace("web", team="ml")), after_s=20)
+    assert made.the(Bind).node == "in-gpu"
+    assert not placed(made, apart("q", "jobs", namespaceSelector=selector))
+
+
+class Anywhere(FilterPlugin):
+    """A plugin that says nothing about its scope."""
+
+    name = "Anywhere"
+
+    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
+        return np.zeros(nodes.size, dtype=np.int32)
+
+
+class OfOneNode(Anywhere):
+    name = "OfOneNode"
+    scope = Scope.NODE
+
+
+@pytest.mark.parametrize("plugin", [Anywhere, OfOneNode])
+def test_pods_of_a_plugin_wait_unless_it_declares_its_scope(plugin: type[Any]) -> None:
+    made = three(plugins=[plugin])
+    waits = plugin is Anywhere
+    assert placed(made, a_pod("p", "jobs")) == ("" if waits else "in-batch")
+    assert not waits or f"rule of Anywhere {ANY}" in made.condition()["message"]

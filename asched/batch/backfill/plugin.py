@@ -26,7 +26,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.points import Codes, FilterPlugin
+from asched.core.framework.points import Codes, FilterPlugin, Scope
 from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import JOB, NODE, Kind
@@ -36,6 +36,7 @@ RESERVED: Final = Reason("node(s) had room that is reserved for waiting pods", r
 
 class Backfill(OrderFree, FilterPlugin):
     name = names.BACKFILL
+    scope = Scope.POOL
     reasons = (RESERVED,)
     depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.TAINTS | Aspect.LIVE
     reads_counts = True

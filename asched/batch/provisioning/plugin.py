@@ -20,7 +20,7 @@ from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.holds import request_of
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.points import PreEnqueuePlugin, Scope
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
@@ -30,6 +30,7 @@ from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 
 class CheckAndHold(PreEnqueuePlugin):
     name = names.CHECK_AND_HOLD
+    scope = Scope.NAMESPACE
     kinds: ClassVar[tuple[Kind, ...]] = (PROVISIONING_REQUEST, POD_TEMPLATE)
 
     def __init__(self, args: CheckAndHoldArgs | None, cluster: Cluster) -> None:

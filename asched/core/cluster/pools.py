@@ -89,7 +89,7 @@ class Pools:
     def __init__(self, pools: Sequence[NodePool], cluster: Cluster) -> None:
         self.rules = PoolRules(pools)
         self.names = (*self.rules.names, DEFAULT_POOL)
-        self._cluster = cluster
+        self.cluster = cluster
         self._rows: I32 = np.zeros(0, dtype=np.int32)
         self._cursor = -1
         self._of_namespace: dict[str, int] = {}
@@ -98,11 +98,11 @@ class Pools:
     @property
     def version(self) -> int:
         """Changes with every change of a namespace."""
-        return self._cluster.epoch_of(NAMESPACE)
+        return self.cluster.epoch_of(NAMESPACE)
 
     def of_namespace(self, name: str) -> int:
         """The pool of a namespace, or SEVERAL."""
-        epoch = self._cluster.epoch_of(NAMESPACE)
+        epoch = self.cluster.epoch_of(NAMESPACE)
         if epoch != self._epoch:
             self._epoch = epoch
             self._of_namespace = {}
@@ -113,7 +113,7 @@ class Pools:
 
     def selecting(self, namespace: str) -> list[int]:
         """The pools that select a namespace."""
-        known = self._cluster.get(NAMESPACE, namespace)
+        known = self.cluster.get(NAMESPACE, namespace)
         labels = NO_LABELS if known is None else known.metadata.labels or NO_LABELS
         return self.rules.of_namespace(namespace, labels)
 
@@ -121,7 +121,7 @@ class Pools:
         """The pool of a pod, and why it is that."""
         namespace = cls.label_set.namespace
         if is_of_one_node(cls):
-            node = self._cluster.node_of(only_node(cls.example))
+            node = self.cluster.node_of(only_node(cls.example))
             pool = SEVERAL if node is None else self.with_labels(node.labels)
             why = f"its node affinity allows only node {only_node(cls.example)}"
             return PodPool("" if pool == SEVERAL else self.names[pool], why)
@@ -141,7 +141,7 @@ class Pools:
 
     def of_rows(self) -> I32:
         """int32[H]: the pool of each row, or SEVERAL. Read-only; rows without a node have any."""
-        nodes = self._cluster.nodes
+        nodes = self.cluster.nodes
         height, log = nodes.height, nodes.log
         if self._cursor != log.end:
             changed = log.rows(self._cursor, _LABELS)
@@ -156,7 +156,7 @@ class Pools:
 
     def nodes_in_several(self) -> list[str]:
         """The names of the nodes that are used by no pool, because several select them."""
-        node_at = self._cluster.nodes.node_at
+        node_at = self.cluster.nodes.node_at
         found = (node_at[row] for row in np.flatnonzero(self.of_rows() == SEVERAL).tolist())
         return [node.name for node in found if node is not None]
 

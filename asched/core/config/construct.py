@@ -83,6 +83,18 @@ def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
     return [Problem(f"leaderElection.{name}: {text}", ("leaderElection", name))] if name else []
 
 
+def reach_faults(configuration: SchedulerConfiguration) -> list[Problem]:
+    """Extenders whose pods wait while there are pools."""
+    if not configuration.pools:
+        return []
+    text = "may concern pods of any pool: while there are pools, the pods that it filters wait"
+    return [
+        Problem(f"extenders[{i}] {text}", ("extenders", i))
+        for i, extender in enumerate(configuration.extenders)
+        if extender.filter_verb or extender.preempt_verb
+    ]
+
+
 def _extender_faults(
     extenders: Sequence[Extender], extender_fault: Callable[[Extender], str | None]
 ) -> list[Problem]:

@@ -20,6 +20,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Hashable, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -48,6 +49,17 @@ Mask = npt.NDArray[np.bool_]
 Late = Generator[Effect, Answer, Status]
 
 
+class Scope(Enum):
+    """Which pods the rule of a plugin may make depend on one another: those of a node, those of a
+    namespace, those that use the nodes of a pool, or any.
+    """
+
+    NODE = "node"
+    NAMESPACE = "namespace"
+    POOL = "pool"
+    CLUSTER = "cluster"
+
+
 class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     """Base of every plugin."""
 
@@ -62,6 +74,8 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
         False  # if it makes no room for one of equal pods, then for none
     )
     kinds: ClassVar[tuple[Kind, ...]] = ()  # kinds to watch besides pods and nodes
+    #: Where there are pools, a pod with a rule of scope CLUSTER waits: see `reach`.
+    scope: ClassVar[Scope] = Scope.CLUSTER
 
     def registrations(self) -> Sequence[Registration] | None:
         """Changes that may help a pod rejected by this plugin. None: every change."""
@@ -74,6 +88,12 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
         the gaps. After one of these a pod is tried only if it fits, or further plugins reject it.
         """
         return ()
+
+    def reach(self, pod: PodInfo) -> Collection[str] | None:  # noqa: ARG002
+        """Of a plugin of scope CLUSTER: the namespaces with pods that its rule about this pod may
+        concern; None: any. It may change with objects, not with pods.
+        """
+        return None
 
 
 class QueueSortPlugin(Plugin):

@@ -27,7 +27,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import Shortages
 from asched.core.cluster.pod_groups import Gang, GroupPods, coscheduled_key
 from asched.core.config.args import CoschedulingArgs
-from asched.core.framework.points import QueueSortPlugin
+from asched.core.framework.points import QueueSortPlugin, Scope
 from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
@@ -43,6 +43,7 @@ NODE_GROWS: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_
 
 class Coscheduling(GangRule, QueueSortPlugin):
     name = names.COSCHEDULING
+    scope = Scope.NAMESPACE
     listed_at = frozenset({"preFilter", "postFilter", "reserve", "postBind"})
     is_coscheduled = True
     unknown_group = 'waiting for the PodGroup "{}" of scheduling.x-k8s.io to appear'

@@ -38,6 +38,7 @@ from asched.core.framework.points import (
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
+    Scope,
 )
 from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.registrations import Hint, Registration
@@ -129,6 +130,7 @@ class _Fit(NamedTuple):
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugin):
     name = names.DEFAULT_PREEMPTION
+    scope = Scope.POOL
     preempts = True
     treats_equals_alike = True
     evicts_only_lower = True

@@ -25,7 +25,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.group_trees import COMPOSITE, parent_of
 from asched.core.cluster.pod_groups import COSCHEDULED, Gang, GroupPods, group_key
 from asched.core.cluster.pods import PodInfo
-from asched.core.framework.points import PermitPlugin, PreEnqueuePlugin
+from asched.core.framework.points import PermitPlugin, PreEnqueuePlugin, Scope
 from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from asched.core.framework.waiting import WaitingPods
@@ -165,6 +165,7 @@ PERMIT_TIMEOUT_S: Final = 5 * 60.0
 
 class GangScheduling(GangRule):
     name = names.GANG_SCHEDULING
+    scope = Scope.NAMESPACE
     is_coscheduled = False
     unknown_group = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
     not_found = 'podgroup.scheduling.k8s.io "{}" not found'

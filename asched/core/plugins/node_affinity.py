@@ -31,6 +31,7 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Scope,
 )
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, unresolvable
@@ -86,6 +87,7 @@ class NodeRequirements:
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLargest):
     name = names.NODE_AFFINITY
+    scope = Scope.NODE
     reasons = (NOT_ENFORCED, NOT_SELECTED)
     depends_on = Aspect.LABELS | Aspect.LIVE
 

@@ -19,7 +19,14 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.points import (
+    IDLE,
+    Codes,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import NODE, POD
@@ -45,6 +52,7 @@ class FeatureNeed:
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = names.NODE_DECLARED_FEATURES
+    scope = Scope.NODE
     without_pre_filter = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
     reasons = (MISSING,)
     depends_on = Aspect.FEATURES | Aspect.LIVE

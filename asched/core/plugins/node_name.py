@@ -16,7 +16,7 @@ from asched.core.cluster.changes import NODE_ADD
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
-from asched.core.framework.points import IDLE, Codes, FilterPlugin
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, Scope
 from asched.core.framework.registrations import Registration
 from asched.core.framework.status import Reason
 
@@ -25,6 +25,7 @@ OTHER_NODE: Final = Reason("node(s) didn't match the requested node name", resol
 
 class NodeName(FilterPlugin):
     name = names.NODE_NAME
+    scope = Scope.NODE
     reasons = (OTHER_NODE,)
     depends_on = Aspect.LIVE
 

@@ -4,11 +4,13 @@ Rejects   nodes of other pools, and nodes that several pools select; evicting po
           pod whose namespace several pools select.
           A pod that its required node affinity pins to one node, with rules about that node alone,
           as DaemonSets make them, belongs to the pool of its node, whatever its namespace.
-Retry     a node comes to the pod's pool; the pod's namespace comes to another pool.
+          A pod with a rule that may concern pods of another pool (`Plugin.scope`): what is allowed
+          must not depend on which of them is placed first, and each pool decides for itself.
+Retry     a node comes to the pod's pool; a namespace that the pod's rules are about changes.
 Cost      one comparison for each row, and again for rows whose labels change.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +22,19 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.pools import IN_SEVERAL, SEVERAL, Pools, is_of_one_node, only_node
 from asched.core.cluster.view import NodeView
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.points import (
+    Codes,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+    Scope,
+)
 from asched.core.framework.registrations import Hint, Registration
+from asched.core.framework.runner import ExtenderChain
 from asched.core.framework.status import Reason, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE
 from asched.core.model.node import Node
@@ -32,8 +45,17 @@ OTHER_POOL: Final = Reason("node(s) belonged to another pool", resolvable=False)
 SEVERAL_POOLS: Final = Reason("node(s) belonged to several pools", resolvable=False)
 
 
+#: The rule may concern pods of any namespace.
+ANY: Final = "rule of {} may concern pods of any namespace, so all would have to share a pool"
+REACHES: Final = "rule of {} concerns pods of other pools; these namespaces have to share a pool"
+NAMED_MAX: Final = 5
+#: Points at which a rule decides whether a pod may go to a node.
+REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+
+
 class NodePools(PreFilterPlugin, FilterPlugin):
     name = names.NODE_POOLS
+    scope = Scope.NODE
     reasons = (OTHER_POOL, SEVERAL_POOLS)
     depends_on = Aspect.LABELS | Aspect.LIVE
     kinds = (NAMESPACE,)
@@ -41,8 +63,22 @@ class NodePools(PreFilterPlugin, FilterPlugin):
     def __init__(self, pools: Pools) -> None:
         self.pools = pools
         self._is_of_node = PerClass(is_of_one_node)
+        self._reaching: tuple[Plugin, ...] = ()
+        self._extenders: ExtenderChain | None = None
+
+    def restrict(self, plugins: Iterable[Plugin], extenders: ExtenderChain | None) -> None:
+        """Stop pods with rules of these plugins and extenders about pods of other pools."""
+        self._reaching = tuple(
+            plugin
+            for plugin in plugins
+            if plugin.scope is Scope.CLUSTER and isinstance(plugin, REJECTING)
+        )
+        rejects = extenders is not None and (extenders.has_filter or extenders.has_preempt)
+        self._extenders = extenders if rejects else None
 
     def share_key(self, pod: PodInfo) -> Hashable:
+        if why := self._obstacle(pod):
+            return why
         if self._is_of_node(pod.cls):
             return None
         namespace = pod.cls.label_set.namespace
@@ -50,6 +86,8 @@ class NodePools(PreFilterPlugin, FilterPlugin):
         return pool if pool >= 0 else namespace
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        if why := self._obstacle(pod):
+            return PreFilterResult(unresolvable(why))
         if self._is_of_node(pod.cls):
             return PreFilterResult()
         namespace = pod.cls.label_set.namespace
@@ -66,6 +104,29 @@ class NodePools(PreFilterPlugin, FilterPlugin):
             codes[pools != data] = 1
         codes[pools == SEVERAL] = 2
         return codes
+
+    def _obstacle(self, pod: PodInfo) -> str:
+        """Why a rule of the pod may concern pods of other pools; empty if none does."""
+        if self._extenders is not None and self._extenders.is_interested(pod):
+            return ANY.format("an HTTP extender")
+        for plugin in self._reaching:
+            namespaces = self._reached(plugin, pod)
+            if namespaces is None:
+                return ANY.format(plugin.name)
+            if namespaces:
+                own = pod.cls.label_set.namespace
+                pool, of = self.pools.of_namespace(own), self.pools.of_namespace
+                if others := [name for name in sorted(namespaces) if of(name) != pool]:
+                    more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+                    named = ", ".join([own, *others[:NAMED_MAX]])
+                    return f"{REACHES.format(plugin.name)}: {named}{more}"
+        return ""
+
+    def _reached(self, plugin: Plugin, pod: PodInfo) -> Collection[str] | None:
+        try:
+            return plugin.reach(pod)
+        except ValueError:  # of an invalid selector, which the plugin itself reports
+            return ()
 
     # --- waiting ---------------------------------------------------------------------------------
 
@@ -87,5 +148,8 @@ class NodePools(PreFilterPlugin, FilterPlugin):
         return Hint.QUEUE if pool == wanted or only_node(pod) == new.name else Hint.SKIP
 
     def _namespace_changed(self, pod: Pod, old: Namespace | None, new: Namespace) -> Hint:
-        is_own = new.metadata.name == pod.metadata.namespace
-        return Hint.QUEUE if is_own else Hint.SKIP
+        if new.metadata.name == pod.metadata.namespace:
+            return Hint.QUEUE
+        info = self.pools.cluster.classes.info_of(pod)
+        reaches = any(self._reached(plugin, info) for plugin in self._reaching)
+        return Hint.QUEUE if reaches else Hint.SKIP

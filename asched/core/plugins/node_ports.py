@@ -19,7 +19,14 @@ from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import HostPort, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.points import (
+    IDLE,
+    Codes,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
 from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import POD
@@ -32,6 +39,7 @@ ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104
 
 class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.NODE_PORTS
+    scope = Scope.NODE
     without_pre_filter = 'reading "PreFilterNodePorts" from cycleState: not found'
     reasons = (TAKEN,)
     depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE

@@ -19,7 +19,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.points import Codes, FilterPlugin
+from asched.core.framework.points import Codes, FilterPlugin, Scope
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
@@ -35,6 +35,7 @@ class NodeUnschedulable(FilterPlugin):
     """Under TaintTolerationComparisonOperators, Lt and Gt count."""
 
     name = names.NODE_UNSCHEDULABLE
+    scope = Scope.NODE
     reasons = (CORDONED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
 

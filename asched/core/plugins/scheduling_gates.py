@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
-from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.points import PreEnqueuePlugin, Scope
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD
@@ -19,6 +19,7 @@ from asched.core.model.pod import Pod
 
 class SchedulingGates(PreEnqueuePlugin):
     name = names.SCHEDULING_GATES
+    scope = Scope.NODE
 
     def registrations(self) -> Sequence[Registration]:
         gates_gone = Trigger(POD.resource, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)

@@ -30,6 +30,7 @@ from asched.core.framework.points import (
     Mask,
     PreFilterResult,
     PreScorePlugin,
+    Scope,
 )
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import Reason
@@ -65,6 +66,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
     """Under TaintTolerationComparisonOperators, Lt and Gt count."""
 
     name = names.TAINT_TOLERATION
+    scope = Scope.NODE
     without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     reasons = (UNTOLERATED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE

@@ -46,6 +46,7 @@ from asched.plugin import (
     PodInfo,
     Reason,
     Registration,
+    Scope,
     ScorePlugin,
     Trigger,
 )
@@ -73,6 +74,7 @@ _FINAL: Final = {BEST_FIT: spread, CUTTING_STOCK: ranked}
 
 class GpuSharing(FilterPlugin, ScorePlugin):
     name = "GpuSharing"
+    scope = Scope.NODE
     reasons = (NO_DEVICE,)
     depends_on = ASPECTS
     normalizes = True

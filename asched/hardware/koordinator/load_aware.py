@@ -32,6 +32,7 @@ from asched.plugin import (
     NodeView,
     PodInfo,
     Registration,
+    Scope,
     ScorePlugin,
     Status,
     Trigger,
@@ -43,6 +44,7 @@ EXPIRED: Final = "node(s) nodeMetric expired"
 
 class LoadAwareScheduling(FilterPlugin, ScorePlugin):
     name = "LoadAwareScheduling"
+    scope = Scope.NODE
     depends_on = ASPECTS
     kinds = (NODE_METRIC,)
     rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [right_to_watch(NODE_METRIC)]

@@ -40,6 +40,7 @@ from asched.plugin import (
     Reason,
     Registration,
     ReservePlugin,
+    Scope,
     ScorePlugin,
     Status,
     Trigger,
@@ -53,6 +54,7 @@ INIT_NOT_ALIGNED: Final = Reason("cannot align init container", resolvable=True)
 
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBindPlugin):
     name = "NodeResourceTopologyMatch"
+    scope = Scope.NODE
     reasons = (NOT_FRESH, POD_NOT_ALIGNED, NOT_ALIGNED, INIT_NOT_ALIGNED)
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
     kinds = (NODE_RESOURCE_TOPOLOGY,)

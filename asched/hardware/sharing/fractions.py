@@ -54,6 +54,7 @@ from asched.plugin import (
     PodInfo,
     Reason,
     Registration,
+    Scope,
     Trigger,
 )
 
@@ -221,6 +222,7 @@ def _named(pod: Pod) -> Iterator[Hashable]:
 
 class GpuFractions(FilterPlugin):
     name = "GpuFractions"
+    scope = Scope.NODE
     reasons = (IN_USE,)
     depends_on = ASPECTS
 

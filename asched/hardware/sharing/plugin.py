@@ -59,6 +59,7 @@ from asched.plugin import (
     Refused,
     Registration,
     ReservePlugin,
+    Scope,
     ScorePlugin,
     Status,
     Trigger,
@@ -232,6 +233,7 @@ class HamiVGPU(SharedDevices):
     """For nodes with HAMi's device plugin."""
 
     name = "HamiVGPU"
+    scope = Scope.NODE
     rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = (PATCHES_PODS, PATCHES_NODES)
 
     def __init__(self, args: HamiVGPUArgs, cluster: Cluster) -> None:
@@ -243,6 +245,7 @@ class VolcanoVGPU(SharedDevices):
     """For nodes with Volcano's vGPU device plugin."""
 
     name = "VolcanoVGPU"
+    scope = Scope.NODE
 
     def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
         convention, policy = Volcano(args), args.schedule_policy
@@ -254,6 +257,7 @@ class GpuShare(SharedDevices):
     """For nodes with the gpushare device plugin."""
 
     name = "GpuShare"
+    scope = Scope.NODE
 
     def __init__(self, args: GpuShareArgs, cluster: Cluster) -> None:
         super().__init__(cluster, GpuShareConvention(args), None, BINPACK, BINPACK)

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.config.construct import Constructed, construct, election_faults
+from asched.core.config.construct import Constructed, construct, election_faults, reach_faults
 from asched.core.config.decode import decode
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.defaults import configuration
@@ -211,6 +211,7 @@ def _loaded(
     effective, profiles = constructed.configuration, constructed.profiles
     # Durations with which kube-scheduler starts and fails at its first election.
     warnings = [str(fault) for fault in located(name, source, election_faults(effective))]
+    warnings += [str(fault) for fault in located(name, source, reach_faults(effective))]
     if translation:
         warnings += [f"{translated}: {note}" for note in translation.notes_for_run]
         marked = tuple(map(translation.mark, effective.profiles))

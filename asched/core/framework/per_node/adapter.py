@@ -371,8 +371,19 @@ def adapt(cls: type[Any], name: str) -> type[PerNode]:
         "__doc__": cls.__doc__,
         "depends_on": depends_on,
         "asks_left": depends_on is None,
+        "scope": scope_of(cls),
     }
     return type(f"PerNode{cls.__name__}", tuple(bases), own)
+
+
+def scope_of(cls: type[Any]) -> points.Scope:
+    """What the class declares, as a Scope or its value. Raises UnusablePluginError."""
+    written = getattr(cls, "scope", points.Scope.CLUSTER)
+    try:
+        return points.Scope(written)
+    except ValueError as error:
+        wanted = ", ".join(scope.value for scope in points.Scope)
+        raise UnusablePluginError(f"{cls.__name__}.scope must be one of {wanted}") from error
 
 
 def _check_method(cls: type[Any], name: str, method: Callable[..., Any]) -> None:

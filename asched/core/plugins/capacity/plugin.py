@@ -17,7 +17,7 @@ Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
 """
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Collection, Generator, Hashable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -216,6 +216,12 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         """Pods of namespaces without a quota pass, until their namespace gets one."""
         has_quota = self._quotas.of(pod.pod.metadata.namespace) is not None
         return pod.cls.number if has_quota else IDLE
+
+    def reach(self, pod: PodInfo) -> Collection[str]:
+        """All namespaces with a quota share the sum of all min."""
+        if self._quotas.of(pod.pod.metadata.namespace) is None:
+            return ()
+        return self._quotas.namespaces()
 
     # --- whether there is quota ------------------------------------------------------------------
 

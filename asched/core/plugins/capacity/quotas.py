@@ -8,7 +8,7 @@ and 0 in `min`. A `min` that is not given is 0, a `max` unlimited.
 Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling/elasticquota.go
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from asched.core.cluster.cluster import Cluster
@@ -83,6 +83,11 @@ class Quotas:
     def of(self, namespace: str) -> Quota | None:
         self._catch_up()
         return self._quotas.get(namespace)
+
+    def namespaces(self) -> Collection[str]:
+        """Those with a quota."""
+        self._catch_up()
+        return self._quotas.keys()
 
     def __iter__(self) -> Iterator[Quota]:
         self._catch_up()

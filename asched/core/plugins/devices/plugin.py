@@ -10,7 +10,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicres
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -265,6 +265,7 @@ class DynamicResources(
         gates: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         args = args or DynamicResourcesArgs()
+        self._wide_epoch, self._has_wide = -1, False
         self._knows_alternatives = gates["DRAPrioritizedList"]
         self._ledger = cluster.singleton(DeviceLedger)
         self._ledger.follow(gates)
@@ -298,6 +299,17 @@ class DynamicResources(
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.number if _may_need_devices(pod) else IDLE
+
+    def reach(self, pod: PodInfo) -> Collection[str] | None:
+        """Pods of any namespace, where devices can be reached from several nodes."""
+        if not _may_need_devices(pod):
+            return ()
+        epoch = self._cluster.epoch_of(RESOURCE_SLICE)
+        if epoch != self._wide_epoch:
+            slices = self._cluster.all(RESOURCE_SLICE).values()
+            self._has_wide = any(not pool.spec.node_name for pool in slices)
+            self._wide_epoch = epoch
+        return None if self._has_wide else ()
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         """Claims belong to pods, and devices are taken with every Reserve: the answer is never

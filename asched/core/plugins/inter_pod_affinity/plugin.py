@@ -43,7 +43,7 @@ from asched.core.framework.status import SKIP, SUCCESS, failure, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.selector import matches
+from asched.core.model.selector import Labels, matches
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
@@ -104,6 +104,31 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
             if isinstance(part, str) or not part.is_untouched:
                 return affinity
         return IDLE
+
+    def reach(self, pod: PodInfo) -> Collection[str] | None:
+        """The namespaces of required anti-affinity beyond the node, which concerns pods of both
+        sides, and of affinity that the pod itself meets: the first such pod may go anywhere.
+        Placed pods that attract or repel this one are there for good.
+        """
+        own = pod.cls.example.spec.affinity
+        if own is None or not (own.pod_affinity or own.pod_anti_affinity):
+            return ()
+        terms = self._terms(pod.pod)
+        namespace = pod.cls.label_set.namespace
+        labels = self._namespaces.labels_of(namespace)
+        found: set[str] = set()
+        for term in (
+            *(term for term in terms.required_affinity if _meets(term, pod, labels)),
+            *terms.required_anti_affinity,
+        ):
+            if term.topology_key == names.LABEL_HOSTNAME or term.selector is None:
+                continue
+            if term.namespace_selector is not None and term.namespace_selector.is_everything:
+                return None
+            found |= term.namespaces
+            if term.namespace_selector is not None:
+                found |= self._namespaces.selected(term.namespace_selector)
+        return found
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return 0 if data is None else data.stamp()
@@ -216,6 +241,13 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
                 known.nearness = known.attraction = str(problem)
             known.epoch = epoch
         return known
+
+
+def _meets(term: AffinityTerm, pod: PodInfo, namespace_labels: Labels) -> bool:
+    """Whether a pod meets a term of its own."""
+    own = pod.cls.label_set
+    inside = term.covers_namespace(own.namespace, namespace_labels)
+    return inside and term.selector is not None and term.selector.matches(own.labels)
 
 
 def _what_matters(cls: PodClass) -> Hashable:

@@ -32,6 +32,7 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
 )
 from asched.core.framework.registrations import Concerns, Hint, Registration
@@ -80,6 +81,7 @@ class _SpreadClass:
 
 class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.POD_TOPOLOGY_SPREAD
+    scope = Scope.NAMESPACE
     without_pre_filter = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     without_pre_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     reasons = (NO_LABEL, SKEWED)

@@ -34,6 +34,7 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
 )
 from asched.core.framework.registrations import Registration
@@ -104,6 +105,7 @@ class NodeResourcesFit(
     OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
 ):
     name = names.NODE_RESOURCES_FIT
+    scope = Scope.NODE
     without_pre_filter = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     reasons = (TOO_MANY_PODS,)
     reads_only_amounts = True

@@ -41,6 +41,7 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from asched.core.framework.registrations import Registration
@@ -96,6 +97,7 @@ class VolumeBinding(
     PreBindPlugin,
 ):
     name = names.VOLUME_BINDING
+    scope = Scope.NAMESPACE
     without_pre_filter = "not found"
     reasons = tuple(REASONS.values())
     depends_on = Aspect.LABELS | Aspect.LIVE

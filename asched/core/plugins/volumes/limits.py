@@ -26,7 +26,14 @@ from asched.core.cluster.weakly import weakly
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.per_class import Latest
-from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.points import (
+    IDLE,
+    Codes,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, Status, failure, unresolvable
 from asched.core.model.kinds import (
@@ -71,6 +78,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     """Under VolumeLimitScaling a driver may require to be installed on the node."""
 
     name = names.NODE_VOLUME_LIMITS
+    scope = Scope.NODE
     reasons = (TOO_MANY,)
     depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE
     errors_from = _BROKEN

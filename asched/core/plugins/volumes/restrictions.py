@@ -22,7 +22,14 @@ from asched.core.cluster.view import NodeView
 from asched.core.cluster.weakly import weakly
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.per_class import Latest
-from asched.core.framework.points import IDLE, Codes, FilterPlugin, PreFilterPlugin, PreFilterResult
+from asched.core.framework.points import (
+    IDLE,
+    Codes,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
 from asched.core.framework.registrations import Concerns, Hint, Registration
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
@@ -70,6 +77,7 @@ _NOTHING: Final = Exclusive()
 
 class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_RESTRICTIONS
+    scope = Scope.NAMESPACE
     without_pre_filter = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
     reasons = (DISK_TAKEN, CLAIM_IN_USE)
     depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE

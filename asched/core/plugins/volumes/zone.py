@@ -30,6 +30,7 @@ from asched.core.framework.points import (
     Mask,
     PreFilterPlugin,
     PreFilterResult,
+    Scope,
 )
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.status import SKIP, Reason, Status, unresolvable
@@ -58,6 +59,7 @@ Zones = tuple[tuple[str, frozenset[str]], ...]
 
 class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_ZONE
+    scope = Scope.NODE
     reasons = (WRONG_ZONE,)
     depends_on = Aspect.LABELS | Aspect.LIVE
 
