@@ -92,7 +92,7 @@ class World:
         sent = {"kind": kind.name, "apiVersion": "v1", **copy.deepcopy(obj)}
         sent["metadata"]["managedFields"] = [{"manager": "somebody"}]
         line = json.dumps({"type": type_, "object": sent}).encode()
-        for sight in self._codecs[kind].sights([line]):
+        for sight in self._codecs[kind].events([line]):
             assert sight.obj is not None
             fact = Gone(kind, sight.obj) if type_ == DELETED else Seen(kind, sight.obj)
             self.consultants.raw_objects.observe(fact)

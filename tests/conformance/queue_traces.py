@@ -260,7 +260,9 @@ class Player:
         flying = self.queue.in_flight
         nominated = self.queue.nominator.nodes()
         waiting = [{"pod": q.key, "until": q.backoff_until_s} for q in listing.backoff]
-        errors = [{"pod": q.key, "until": q.backoff_until_s, "error": True} for q in listing.errors]
+        errors = [
+            {"pod": q.key, "until": q.backoff_until_s, "error": True} for q in listing.error_backoff
+        ]
         named = {q.key: q for part in listing for q in part}
         for queued in flying.pods():
             name = queued.key

@@ -29,6 +29,8 @@ README, START = "README.md", "docs/index.md"
 INSTALL, UPGRADE, REMOVE = "docs/install.md", "docs/upgrade.md", "docs/uninstall.md"
 #: What `helm install` prints.
 NOTES = "notes"
+#: For the whole way, each step of which may take HANG_S.
+WAY_S = 2 * HANG_S
 
 
 class Way(NamedTuple):
@@ -165,11 +167,11 @@ def configuration(cluster: Cluster, way: Way) -> str:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(3 * HANG_S)
+@pytest.mark.timeout(WAY_S + HANG_S)
 @pytest.mark.parametrize("tool", WAYS)
 async def test_from_the_clone_to_an_empty_cluster(clone: Path, tool: str, tmp_path: Path) -> None:
     way = WAYS[tool]
-    async with asyncio.timeout(2 * HANG_S), a_newcomer(clone, tmp_path) as (newcomer, cluster):
+    async with asyncio.timeout(WAY_S), a_newcomer(clone, tmp_path) as (newcomer, cluster):
         told = await newcomer.run(f"{command(START, 'make demo')} NODES=100 PODS=500")
         assert "nothing overcommitted, every pod that can be placed is placed" in told
 

@@ -105,7 +105,7 @@ def _empty_promises(process: Process) -> list[str]:
 def stale_nominations(world: World) -> list[str]:
     """Waiting pods whose status names a node on which no pod terminates any more. Autoscalers add
     no node for such a pod. Pods whose claim does not exist, or is being deleted, are not tried, so
-    that nobody clears theirs.
+    that theirs stay.
     """
     leaving = {
         pod["spec"].get("nodeName")

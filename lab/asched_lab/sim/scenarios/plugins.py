@@ -153,7 +153,7 @@ NAMES = 12
 PHASES = (
     "active",
     "backoff",
-    "errors",
+    "error_backoff",
     "unschedulable",
     "gated",
     "permit",

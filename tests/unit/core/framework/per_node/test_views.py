@@ -130,7 +130,7 @@ def test_who_was_rejected_is_looked_up_by_name() -> None:
     rejection = Rejection(
         pending(cluster, a_pod()),
         plugins=(Fit(),),
-        judge=np.array([1, 0, 1], dtype=np.int32),
+        first_rejector=np.array([1, 0, 1], dtype=np.int32),
         codes=np.array([1, 0, 1], dtype=np.int32),
         live=np.ones(3, dtype=np.bool_),
     )

@@ -45,7 +45,7 @@ def post_filter(world: DraWorld, pod: Pod, codes: dict[str, int]) -> PostFilterR
     rejection = Rejection(
         world.info(pod),
         plugins=[world.plugin],
-        judge=(told > 0).astype(np.int32),
+        first_rejector=(told > 0).astype(np.int32),
         codes=told,
         live=np.ones(height, dtype=np.bool_),
     )
