@@ -88,7 +88,7 @@ class Demand:
         rows: Mask,
         count: int,
         *,
-        is_order_free: bool = False,
+        is_order_free: bool,
     ) -> None:
         self._amounts = amounts
         self.needs = amounts.needs({POD_PLACE: 1, **takes})

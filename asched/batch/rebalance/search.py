@@ -167,7 +167,7 @@ class PlanSearch:
 
     def _demand(self, seeker: Seeker, count: int) -> Demand:
         rows: Mask = self._cluster.nodes.columns.read("live")[: self._cluster.nodes.height].copy()
-        if self._within is not None:
+        if self._within is not None and seeker.leaves is None:
             rows &= self._within
         state = seeker.runner.cache.state_of(seeker.info)
         filters = [verdict.plugin for verdict in state.active_plugins.filters]
@@ -306,12 +306,7 @@ class PlanSearch:
         """Rows on which a pod may fit without some pods, by amounts, the fewest pods first."""
         demand = self._demands.get(seeker.info.cls.number)
         if demand is None:
-            state = seeker.runner.cache.state_of(seeker.info)
-            needs = takes_of([v.plugin for v in state.active_plugins.filters], seeker.info)
-            rows: Mask = self._cluster.nodes.columns.read("live")[
-                : self._cluster.nodes.height
-            ].copy()
-            demand = Demand(self._amounts, needs, accepting(state, seeker.info, rows), 1)
+            demand = self._demand(seeker, 1)
         counts = demand.moves_now()
         allowed = counts <= moves
         if seeker.home:

@@ -97,11 +97,6 @@ class RebalanceUnits:
             self._evicted_s.popleft()
         return args.max_moves_per_minute - len(self._evicted_s)
 
-    @property
-    def next_move_s(self) -> float:
-        """When the oldest eviction leaves the last minute."""
-        return self._evicted_s[0] + MINUTE_S if self._evicted_s else self._cluster.steady_s
-
     def note_eviction(self, unit: WaitingUnit) -> None:
         self._evicted_s.append(self._cluster.steady_s)
         self.moves += 1

@@ -31,6 +31,7 @@ from asched.core.config.args import RebalanceArgs
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
+from asched.core.framework.runner import run_alone
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, REPLICA_SET
 from asched.core.model.pod import Pod
@@ -294,18 +295,11 @@ def search(cluster: SmallCluster) -> MovePlan | NoPlan:
     context = machine.context
     unit = [context.cluster.classes.info_of(decode(Pod, pod)) for pod in cluster.unit]
     rules = Movable(context, ARGS, unit[0].pod.priority)
-    _run(rules.count())
-    movable = _run(rules.find())
-    found: MovePlan | NoPlan = _run(PlanSearch(context, unit, rules, movable, MOVES_MAX).find())
+    run_alone(rules.count())
+    movable = run_alone(rules.find())
+    search = PlanSearch(context, unit, rules, movable, MOVES_MAX)
+    found: MovePlan | NoPlan = run_alone(search.find())
     return found
-
-
-def _run(steps: Any) -> Any:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        return end.value
 
 
 def _machine() -> Machine:
