@@ -13,12 +13,15 @@ import random
 from functools import partial
 from typing import Any, Final
 
-import orjson
-
-from asched_lab.apiserver import bodies, crud
 from asched_lab.apiserver.call import ApiError
-from asched_lab.apiserver.context import DELETED, Change, Key
-from asched_lab.apiserver.controllers import FINISHED, controller_of, is_ready, pod_of
+from asched_lab.apiserver.context import DELETED, Change, Key, Record
+from asched_lab.apiserver.controllers import (
+    FINISHED,
+    Dependents,
+    controller_of,
+    is_ready,
+    pod_of,
+)
 from asched_lab.apiserver.resources import PODS, Resource, find
 from asched_lab.apiserver.selectors import matches_label_selector
 from asched_lab.sim.world import World
@@ -40,6 +43,7 @@ class Controllers:
         self._world, self._ctx = world, world.server.ctx
         self._rng = random.Random(world.rng.random())
         self._due: set[tuple[str, Key]] = set()
+        self._dependents = Dependents(self._ctx)
         for res in (PODS, REPLICA_SETS, STATEFUL_SETS, BUDGETS):
             listeners = world.server.store.table(res.storage).listeners
             listeners.append(partial(self._saw, res))
@@ -49,6 +53,7 @@ class Controllers:
             if change.type != DELETED:
                 self._later(res, change.new.key)
             return
+        self._dependents.note(res, change)
         for obj in (change.new.obj, change.old.obj if change.old is not None else {}):
             owner = controller_of(obj)
             if owner is not None and owner["kind"] in KINDS:
@@ -72,32 +77,34 @@ class Controllers:
             if res is BUDGETS:
                 self._count_budget(record.obj)
             elif res is REPLICA_SETS:
-                self._replicate(record.obj)
+                self._replicate(record)
             else:
-                self._order(record.obj)
+                self._order(record)
         except ApiError:
             self._later(res, key, RETRY_S)
 
-    def _replicate(self, owner: Json) -> None:
-        pods = [pod for pod in self._pods_of(owner) if not pod["metadata"].get("deletionTimestamp")]
-        active = [pod for pod in pods if pod["status"].get("phase") not in FINISHED]
-        for _ in range(owner["spec"]["replicas"] - len(active)):
-            self._create(REPLICA_SETS, owner, f"{owner['metadata']['name']}-{self._suffix()}")
-        for pod in active[owner["spec"]["replicas"] :]:
-            self._delete(pod)
+    def _replicate(self, record: Record) -> None:
+        name, replicas = record.key[1], record.obj["spec"]["replicas"]
+        pods = self._dependents.pods(record.obj["metadata"]["uid"])
+        active = [pod for pod in pods if pod.obj["status"].get("phase") not in FINISHED]
+        for _ in range(replicas - len(active)):
+            self._create(REPLICA_SETS, record, f"{name}-{self._suffix()}")
+        for pod in active[replicas:]:
+            self._dependents.delete(PODS, pod)
 
-    def _order(self, owner: Json) -> None:
-        known = {pod["metadata"]["name"]: pod for pod in self._pods_of(owner)}
-        for ordinal in range(owner["spec"]["replicas"]):
-            name = f"{owner['metadata']['name']}-{ordinal}"
+    def _order(self, record: Record) -> None:
+        pods = self._dependents.of(record.obj["metadata"]["uid"], PODS)
+        known = {pod.key[1]: pod for pod in pods}
+        for ordinal in range(record.obj["spec"]["replicas"]):
+            name = f"{record.key[1]}-{ordinal}"
             pod = known.get(name)
             if pod is None:
-                self._create(STATEFUL_SETS, owner, name)
+                self._create(STATEFUL_SETS, record, name)
                 return
-            if pod["status"].get("phase") in FINISHED:
-                self._delete(pod)
+            if pod.obj["status"].get("phase") in FINISHED:
+                self._dependents.delete(PODS, pod)
                 return
-            if pod["metadata"].get("deletionTimestamp") or not is_ready(pod):
+            if pod.obj["metadata"].get("deletionTimestamp") or not is_ready(pod.obj):
                 return
 
     def _count_budget(self, budget: Json) -> None:
@@ -145,34 +152,10 @@ class Controllers:
         )
         return 1 if record is None else int(record.obj["spec"]["replicas"])
 
-    def _pods_of(self, owner: Json) -> list[Json]:
-        metadata, found = owner["metadata"], []
-        for pod in self._world.server.list("pods", metadata["namespace"]):
-            controller = controller_of(pod)
-            if controller is not None and controller["uid"] == metadata["uid"]:
-                found.append(pod)
-        return found
-
-    def _create(self, res: Resource, owner: Json, name: str) -> None:
-        metadata = owner["metadata"]
-        pod = pod_of(owner["spec"]["template"], metadata["name"], name=name)
+    def _create(self, res: Resource, record: Record, name: str) -> None:
+        pod = pod_of(record.obj["spec"]["template"], record.key[1], name=name)
         pod["metadata"].pop("generateName", None)
-        pod["metadata"]["ownerReferences"] = [
-            {
-                "apiVersion": res.api_version,
-                "kind": res.kind,
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-                "controller": True,
-            }
-        ]
-        made, _ = bodies.to_stored(PODS, orjson.loads(orjson.dumps(pod)))
-        crud.create(self._ctx, PODS, metadata["namespace"], made)
-
-    def _delete(self, pod: Json) -> None:
-        record = self._ctx.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
-        if record is not None:
-            crud.delete(self._ctx, PODS, record, {})
+        self._dependents.create(res, record, PODS, pod)
 
     def _suffix(self) -> str:
         return "".join(self._rng.choice("bcdfghjklmnpqrstvwxz2456789") for _ in range(5))
