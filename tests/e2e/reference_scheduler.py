@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from asched_lab.bench.processes import Process
+from asched_lab.bench.processes import KUBE_SCHEDULER, Process
 from tests.e2e.control_plane import ControlPlane, Plane
 
 
@@ -13,17 +13,11 @@ from tests.e2e.control_plane import ControlPlane, Plane
 async def kube_scheduler(plane: Plane, *flags: str) -> AsyncIterator[Process]:
     """The real one; no lease, no pages."""
     assert isinstance(plane, ControlPlane)
-    binary = plane.binaries / "kube-scheduler"
-    if not binary.exists():
+    if not (plane.binaries / KUBE_SCHEDULER).exists():
         pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
-    command = (
-        str(binary),
-        f"--authentication-kubeconfig={plane.kubeconfig}",
-        f"--authorization-kubeconfig={plane.kubeconfig}",
-        "--secure-port=0",
-        *flags,
+    process = Process.of_kube_scheduler(
+        plane.binaries, plane.kubeconfig, ("--secure-port=0", *flags), plane.folder
     )
-    process = Process("kube-scheduler", command, plane.folder / "kube-scheduler.log")
     await process.start()
     try:
         yield process

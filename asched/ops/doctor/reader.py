@@ -54,7 +54,7 @@ class ClusterReader:
 
     async def of_kind(self, kind: Kind) -> list[JsonObject]:
         """The first LIST_MAX objects of a kind, in all namespaces."""
-        return await self.items(f"{path_of(kind.group_version)}/{kind.plural}")
+        return await self.items(kind.path)
 
 
 def path_of(group_version: str) -> str:

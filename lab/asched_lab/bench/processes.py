@@ -18,6 +18,7 @@ from asched_lab.bench.world import WorkloadFailedError
 READY_S: Final = 60.0
 STOP_S: Final = 15.0
 POLL_S: Final = 0.05
+KUBE_SCHEDULER: Final = "kube-scheduler"
 
 
 class Process:
@@ -34,6 +35,18 @@ class Process:
     def of_asched(cls, name: str, arguments: Sequence[str], log: Path) -> "Process":
         """`asched ...` with the running interpreter."""
         return cls(name, (sys.executable, "-m", "asched", *arguments), log)
+
+    @classmethod
+    def of_kube_scheduler(
+        cls, binaries: Path, kubeconfig: str, arguments: Sequence[str], folder: Path
+    ) -> "Process":
+        """The one among `binaries`; its pages take the users of the same API server."""
+        users = (
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+        )
+        command = (str(binaries / KUBE_SCHEDULER), *users, *arguments)
+        return cls(KUBE_SCHEDULER, command, folder / f"{KUBE_SCHEDULER}.log")
 
     @property
     def pid(self) -> int:

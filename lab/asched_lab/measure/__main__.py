@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from asched.host.event_loop import run_on_loop
+from asched_lab.bench.processes import KUBE_SCHEDULER
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure import beside, published, real
@@ -69,9 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         "--flames", type=Path, metavar="FOLDER",
         help="write a flame graph of each decide row there, FOLDER/ROW.svg; needs py-spy (PyPI)",
     )  # fmt: skip
-    parser.add_argument(
-        "--beside", choices=(beside.KUBE_SCHEDULER,), help="compare with this scheduler"
-    )
+    parser.add_argument("--beside", choices=(KUBE_SCHEDULER,), help="compare with this scheduler")
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="R", help="of --beside (default 3)"
     )

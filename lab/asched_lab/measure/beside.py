@@ -17,13 +17,12 @@ from typing import Final, NamedTuple
 import yaml
 
 from asched.cli.commands import installed_version
-from asched_lab.bench.processes import Process
+from asched_lab.bench.processes import KUBE_SCHEDULER, Process
 from asched_lab.bench.report import commit
 from asched_lab.measure import real
 from asched_lab.measure.crowds import SHAPES, Crowd
 from asched_lab.measure.measurement import CONFIG, SCHEDULER, Cluster, Row, measure
 
-KUBE_SCHEDULER: Final = "kube-scheduler"
 #: Those of README.md.
 WORKLOADS: Final = ("plain", "affinity", "spread", "mixed")
 #: Settings of the API server -> whether it has its default limits.
@@ -109,14 +108,8 @@ def _asched(server: real.RealServer) -> Callable[[Cluster], Process]:
 def _kube_scheduler(server: real.RealServer) -> Callable[[Cluster], Process]:
     def process(cluster: Cluster) -> Process:
         file = _configuration(cluster, server, {"qps": RATE, "burst": RATE})
-        command = (
-            str(server.binaries / KUBE_SCHEDULER),
-            f"--config={file}",
-            f"--authentication-kubeconfig={server.kubeconfig}",
-            f"--authorization-kubeconfig={server.kubeconfig}",
-            "--secure-port=0",
-        )
-        return Process(KUBE_SCHEDULER, command, cluster.folder / "kube-scheduler.log")
+        flags = (f"--config={file}", "--secure-port=0")
+        return Process.of_kube_scheduler(server.binaries, server.kubeconfig, flags, cluster.folder)
 
     return process
 

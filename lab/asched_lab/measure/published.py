@@ -9,7 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from asched_lab.measure.beside import KUBE_SCHEDULER, SERVERS, SETTINGS, Runs
+from asched_lab.bench.processes import KUBE_SCHEDULER
+from asched_lab.measure.beside import SERVERS, SETTINGS, Runs
 from asched_lab.measure.measurement import Row
 
 PAGE: Final = Path("docs/results/bind.md")

@@ -152,16 +152,15 @@ async def _plane(args: argparse.Namespace, extender: Extender) -> AsyncIterator[
         document = configuration(server.kubeconfig, args.scheduler_name, extender)
         config.write_text(json.dumps(document))
         port = free_port()
-        command = (
-            str(args.control_plane / "kube-scheduler"),
+        flags = (
             f"--config={config}",
             f"--secure-port={port}",
             "--bind-address=127.0.0.1",
-            f"--authentication-kubeconfig={server.kubeconfig}",
-            f"--authorization-kubeconfig={server.kubeconfig}",
             "--authorization-always-allow-paths=/metrics,/readyz",
         )
-        process = Process("kube-scheduler", command, server.folder / "kube-scheduler.log")
+        process = Process.of_kube_scheduler(
+            args.control_plane, server.kubeconfig, flags, server.folder
+        )
         await process.start()
         try:
             await answers(f"https://127.0.0.1:{port}/readyz", process)
