@@ -11,13 +11,13 @@ bound to a node that the extender invented, no pod is evicted that may not be ev
 are evicted from a node on which the extenders say that the pod can never run, nor from one node
 after another for a pod that they reject anyway (DECISIONS.md).
 
-Bounds  WASTED_MAX pods whose freed node was rejected are remembered, each for WASTED_S.
+Bounds  WASTED_MAX pods whose freed nodes were rejected are remembered, at most WASTED_NODES_MAX
+        nodes of each, each node for WASTED_S.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
         framework/preemption/preemption.go (callExtenders)
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from math import inf
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -51,9 +51,11 @@ PRIORITY_FACTOR: Final = 10
 ERROR_CHARS_MAX: Final = 4_096
 #: A guess: one extender that rejects nodes does not affect more pods at once.
 WASTED_MAX: Final = 10_000
-#: How long no pod is evicted for a pod after extenders rejected the node that was freed for it. As
-#: long as kube-scheduler leaves an unschedulable pod in the queue.
-WASTED_S: Final = 300.0
+#: How long no pod is evicted for a pod from a node that was freed for it in vain.
+#: Short, since whoever took the room meanwhile may have been the reason (`taken_nodes.PAUSE_S`).
+WASTED_S: Final = 60.0
+#: With so many nodes freed in vain, no pod is evicted for the pod anywhere.
+WASTED_NODES_MAX: Final = 3
 
 
 class Consulted(msgspec.Struct, frozen=True):
@@ -104,8 +106,8 @@ class Chain:
         self.has_preempt = self.has_filter or any(
             extender.config.preempt_verb for extender in self._all
         )
-        #: uid -> when evictions for the pod may resume; None: WASTED_S after the next attempt
-        self._wasted: Lru[str, float] = Lru(WASTED_MAX)
+        #: uid -> node -> when pods may be evicted from it again for the pod, in steady seconds
+        self._wasted: Lru[str, dict[str, float]] = Lru(WASTED_MAX)
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether any of them affects the pod's placement."""
@@ -219,23 +221,23 @@ class Chain:
 
     # --- preempt ---------------------------------------------------------------------------------
 
-    def note_in_vain(self, pod: PodInfo) -> None:
+    def note_in_vain(self, pod: PodInfo, node: str) -> None:
         """Record that pods were evicted from a node which was rejected all the same."""
-        if pod.pod.uid not in self._wasted:
-            self._wasted.put(pod.pod.uid, inf)
+        wasted = self._wasted.get(pod.pod.uid) or {}
+        wasted.setdefault(node, self._cluster.steady_s + WASTED_S)
+        self._wasted.put(pod.pod.uid, wasted)
 
-    def objection(self, pod: PodInfo, now_s: float) -> str:
-        """Why no pod may be evicted for the pod now; empty if evictions are allowed."""
-        uid = pod.pod.uid
-        until_s = self._wasted.get(uid)
-        if until_s is None:
-            return ""
-        if until_s == inf:
-            self._wasted.put(uid, now_s + WASTED_S)
-        elif now_s >= until_s:
-            self._wasted.pop(uid)
-            return ""
-        return "an extender refused the node on which room was made for this pod"
+    def in_vain(self, pod: PodInfo, open_rows: I64) -> I64:
+        """The rows from which it would be in vain to evict pods for the pod."""
+        wasted = self._wasted.get(pod.pod.uid)
+        if not wasted:
+            return open_rows[:0]
+        now_s, row_of = self._cluster.steady_s, self._cluster.nodes.row_of
+        for node in [node for node, until_s in wasted.items() if until_s <= now_s]:
+            del wasted[node]
+        if len(wasted) >= WASTED_NODES_MAX:
+            return open_rows
+        return np.intersect1d(open_rows, [row_of[node] for node in wasted if node in row_of])
 
     def finds_victims(self, pod: PodInfo) -> bool:
         """Whether any of them may name victims for the pod."""
