@@ -180,7 +180,9 @@ def follow(
             elif lost is not None:
                 now = BindingPhase.HELD
             else:
-                why = changed if changed is not None and not may_send else _unfit(bind)
+                why = _unfit(bind)
+                if not may_send:  # for want of answers, or because the pod always changed
+                    why = changed if changed and conflicts > CONFLICTS_MAX else _lost()
                 return _placed_by_watch(bind, cluster) or why
         if now is BindingPhase.HELD and was is not BindingPhase.HELD:
             yield _pause(bind, cluster, LANDS_WITHIN_S)
@@ -224,6 +226,10 @@ def _until_shown(bind: Bind, cluster: Cluster, version: str) -> WaitFor:
 
 def _unfit(bind: Bind) -> Refused:
     return Refused(0, 0, f"pod {bind.pod.name} has changed and no longer fits on {bind.node}")
+
+
+def _lost() -> Refused:
+    return Refused(0, 0, "the binding was lost on its way: the pod has no node")
 
 
 def _pause(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
@@ -271,7 +277,7 @@ def _refusal(bind: Bind, answer: Answer, cluster: Cluster) -> Bound | Refused:
     lost.
     """
     if isinstance(answer, ReadPending):
-        return Refused(0, 0, "the binding was lost on its way: the pod has no node")
+        return _lost()
     if isinstance(answer, ReadGone):
         return Refused(0, 404, f'pods "{bind.pod.name}" not found', "NotFound")
     assert isinstance(answer, Refused)

@@ -17,6 +17,7 @@ from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import SUCCEEDED, SchedulerContext
 from asched.core.cycle.failure import failure_of
 from asched.core.cycle.post_filter import make_room, rejected
+from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.unit import Failure, Tried, Unit, UnitOutcome, error, unschedulable
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
@@ -133,7 +134,10 @@ def _reserve(
     attempt.pre_binds = decision.state.active_plugins.pre_binds
     context.cluster.assume(info, node)
     if info.pod.metadata.uid in context.nominator.by_uid:
+        nominated = context.nominator.node_of(info.pod.metadata.uid)
         context.nominator.delete(info.pod.metadata.uid)
+        if nominated and nominated != node and gang is None:
+            room_is_free(context, info.pod, nominated)
     status = SUCCESS
     if decision.state.active_plugins.reserves:
         status = _ask_reserve(context, attempt, decision)

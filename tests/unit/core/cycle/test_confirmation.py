@@ -125,6 +125,8 @@ TABLE: Sequence[tuple[tuple[Answer, ...], str]] = [
     ((CHANGED, PENDING) * CONFLICTS_MAX + (CHANGED, PENDING), "has been modified"),
     # a request with an older version than the pod has now is never carried out
     ((LOST, NEWER, CHANGED, NEWER, NO), "forbidden"),
+    # given up for want of answers, not because the pod changed once
+    ((LOST, NEWER, CHANGED, NEWER, LOST, NEWER, LOST, NEWER), "lost on its way"),
     # not sent, since a write of ours has changed the pod
     ((NEWER, YES), "ours"),
     ((LOST, HERE), "ours"),
