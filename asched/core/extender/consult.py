@@ -51,10 +51,10 @@ PRIORITY_FACTOR: Final = 10
 ERROR_CHARS_MAX: Final = 4_096
 #: A guess: one extender that rejects nodes does not affect more pods at once.
 WASTED_MAX: Final = 10_000
-#: How long no pod is evicted for a pod from a node that was freed for it in vain.
-#: Short, since whoever took the room meanwhile may have been the reason (`taken_nodes.PAUSE_S`).
+#: How long no pod is evicted for a pod from a node that was freed for it without effect. Short,
+#: since pods that took the room meanwhile may have been the reason (`taken_nodes.PAUSE_S`).
 WASTED_S: Final = 60.0
-#: With so many nodes freed in vain, no pod is evicted for the pod anywhere.
+#: With so many nodes freed without effect, no pod is evicted for the pod anywhere.
 WASTED_NODES_MAX: Final = 3
 
 
@@ -221,14 +221,14 @@ class Chain:
 
     # --- preempt ---------------------------------------------------------------------------------
 
-    def note_in_vain(self, pod: PodInfo, node: str) -> None:
+    def note_wasted(self, pod: PodInfo, node: str) -> None:
         """Record that pods were evicted from a node which was rejected all the same."""
         wasted = self._wasted.get(pod.pod.uid) or {}
         wasted.setdefault(node, self._cluster.steady_s + WASTED_S)
         self._wasted.put(pod.pod.uid, wasted)
 
-    def in_vain(self, pod: PodInfo, open_rows: I64) -> I64:
-        """The rows from which it would be in vain to evict pods for the pod."""
+    def wasted_rows(self, pod: PodInfo, open_rows: I64) -> I64:
+        """The rows from which evictions for the pod would have no effect."""
         wasted = self._wasted.get(pod.pod.uid)
         if not wasted:
             return open_rows[:0]

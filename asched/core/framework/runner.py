@@ -75,11 +75,11 @@ class ExtenderChain(Protocol):
     ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
         """(rows left by the extenders, statuses of the rejected rows)."""
 
-    def note_in_vain(self, pod: PodInfo, node: str) -> None:
+    def note_wasted(self, pod: PodInfo, node: str) -> None:
         """Record that an extender rejected the node on which room was made for the pod."""
 
-    def in_vain(self, pod: PodInfo, open_rows: I64) -> I64:
-        """The rows from which it would be in vain to evict pods for the pod."""
+    def wasted_rows(self, pod: PodInfo, open_rows: I64) -> I64:
+        """The rows from which evictions for the pod would have no effect."""
 
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
         """int64[N] to be added to the totals, None if no extender scores."""
@@ -418,7 +418,7 @@ class Runner:
             asking = self.extenders.filter(pod, only)
             (granted, _), now = yield from self._answered(pod, asking, ignores_errors=True)
             if not granted.any():
-                self.extenders.note_in_vain(pod, node)
+                self.extenders.note_wasted(pod, node)
             if not now.rows(granted).any():
                 return None
             state = now.state

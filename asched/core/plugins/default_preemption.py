@@ -96,7 +96,7 @@ WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
 ROOM_LOST: Final = "node(s) on which another scheduler took the freed room a moment ago"
 FOUND: Final = "found a potential placement for pod on node"
-IN_VAIN: Final = "an extender refused the node on which room was made for this pod"
+WASTED: Final = "an extender refused the node on which room was made for this pod"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
 #: Steps of the budget to prepare the eviction of one of many victims, and how many are prepared
@@ -204,9 +204,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return self._nothing(pod, findings, rejection, trial)
         extenders = trial.extenders
         if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
-            rows = np.setdiff1d(findings.open, extenders.in_vain(pod, findings.open))
+            rows = np.setdiff1d(findings.open, extenders.wasted_rows(pod, findings.open))
             if not len(rows):
-                return prefixed(unschedulable(IN_VAIN), Nomination(""))
+                return prefixed(unschedulable(WASTED), Nomination(""))
             findings = findings._replace(open=rows)
             some = self._search.some(pod, findings, trial)
             return self._ask(now, pod, some, extenders, trial.seed, trial)
