@@ -193,6 +193,7 @@ class Scheduler:
                     if self.leadership is not None:
                         self.tasks.spawn("watchdog", self.watchdog.watch_over(self.may_act))
                     if was_active:
+                        # late bindings of the leader before are made to fail first
                         seal = self.tasks.spawn("seal", Seal(self).run())
                         await self._first(seal, self._stop.wait(), self.tasks.failed)
                         await self.tasks.cancel("seal")

@@ -8,8 +8,7 @@ event has come for FINISH_S.
 
 Bounds  SERIES_MAX events, or SERIES_BYTES_MAX of them, are stored for comparison; the oldest are
         dropped first. A note is cut to NOTE_BYTES_MAX.
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference
-        3.12)
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events
 """
 
 from collections import OrderedDict

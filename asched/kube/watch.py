@@ -235,6 +235,9 @@ class Reflector:
     async def run(self, *, newest: bool = False) -> None:
         """List and watch repeatedly; after a cancellation, continue from the last version.
         `newest`: begin with the newest state, which the server's cache may not have.
+
+        `want` is what the next list has to be: "" the newest state, ANY_VERSION whatever the server
+        has in its cache, or not older than this version.
         """
         want = "" if newest else self.version or ANY_VERSION
         while True:

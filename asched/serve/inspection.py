@@ -185,7 +185,7 @@ class Inspection:
     def _equals(self, pod: Pod) -> list[Pod]:
         """Waiting pods equal to this one, itself included."""
         queued = self._context.queue.places.get(pod.key)
-        if queued is None or queued.group is None:
+        if queued is None or queued.rejector_group is None:
             return []
         return [other.pod for other in equals_of(queued)]
 

@@ -92,7 +92,7 @@ class Trigger(NamedTuple):
         return self.resource == WILDCARD and self.action == Action.ALL
 
     def matches(self, incoming: "Trigger") -> bool:
-        """Whether an incoming trigger matches this registration (runtime reference 1.6)."""
+        """Whether an incoming trigger matches this registration."""
         same = self.resource in (WILDCARD, incoming.resource) or (
             self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
         )

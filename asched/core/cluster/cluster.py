@@ -95,9 +95,11 @@ class Cluster(Objects):
         self.usage = NamespaceUsage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        #: change with pods that have more than amounts; settled: without changes by trials
+        #: change with pods that have more than amounts; the second one not by suppositions
         self.counts = self.counts_outside_trials = 0
-        self.is_supposed = False  #: whether a long trial has removed existing pods
+        self.is_supposed = (
+            False  #: whether a supposition of several turns has removed existing pods
+        )
         #: time of the machine's last turn, for what lasts for seconds; unaffected by clock changes
         self.steady_s = 0.0
         #: the same since 1970, for dates that other processes write or read; 0: unknown
@@ -293,8 +295,9 @@ class Cluster(Objects):
         return [*changes, ObservedChange(POD, old, pod)]
 
     def _place_seen(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
-        """Apply the node of a pod from the API, which replaces an assumed node. `was_waiting`: the
-        version before had no node.
+        """Apply the node of a pod from the API, which replaces an assumed node: the returned change
+        says that the place there is free. `was_waiting`: the version before had no node. Who chose
+        the node decides what may follow from the pod (`PodInfo`).
         """
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         is_chosen, was_bound = False, was_waiting

@@ -72,12 +72,12 @@ RESOURCES_FEW: Final = 16
 NO_LABELS: Final[dict[str, str]] = {}
 
 NODE_COLUMNS: Final = (
-    Column("live", np.bool_, (), "-", "NodeSeen, NodeGone"),
-    Column("unschedulable", np.bool_, (), "-", "NodeSeen"),
-    Column("allocatable", np.int64, ("R",), "milli-CPU, bytes, devices", "NodeSeen"),
-    Column("allowed_pods", np.int64, (), "pods", "NodeSeen"),
-    Column("taint_set", np.int32, (), "id of a tuple of taints", "NodeSeen"),
-    Column("feature_set", np.int32, (), "id of a set of declared features", "NodeSeen"),
+    Column("live", np.bool_, (), "-", "Seen, Gone"),
+    Column("unschedulable", np.bool_, (), "-", "Seen"),
+    Column("allocatable", np.int64, ("R",), "milli-CPU, bytes, devices", "Seen"),
+    Column("allowed_pods", np.int64, (), "pods", "Seen"),
+    Column("taint_set", np.int32, (), "id of a tuple of taints", "Seen"),
+    Column("feature_set", np.int32, (), "id of a set of declared features", "Seen"),
     Column("requested", np.int64, ("R",), "milli-CPU, bytes, devices", "pods placed or assumed"),
     Column("nonzero", np.int64, ("Z",), "milli-CPU; bytes", "pods placed or assumed"),
     Column("pod_count", np.int64, (), "pods", "pods placed or assumed"),

@@ -23,7 +23,7 @@ class RuleForNodes(NamedTuple):
     node_helps: bool
 
 
-#: Places held for requests have no line: they count as used, so NodeResourcesFit rejects the node.
+#: No rule names places held for requests: they count as used, so NodeResourcesFit rejects the node.
 RULES: Final = (
     # what waits for an object, for other pods, or some seconds
     RuleForNodes(names.CAPACITY_SCHEDULING, "", node_helps=False),

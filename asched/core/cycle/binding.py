@@ -315,8 +315,9 @@ class Binding(msgspec.Struct):
 
     def _newest(self, is_lost: bool) -> PodRef | None:
         """The pod with its newest version if its binding may be sent once more, as `Newest`: not if
-        the pod is gone. Its node is checked again, since it may have changed meanwhile; for a
-        member of a group as in `_follow_changes`.
+        the pod is gone. Its node is checked again, since it may have changed meanwhile. A member of
+        a group keeps its place without that while the node exists and no answer is lost: the others
+        may be bound already.
         """
         context, attempt = self.context, self.attempt
         if not context.cluster.is_assumed(attempt.pod.uid):

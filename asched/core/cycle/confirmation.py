@@ -1,7 +1,8 @@
 """Follow one binding request to its end, also when its answer is lost or the pod has changed.
 
-    SENT ──Bound──> ACCEPTED ──the watch shows it──> CONFIRMED
+    SENT ──Bound──> ACCEPTED: the watch will show it
       ├──Refused──> RELEASED
+      ├──read: pending──> RESENT: the dispatcher did not send it, a write of ours came before
       ├──Refused, the pod has another version──> OUTDATED
       └──Unknown──> LOST ──read: placed here──> ACCEPTED
               ┌──────^├────read: gone, or placed elsewhere──> RELEASED

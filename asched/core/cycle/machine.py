@@ -16,6 +16,14 @@ an attempt that takes long pauses before it begins. One paused attempt goes on i
 other work, or else once other pods have had their share of the time since (`turn_limit.py`), so
 that other pods are hardly slower.
 
+What waits, and for what:
+
+    _waits       a generator, for an answer, a condition or a deadline (`waits.py`)
+    _paused      an attempt or a task that used up its slice, for its next slice
+    _parked      a unit that is expensive from the start, for a moment to begin
+    _followers   results of units, for the units that follow from them to begin
+    Pause(is_alone)   ends the turn: the state is inconsistent, the next turn begins with it
+
 Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn_limit.py`);
         BINDINGS_MAX requests of bindings without an answer, beyond which no pod is popped (pods
         that wait at Permit or for their volumes do not count); those of `turn_limit.py`.

@@ -161,8 +161,9 @@ class CachedPlugin(Plugin):
         """Pods with equal keys have equal results; by default pods of one class.
 
         IDLE: until an object changes, or a term of another pod matches these pods, the plugin would
-        skip itself, accept them or score them 0, and has nothing to reserve. It is then not called
-        for them at Filter, Score, Reserve and PreBind at all.
+        skip itself, accept them or score them 0, and has nothing to reserve. A cycle then does not
+        call it for them at Filter, Score, Reserve and PreBind. Other callers may: `filter` still
+        answers 0 for such a pod, and `score` 0.
         """
         return pod.cls.number
 

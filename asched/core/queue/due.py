@@ -61,14 +61,14 @@ class Due:
 
     def moved(self, equals: EquivalenceClass) -> None:
         """Note that a pod of a due class was added or removed."""
-        if equals.lane is not None:
-            equals.lane.discard(equals)
+        if equals.heap is not None:
+            equals.heap.discard(equals)
         self._moved[equals] = None
 
     def drop(self, equals: EquivalenceClass) -> None:
         """Note that a class is not due any more."""
-        if equals.lane is not None:
-            equals.lane.discard(equals)
+        if equals.heap is not None:
+            equals.heap.discard(equals)
         self._moved.pop(equals, None)
         equals.due = None
 

@@ -26,22 +26,22 @@ class EquivalenceClass:
     """The pods of one class in a group: if one pod `in_turn` fits, each of them does. Pods `apart`
     may fit where equal pods do not, and vice versa.
 
-    `due`: why the pods in turn need a dry run, None if they do not; `lane` and `ticket`: the place
+    `due`: why the pods in turn need a dry run, None if they do not; `heap` and `ticket`: the place
     of a due class. A pod that was tried since then gets no further dry run. `number`: serial number
     of the class.
     """
 
     __slots__ = (
+        "_heaps",
         "_is_gated",
-        "_lanes",
         "_of_gang",
         "_order",
         "_tried",
         "apart",
         "due",
+        "heap",
         "in_turn",
         "is_patient",
-        "lane",
         "number",
         "ticket",
     )
@@ -52,7 +52,7 @@ class EquivalenceClass:
         self._is_gated = is_gated
         self.number = number
         #: pods that are ready, and pods that back off; None for a single pod
-        self._lanes: tuple[PodHeap, PodHeap] | None = None
+        self._heaps: tuple[PodHeap, PodHeap] | None = None
         self.apart: dict[str, QueuedPod] = {}
         self.in_turn: dict[str, QueuedPod] = {}
         #: the pods of a gang in turn by class, which may be several
@@ -61,7 +61,7 @@ class EquivalenceClass:
         self.due: DueReason | None = None
         #: freed room does not suffice for this group: no dry run before its backoff ends
         self.is_patient = False
-        self.lane: Heap[EquivalenceClass] | None = None
+        self.heap: Heap[EquivalenceClass] | None = None
         self.ticket = 0
 
     def __len__(self) -> int:
@@ -87,9 +87,9 @@ class EquivalenceClass:
         """The first pod in turn, by the order of the queue, without backoff; if all back off, the
         pod whose backoff ends first.
         """
-        if self._lanes is None:
+        if self._heaps is None:
             return None if self._tried else next(iter(self.in_turn.values()), None)
-        ready, backing_off = self._lanes
+        ready, backing_off = self._heaps
         while (head := backing_off.head()) is not None and not is_backing_off(head, now_s):
             backing_off.pop()
             ready.push(head, self._order(head))
@@ -104,10 +104,10 @@ class EquivalenceClass:
             self._of_gang.setdefault(class_of(queued), {})[queued.key] = queued
         if was_tried:
             self._tried[queued.key] = queued
-        elif self._lanes is not None:
+        elif self._heaps is not None:
             self._enqueue(queued)
-        if self._lanes is None and len(self.in_turn) > 1 and not self._is_gated:
-            self._lanes = PodHeap(), PodHeap()
+        if self._heaps is None and len(self.in_turn) > 1 and not self._is_gated:
+            self._heaps = PodHeap(), PodHeap()
             for member in self.in_turn.values():
                 if member.key not in self._tried:
                     self._enqueue(member)
@@ -121,25 +121,25 @@ class EquivalenceClass:
             if not alike:
                 del self._of_gang[class_of(queued)]
         self._tried.pop(queued.key, None)
-        if queued.lane is not None:
-            queued.lane.discard(queued)
+        if queued.heap is not None:
+            queued.heap.discard(queued)
 
     def note_tried(self, queued: QueuedPod) -> None:
         """Note that a dry run rejected a pod in turn."""
         self._tried[queued.key] = queued
-        if queued.lane is not None:
-            queued.lane.discard(queued)
+        if queued.heap is not None:
+            queued.heap.discard(queued)
 
     def allow_dry_runs(self, queued: QueuedPod | None = None) -> None:
         """Allow dry runs again, of all tried pods or of this pod, after a further change."""
         again = list(self._tried.values()) if queued is None else [queued]
         for tried in again:
-            if self._tried.pop(tried.key, None) is not None and self._lanes is not None:
+            if self._tried.pop(tried.key, None) is not None and self._heaps is not None:
                 self._enqueue(tried)
 
     def _enqueue(self, queued: QueuedPod) -> None:
-        assert self._lanes is not None
-        self._lanes[1].push(queued, (queued.backoff_until_s or 0.0, self._order(queued)))
+        assert self._heaps is not None
+        self._heaps[1].push(queued, (queued.backoff_until_s or 0.0, self._order(queued)))
 
 
 def class_of(queued: QueuedPod) -> Hashable:

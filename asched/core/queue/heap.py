@@ -25,7 +25,7 @@ CHECK_STEPS: Final = 0.3
 class Waiter(Protocol):
     """An entry of a heap, with a reference to the heap and its ticket there."""
 
-    lane: Any
+    heap: Any
     ticket: int
 
 
@@ -43,16 +43,16 @@ class Heap(Generic[W]):
         return self.live
 
     def push(self, queued: W, key: Any) -> None:
-        """Add an entry that is in no lane. Smaller keys go first."""
-        assert queued.lane is None, f"{queued} is in a lane already"
-        queued.lane = self
+        """Add an entry that is in no heap. Smaller keys go first."""
+        assert queued.heap is None, f"{queued} is in a heap already"
+        queued.heap = self
         queued.ticket = ticket = next(self._tickets)
         self.live += 1
         heappush(self._heap, (key, ticket, queued))
 
     def discard(self, queued: W) -> None:
-        assert queued.lane is self, f"{queued} is not in this lane"
-        queued.lane = None
+        assert queued.heap is self, f"{queued} is not in this heap"
+        queued.heap = None
         self.live -= 1
         if len(self._heap) > 2 * self.live + STALE_MIN:
             self._heap = [entry for entry in self._heap if self._is_live(entry)]
@@ -62,7 +62,7 @@ class Heap(Generic[W]):
         heap = self._heap
         while heap:
             _, ticket, queued = heap[0]
-            if queued.lane is self and queued.ticket == ticket:  # as `_is_live`, for every pod
+            if queued.heap is self and queued.ticket == ticket:  # as `_is_live`, for every pod
                 return queued
             heappop(heap)
         return None
@@ -71,7 +71,7 @@ class Heap(Generic[W]):
         queued = self.head()
         if queued is not None:
             heappop(self._heap)
-            queued.lane = None
+            queued.heap = None
             self.live -= 1
         return queued
 
@@ -88,7 +88,7 @@ class Heap(Generic[W]):
                 yield entry[2]
 
     def _is_live(self, entry: tuple[Any, int, W]) -> bool:
-        return entry[2].lane is self and entry[2].ticket == entry[1]
+        return entry[2].heap is self and entry[2].ticket == entry[1]
 
 
 def sorted_by_steps(

@@ -1,6 +1,6 @@
 """The sub-queues: the place of each waiting pod, and the number of pods in each.
 
-A pod has one place, found by its key (namespace/name): a lane, or the unschedulable pods. Nothing
+A pod has one place, found by its key (namespace/name): a heap, or the unschedulable pods. Nothing
 is decided here.
 """
 
@@ -59,14 +59,14 @@ class SubQueues:
         return key in self._queued
 
     def resort(self, profile: QueueProfile) -> Iterator[QueuedPod]:
-        """Order the lanes by another queue sort, pod by pod. No pod may be unschedulable."""
+        """Order the heaps by another queue sort, pod by pod. No pod may be unschedulable."""
         self._sort_key, self._sorted_by = profile.sort_key, profile.sorted_by
         self.unschedulable.renew()
         old = self.active, self.backoff, self.error_backoff
         self.active, self.backoff, self.error_backoff = new = PodHeap(), PodHeap(), PodHeap()
-        for before, lane in zip(old, new, strict=True):
+        for before, heap in zip(old, new, strict=True):
             while (queued := before.pop()) is not None:
-                lane.push(queued, self._order(queued, lane))
+                heap.push(queued, self._order(queued, heap))
                 yield queued
 
     def all(self) -> list[QueuedPod]:
@@ -75,41 +75,41 @@ class SubQueues:
 
     def name_of(self, queued: QueuedPod) -> str:
         """The place by upstream's name; pods in `error_backoff` are in backoff."""
-        if queued.group is not None:
+        if queued.rejector_group is not None:
             return "unschedulable"
-        return "active" if queued.lane is self.active else "backoff"
+        return "active" if queued.heap is self.active else "backoff"
 
-    def is_first(self, queued: QueuedPod, lane: PodHeap) -> bool:
-        """Whether a pod would be popped before all pods of this lane."""
-        head = lane.head()
-        return head is None or self._order(queued, lane) < self._order(head, lane)
+    def is_first(self, queued: QueuedPod, heap: PodHeap) -> bool:
+        """Whether a pod would be popped before all pods of this heap."""
+        head = heap.head()
+        return head is None or self._order(queued, heap) < self._order(head, heap)
 
-    def take(self, lane: PodHeap) -> QueuedPod | None:
-        """Remove and return the head of a lane."""
-        queued = lane.pop()
+    def take(self, heap: PodHeap) -> QueuedPod | None:
+        """Remove and return the head of a heap."""
+        queued = heap.pop()
         if queued is not None:
             del self._queued[queued.key]
         return queued
 
     def leave(self, queued: QueuedPod) -> None:
         """Remove a pod from its place, if it has one."""
-        if queued.group is not None:
+        if queued.rejector_group is not None:
             self.unschedulable.discard(queued)
-        elif queued.lane is not None:
-            if queued.gang and queued.lane is self.error_backoff:
+        elif queued.heap is not None:
+            if queued.gang and queued.heap is self.error_backoff:
                 self._leave_gang(queued)
-            queued.lane.discard(queued)
+            queued.heap.discard(queued)
         else:
             return
         del self._queued[queued.key]
 
-    def into(self, queued: QueuedPod, lane: PodHeap) -> None:
-        """Move a pod into a lane."""
+    def into(self, queued: QueuedPod, heap: PodHeap) -> None:
+        """Move a pod into a heap."""
         self.leave(queued)
         self._queued[queued.key] = queued
-        if queued.gang and lane is self.error_backoff:
+        if queued.gang and heap is self.error_backoff:
             self.gangs.setdefault(queued.gang, {})[queued.key] = queued
-        lane.push(queued, self._order(queued, lane))
+        heap.push(queued, self._order(queued, heap))
 
     def gangs_in_order(self) -> dict[str, None]:
         """The groups with pods in `error_backoff`, the first GANGS_MAX, in the order of backoff."""
@@ -125,7 +125,7 @@ class SubQueues:
 
     def to_rest(self, queued: QueuedPod) -> bool:
         """Make a pod unschedulable, or file it under new rejectors; whether it was elsewhere."""
-        if queued.group is not None:
+        if queued.rejector_group is not None:
             self.unschedulable.refile(queued)
             return False
         self.leave(queued)
@@ -139,13 +139,13 @@ class SubQueues:
         """Store the new version of a waiting pod, in the order that is now right. Returns whether
         an unschedulable pod was due and changed its class, so that it has to be tried.
         """
-        if queued.group is not None:
+        if queued.rejector_group is not None:
             return self.unschedulable.replace(queued, pod, class_key, gang)
-        lane = queued.lane
-        assert lane is not None, f"{queued} does not wait"
+        heap = queued.heap
+        assert heap is not None, f"{queued} does not wait"
         self.leave(queued)
         queued.pod, queued.class_key, queued.gang = pod, class_key, gang
-        self.into(queued, lane)
+        self.into(queued, heap)
         return False
 
     def pending(self) -> Pending:
@@ -169,14 +169,14 @@ class SubQueues:
         gated = sorted_by_steps(self.all(), _key, attrgetter("is_gated"))
         yield "gated", gated
 
-    def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
-        """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
+    def _order(self, queued: QueuedPod, heap: PodHeap) -> Any:
+        """The key of a pod in a heap. Active: the queue sort. Backoff: its end, then the queue
         sort. Errors: its end. Then by arrival.
         """
-        if lane is self.error_backoff:
+        if heap is self.error_backoff:
             return queued.backoff_until_s, queued.arrival
         key = self._by_turn(queued)
-        return key if lane is self.active else (queued.backoff_until_s, key)
+        return key if heap is self.active else (queued.backoff_until_s, key)
 
     def _by_turn(self, queued: QueuedPod) -> Any:
         try:
@@ -190,4 +190,4 @@ def _key(queued: QueuedPod) -> str:
 
 
 def _is_unschedulable(queued: QueuedPod) -> bool:
-    return queued.group is not None and not queued.gated_by
+    return queued.rejector_group is not None and not queued.gated_by

@@ -140,7 +140,7 @@ class SchedulingQueue:
         class_key, gang = self._class_key_of(new), self.gangs.key_of(new)
         wakes = self.places.replace_pod(queued, new, class_key, gang)
         self.nominator.update(old, new)
-        if queued.group is None:
+        if queued.rejector_group is None:
             return
         label = UNSCHEDULABLE_POD_UPDATE.label
         if wakes and self._requeue(queued, Worth.AFTER_BACKOFF, label, now_s):
@@ -232,8 +232,8 @@ class SchedulingQueue:
         if queued is None or queued.pod.metadata.uid != pod.metadata.uid:
             return None
         active = self.places.active
-        if queued.lane is not active:
-            has_passed = queued.group is None
+        if queued.heap is not active:
+            has_passed = queued.rejector_group is None
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
         self.places.leave(queued)
@@ -303,11 +303,13 @@ class SchedulingQueue:
         """Make pods active without backoff. A pod in flight is tried again when it returns."""
         for pod in pods:
             queued = self.places.get(pod.key)
-            if queued is None or queued.lane is self.places.active:
+            if queued is None or queued.heap is self.places.active:
                 if pod.uid in self.in_flight:
                     self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
                 continue
-            self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
+            self._to_active(
+                queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.rejector_group is None
+            )
 
     def end_pauses(self, which: Callable[[QueuedPod], bool], now_s: float) -> None:
         """Make the pods active that wait in `error_backoff` and for which `which` is true."""
@@ -327,7 +329,7 @@ class SchedulingQueue:
         when it returns.
         """
         queued = self.places.get(pod.key)
-        if queued is not None and queued.group is not None:
+        if queued is not None and queued.rejector_group is not None:
             self.places.leave(queued)  # from now on it stands apart from equal pods
             queued.is_patient = True
             self._requeue(queued, Worth.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
@@ -366,8 +368,8 @@ class SchedulingQueue:
     def next_deadline_s(self) -> float | None:
         """The time at which `tick` has work next; None if a change has to come first."""
         deadlines = []
-        for lane in (self.places.backoff, self.places.error_backoff):
-            head = lane.head()
+        for heap in (self.places.backoff, self.places.error_backoff):
+            head = heap.head()
             if head is not None and head.backoff_until_s is not None:
                 deadlines.append(head.backoff_until_s + 1)
         due_s = self.places.unschedulable.due.next_deadline_s()
@@ -380,9 +382,9 @@ class SchedulingQueue:
     def flush_backoff(self, now_s: float) -> None:
         """Make pods active whose pause ended before this second."""
         remaining = FLUSHED_AT_ONCE
-        for lane in (self.places.backoff, self.places.error_backoff):
+        for heap in (self.places.backoff, self.places.error_backoff):
             while (
-                remaining and (head := lane.head()) is not None and not is_backing_off(head, now_s)
+                remaining and (head := heap.head()) is not None and not is_backing_off(head, now_s)
             ):
                 self._to_active(head, BACKOFF_COMPLETE.label, now_s, has_passed=True)
                 remaining -= 1

@@ -48,6 +48,9 @@ class QueuedPod:
     class_key         equal for pods for which all hints return the same; None shares nothing
     gang              key of the group that it is tried with, or ""
     needs             requirements of its class on a node, with their version; None until computed
+    heap, ticket      the heap it waits in, and its entry there: active, in backoff, or that of
+                      equal unschedulable pods
+    rejector_group    where it is filed while it is unschedulable (`RejectorGroup`), else None
     """
 
     __slots__ = (
@@ -58,17 +61,17 @@ class QueuedPod:
         "consecutive_errors",
         "gang",
         "gated_by",
-        "group",
+        "heap",
         "initial_attempt_s",
         "is_patient",
         "is_promised",
         "key",
-        "lane",
         "needs",
         "pause_s",
         "pending_on",
         "pod",
         "rejected_by",
+        "rejector_group",
         "ticket",
         "timestamp_s",
         "unschedulable_count",
@@ -97,11 +100,9 @@ class QueuedPod:
         self.was_flushed = self.was_early = False
         self.woken_by = ""
         self.needs: tuple[Hashable, Any] | None = None
-        # Its place: in a heap with a ticket, or in a group of `unschedulable.py` (where a heap
-        # orders equal pods); neither while in flight.
-        self.lane: PodHeap | None = None
+        self.heap: PodHeap | None = None
         self.ticket = 0
-        self.group: object | None = None
+        self.rejector_group: object | None = None
 
     @property
     def rejectors(self) -> frozenset[str]:

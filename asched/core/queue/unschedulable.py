@@ -63,7 +63,7 @@ class UnschedulablePods:
         return self._in_order
 
     def add(self, queued: QueuedPod) -> EquivalenceClass:
-        assert queued.group is None, f"{queued} rests already"
+        assert queued.rejector_group is None, f"{queued} rests already"
         key = _group_key(queued)
         group = self._groups.get(key)
         if group is None:
@@ -77,7 +77,7 @@ class UnschedulablePods:
             group.classes[class_key] = equals
             group.concerned.add(equals, queued)
         equals.add(queued, was_tried=equals.due is not None)
-        queued.group = group
+        queued.rejector_group = group
         self._count(group, 1)
         return equals
 
@@ -96,7 +96,7 @@ class UnschedulablePods:
             if not group.classes:
                 del self._groups[group.key]
                 self._in_order = None
-        queued.group = None
+        queued.rejector_group = None
         self._count(group, -1)
         return equals
 
@@ -159,8 +159,8 @@ def equals_of(queued: QueuedPod) -> EquivalenceClass:
 
 def group_of(queued: QueuedPod) -> RejectorGroup:
     """The group of an unschedulable pod."""
-    assert isinstance(queued.group, RejectorGroup), f"{queued} does not rest"
-    return queued.group
+    assert isinstance(queued.rejector_group, RejectorGroup), f"{queued} does not rest"
+    return queued.rejector_group
 
 
 def _group_key(queued: QueuedPod) -> GroupKey:

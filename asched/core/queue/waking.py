@@ -246,7 +246,7 @@ class Waking:
                 reason = DueReason(worth, label)
                 node = "" if worth is Worth.IF_IT_FITS else freed_node
                 self._dry_run_filter.wake(target, reason, now_s, except_uid, node)
-            elif target.group is not None:
+            elif target.rejector_group is not None:
                 self._requeue(target, worth, label, now_s)
             note(WAKE_STEPS)
             yield
@@ -255,7 +255,7 @@ class Waking:
         self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float
     ) -> Iterator[None]:
         for queued in overdue:
-            if queued.group is None:
+            if queued.rejector_group is None:
                 continue  # it left meanwhile
             queued.was_flushed = True
             if self._hints.effect(group_of(queued).key, timeout.trigger).has_hint:

@@ -53,7 +53,7 @@ def place_of(context: SchedulerContext, pod: Pod) -> dict[str, Any]:
 
 def _in_queue(context: SchedulerContext, queued: QueuedPod) -> dict[str, Any]:
     place = "gated" if queued.is_gated else context.queue.places.name_of(queued)
-    alike = len(equals_of(queued)) if queued.group is not None else 1
+    alike = len(equals_of(queued)) if queued.rejector_group is not None else 1
     return {"place": place, "alike": alike, **queue_record(queued)}
 
 
