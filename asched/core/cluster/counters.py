@@ -34,15 +34,14 @@ from itertools import chain, count
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.budget import Budget
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.nodes import AMOUNTS, NodeTable
 from asched.core.cluster.pods import AffinityTerms, LabelSet
+from asched.core.model.arrays import I64
 from asched.core.model.selector import Matcher, Selector
 
-I64 = npt.NDArray[np.int64]
 #: An object with a selector.
 C = TypeVar("C")
 #: One set or several: usually it is one, and a dict for each would be large.

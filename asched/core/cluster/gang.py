@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import COSCHEDULED, Gang, is_coscheduled
+from asched.core.model.arrays import Mask
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.lru import Lru
 from asched.core.model.quantity import Quantity, QuantityError
@@ -112,7 +112,7 @@ class Shortages:
     def _sum(self, place: int) -> float:
         nodes = self._cluster.nodes
         read, height = nodes.columns.read, nodes.height
-        takes: npt.NDArray[np.bool_] = read("live")[:height] & ~read("unschedulable")[:height]
+        takes: Mask = read("live")[:height] & ~read("unschedulable")[:height]
         takes = takes & (read("pod_count")[:height] < read("allowed_pods")[:height])
         free = read("allocatable")[place, :height] - read("requested")[place, :height]
         return float(np.where(takes, np.maximum(free, 0), 0).sum(dtype=np.float64))

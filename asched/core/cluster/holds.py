@@ -31,7 +31,8 @@ import msgspec
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.room import I64, free_amounts, has_room, vector
+from asched.core.cluster.room import free_amounts, has_room, vector
+from asched.core.model.arrays import I64
 from asched.core.model.pod import Pod
 
 

@@ -22,10 +22,10 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import NodeLog
 from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
+from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX, milli, whole
 from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
@@ -33,9 +33,6 @@ from asched.core.model.selector import integer
 from asched.core.model.taint import Taint
 
 T = TypeVar("T", bound=Hashable)
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Resource columns that always exist, in this order.
 FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -10,13 +10,10 @@ Amounts are int64[R+1]: axis R of the columns, then the number of pods.
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.nodes import NodeTable
+from asched.core.model.arrays import I64, Mask
 from asched.core.model.quantity import within_int64
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def vector(nodes: NodeTable, accounted: Mapping[str, int], pods: int) -> I64:

@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.nodes import LabelColumn, NodeTable
+from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class NodeView:

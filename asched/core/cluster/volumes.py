@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from asched.core.cluster.nodes import PODS_MOVED, NodeTable
 from asched.core.cluster.pods import PodInfo
+from asched.core.model.arrays import I64, Mask
 from asched.core.model.kinds import (
     CSI_NODE,
     PERSISTENT_VOLUME,
@@ -38,9 +39,6 @@ from asched.core.model.migration import (
 )
 from asched.core.model.quantity import INT64_MAX
 from asched.core.model.storage import ClaimUse, Disk, claim_class, is_owned
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: A driver without a limit, or a node without a CSINode.
 UNLIMITED: Final = INT64_MAX

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.nodes import NodeTable
@@ -36,12 +35,10 @@ from asched.core.dra.allocator import (
 )
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError, ClaimPlan, DeviceDemand
+from asched.core.model.arrays import I32, I64
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.lru import Lru
 from asched.core.model.node import Node
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 #: Limit for cached answers; the least recently used are dropped ...
 BYTES_MAX: Final = 32 << 20

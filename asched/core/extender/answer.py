@@ -17,7 +17,6 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
@@ -29,11 +28,10 @@ from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Code, Status
+from asched.core.model.arrays import Mask
 from asched.core.model.decode import decode
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
-
-Mask = npt.NDArray[np.bool_]
 
 #: MaxExtenderPriority: the score of the best node.
 PRIORITY_MAX: Final = 10

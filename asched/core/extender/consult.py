@@ -22,7 +22,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from asched import names
 from asched.core.cluster.cluster import Cluster
@@ -36,13 +35,12 @@ from asched.core.framework.effects import AskExtender, Effect, Together
 from asched.core.framework.points import BindPlugin
 from asched.core.framework.preemption_trial import Candidate
 from asched.core.framework.status import PointError, Status, unresolvable, unschedulable
+from asched.core.model.arrays import I64, Mask
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import wrapped
 
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
 #: MaxNodeScore / MaxExtenderPriority: extenders give 0 to 10, nodes have 0 to 100.

@@ -4,11 +4,9 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.framework.points import ScorePlugin
-
-I64 = npt.NDArray[np.int64]
+from asched.core.model.arrays import I64
 
 
 class ScaledByLargest(ScorePlugin):

@@ -16,7 +16,6 @@ from operator import add, is_not
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import NodeTable
@@ -30,9 +29,10 @@ from asched.core.framework.status import (
     raise_plugin_error,
     unschedulable,
 )
+from asched.core.model import arrays
 
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+I64 = arrays.I64
+Mask = arrays.Mask
 
 MAX_SCORE: Final = 100
 #: Cached sets of placements: all of them, and those with room, for two labels.

@@ -24,8 +24,6 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.facts import Answer
@@ -38,12 +36,13 @@ from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.registrations import Registration
 from asched.core.framework.rejection import Rejection
 from asched.core.framework.status import SUCCESS, Reason, Status
+from asched.core.model import arrays
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
 
-I64 = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
+I64 = arrays.I64
+Codes = arrays.I32
+Mask = arrays.Mask
 
 #: A late point: yields effects, is sent their answers, returns a status.
 Late = Generator[Effect, Answer, Status]

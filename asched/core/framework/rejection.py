@@ -12,15 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.status import MISTAKES, Code, Status, raise_plugin_error
+from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.derived import derived
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Up to this many distinct verdicts are found without sorting: a pod that fits on none of 5,000
 #: nodes costs 1.33 million instructions; if verdicts are always sorted, 2.0.

@@ -17,7 +17,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched import names
@@ -50,10 +49,8 @@ from asched.core.framework.status import (
     raise_plugin_error,
 )
 from asched.core.framework.waiting import WaitingPods
+from asched.core.model.arrays import I64, Indices, Mask
 from asched.core.model.node import Node
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class ExtenderChain(Protocol):
@@ -98,8 +95,6 @@ class ExtenderChain(Protocol):
     def binder(self, pod: PodInfo) -> BindPlugin | None:
         """The first extender that binds and is interested in the pod."""
 
-
-Indices = npt.NDArray[np.intp]
 
 #: Share of all rows: if a pod may use fewer than one row in this many, these are ranked separately.
 #: A guess: a pass over all costs as much as gathering a third of them.

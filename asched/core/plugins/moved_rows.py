@@ -15,6 +15,7 @@ from asched.core.cluster.changes import RowLog
 from asched.core.cluster.counters import Tally
 from asched.core.cluster.nodes import ALL_ASPECTS, LabelColumn, NodeTable
 from asched.core.framework.results.feasible import CHANGED_KEPT, CHANGED_MAX
+from asched.core.model.arrays import Indices
 
 A = TypeVar("A", bound=np.generic)
 
@@ -86,7 +87,7 @@ class MovedRows:
         self.log.forget()
 
 
-def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> npt.NDArray[np.intp]:
+def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> Indices:
     """Ids at which two arrays differ; missing entries are zero. Rows with an id newer than `before`
     had their label changed, and are known from that.
     """

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from asched.core.cluster.columns import Vocab, with_room
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
+from asched.core.model.arrays import Mask
 from asched.core.model.pod import Pod
 from asched.core.model.selector import NodeTerm, Requirement, Selector, integer
 
-Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=Hashable)
 #: Namespace (None: any), label, value.
 LabelKey = tuple[str | None, str, str]

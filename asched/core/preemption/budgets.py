@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.budget import FEW
 from asched.core.cluster.changes import ObjectLog, Reader
@@ -32,14 +31,12 @@ from asched.core.cluster.counters import SelectorIndex
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.model.arrays import I64
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.meta import LabelSelector
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Matcher, Selector, compile_selector
 from asched.core.model.workload import PodDisruptionBudget
-
-I64 = npt.NDArray[np.int64]
-
 
 #: Rule: an empty selector selects every pod of the namespace, and pods need no labels.
 EMPTY_SELECTS: Final = "budget-with-empty-selector-protects"

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import NodeTable
@@ -25,10 +24,9 @@ from asched.core.cluster.view import NodeView
 from asched.core.framework.group_post_filter import EqualMembers
 from asched.core.framework.order_free import POD_PLACE, left_of, slots_of
 from asched.core.framework.placements import Mask
+from asched.core.model.arrays import I64
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.victim_units import VictimUnit
-
-I64 = npt.NDArray[np.int64]
 
 KINDS_MAX: Final = 8
 #: Keeps the arrays of a pass within the cache.

@@ -23,10 +23,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.columns import Vocab
 from asched.core.cluster.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
 from asched.core.cluster.pods import PodInfo
+from asched.core.model.arrays import I32, I64
 from asched.core.model.timestamp import microseconds
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 #: Start of a pod that has not started: later than all others.
 NOW: Final = np.iinfo(np.int64).max

@@ -38,6 +38,7 @@ from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_amounts import Layer, wanted_by
 from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import Code, Status
+from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.lru import Lru
 from asched.core.preemption import victims
 from asched.core.preemption.budgets import Budgets
@@ -53,9 +54,6 @@ from asched.core.preemption.victims import (
     dry_run,
     suppose,
 )
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 #: Limit for all of them, as far as they grow with the cluster ...
 BYTES_MAX: Final = 64 << 20
@@ -281,9 +279,7 @@ class VictimSearch:
         for status, members in plain.rejecting(pod, closed, active[: len(before) + 1]):
             prospects.close(members, status)
 
-    def _blocked(
-        self, pod: PodInfo, prospects: "Prospects", rows: I64, trial: Trial
-    ) -> npt.NDArray[np.bool_]:
+    def _blocked(self, pod: PodInfo, prospects: "Prospects", rows: I64, trial: Trial) -> Mask:
         """Rows that a filter which ignores pods rejects too, after the filter that rejected them
         first.
         """
@@ -300,7 +296,7 @@ class VictimSearch:
         self,
         pod: PodInfo,
         rows: I64,
-        blocked: npt.NDArray[np.bool_],
+        blocked: Mask,
         prospects: "Prospects",
         trial: Trial,
     ) -> None:
@@ -323,13 +319,11 @@ class VictimSearch:
             unknown = unknown[size:]
 
 
-def _large_enough(
-    pod: PodInfo, verdicts: Sequence[CachedVerdict], nodes: NodeTable
-) -> npt.NDArray[np.bool_]:
+def _large_enough(pod: PodInfo, verdicts: Sequence[CachedVerdict], nodes: NodeTable) -> Mask:
     """bool[N]: the rows on which the pod would fit if they were empty, as far as these
     filters say.
     """
-    fits: npt.NDArray[np.bool_] = nodes.columns.read("live")[: nodes.height]
+    fits: Mask = nodes.columns.read("live")[: nodes.height]
     offered = nodes.columns.read("allocatable")
     for at, amount in takes_of([verdict.plugin for verdict in verdicts], pod).items():
         if at != POD_PLACE:
@@ -565,7 +559,7 @@ class PlainProspects(Prospects):
             self.costs[:, rows[found.some]] = found.costs
         self.outcome[rows] = outcome
 
-    def _note_victims(self, rows: I64, victims: npt.NDArray[np.bool_]) -> None:
+    def _note_victims(self, rows: I64, victims: Mask) -> None:
         """`victims` bool[K, M] by slot and row."""
         slots = victims.T.nonzero()[1].tolist()
         ends = np.cumsum(victims.sum(axis=0)).tolist()

@@ -17,9 +17,9 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.model.arrays import I64
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 
@@ -79,7 +79,7 @@ class TakenNodes:
         pods = self._cluster.pods_on(row).items()
         return {uid: i.pod for uid, i in pods if i.was_bound and not i.is_chosen}
 
-    def rows(self, priority: int, others: Collection[str]) -> npt.NDArray[np.int64]:
+    def rows(self, priority: int, others: Collection[str]) -> I64:
         """The rows on which no pod may be evicted now for a preemptor of this priority, because
         one of these schedulers took what was freed.
         """

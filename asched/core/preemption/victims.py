@@ -38,12 +38,9 @@ from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
+from asched.core.model.arrays import I32, I64, Indices, Mask
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, by_importance, start_of
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Makes every priority of the API positive.
 PRIORITY_SHIFT: Final = 1 << 31
@@ -70,7 +67,7 @@ def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
     return Cost(violations, top, total, len(victims), -earliest)
 
 
-def cheapest(costs: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def cheapest(costs: I64, rows: Indices) -> Indices:
     """The rows that share the lowest cost, at least one; `costs` is int64[5, N] in the order of
     `Cost`.
     """
@@ -162,7 +159,7 @@ class VictimTrial(NamedTuple):
 
     lower: I64
     codes: list[I32]
-    some: npt.NDArray[np.intp]
+    some: Indices
     victims: Mask
     costs: I64
 

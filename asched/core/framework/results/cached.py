@@ -15,11 +15,9 @@ from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.operation_counts import OperationCounts
 from asched.core.framework.results.prepared import Prepared, PreparedScores
 from asched.core.framework.status import PluginError
+from asched.core.model.arrays import I32, I64, Mask
 
 Values = npt.NDArray[Any]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NO_VALUES: Final[I64] = np.zeros(0, dtype=np.int64)
 

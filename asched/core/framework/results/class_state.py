@@ -16,7 +16,6 @@ from itertools import count
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
@@ -30,11 +29,7 @@ from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filte
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.status import MISTAKES, raise_plugin_error
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
+from asched.core.model.arrays import I32, I64, Mask
 
 _numbers: Final = count(1)
 

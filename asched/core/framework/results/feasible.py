@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.nodes import LIVE_ONLY, NodeTable
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
-
-Mask = npt.NDArray[np.bool_]
-
+from asched.core.model.arrays import Mask
 
 #: If the feasibility of more rows changed at once, ranking all is cheaper. Measured at 5,000 rows:
 #: gathering costs ten to twenty times as much as reading the rows in order.

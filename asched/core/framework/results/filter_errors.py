@@ -9,18 +9,18 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 from collections.abc import Collection, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.pods import PodInfo
 from asched.core.framework.rejection import explained
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import PointError
+from asched.core.model.arrays import Mask
 
 
 def end_on_errors(
     pod: PodInfo,
     active: Sequence[CachedVerdict],
-    live: npt.NDArray[np.bool_],
+    live: Mask,
     narrowed: Collection[int] | None,
 ) -> None:
     """`active` in profile order, with codes up to date. Raises PointError."""

@@ -24,7 +24,6 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS
@@ -38,11 +37,7 @@ from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.nominated_amounts import Layer, NominatedAmounts
 from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
-
-I32 = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-
+from asched.core.model.arrays import I32, Indices, Mask
 
 #: Classes with cached trials. A guess: more of them rarely meet nominated pods at the same time.
 TRIED_MAX: Final = 64

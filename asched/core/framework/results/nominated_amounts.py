@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import RowLog
 from asched.core.cluster.cluster import Cluster
@@ -24,11 +23,8 @@ from asched.core.cluster.view import SupposedView
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import MISTAKES, raise_plugin_error
+from asched.core.model.arrays import I32, I64, Indices
 from asched.core.model.quantity import within_int64
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-
 
 NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
@@ -82,7 +78,7 @@ class Layer:
         self.total += len(seen) - before
         self.log.add(row, PODS_MOVED)
 
-    def rows(self) -> npt.NDArray[np.intp]:
+    def rows(self) -> Indices:
         """The rows with such pods."""
         return self.count[: self._nodes.height].nonzero()[0]
 

@@ -11,13 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.framework.results.draw import draw, draw_above, draw_again
-
-I64 = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-
+from asched.core.model.arrays import I64, Indices
 
 #: The entry of an infeasible row.
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min

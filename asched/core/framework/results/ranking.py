@@ -7,7 +7,6 @@ only, and so is its sum.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
@@ -23,11 +22,7 @@ from asched.core.framework.results.weighted_points import (
     WeightedPoints,
 )
 from asched.core.framework.status import MISTAKES, raise_plugin_error
-
-I64 = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
-
+from asched.core.model.arrays import I64, Indices, Mask
 
 #: (name, weight) of each; the garbage collector stops tracking such tuples.
 Scorers = tuple[tuple[str, int], ...]

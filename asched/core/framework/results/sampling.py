@@ -6,10 +6,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (numFeasibleNo
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
-
+from asched.core.model.arrays import Mask
 
 #: At least this number of feasible nodes is scored (upstream's minFeasibleNodesToFind).
 FEASIBLE_NODES_MIN: Final = 100

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import PodInfo
@@ -21,10 +20,7 @@ from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE
 from asched.core.framework.results.prepared import Masked
 from asched.core.framework.status import Code, PluginError
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
+from asched.core.model.arrays import I64, Mask
 
 MAX_NODE_SCORE: Final = 100
 

@@ -16,7 +16,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
     from asched.core.dra.pools import ReadySlice
 
-Rows = npt.NDArray[np.int64]
+Rows = I64
 
 
 def names_of(device_class: DeviceClass) -> set[str]:

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
@@ -26,11 +25,10 @@ from asched.core.cluster.pods import PodClass
 from asched.core.cluster.pools import Pools
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
+from asched.core.model.arrays import I32
 from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.model.taint import Tolerations, without_comparisons
 from asched.core.plugins.term_match import match_any, match_labels
-
-I32 = npt.NDArray[np.int32]
 
 #: Aspects of a row on which the set of counted nodes depends.
 LAYOUT: Final = Aspect.LABELS | Aspect.TAINTS | Aspect.LIVE

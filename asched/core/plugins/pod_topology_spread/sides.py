@@ -21,7 +21,6 @@ from collections.abc import Hashable, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched import names
 from asched.core.cluster.cluster import Cluster
@@ -30,6 +29,7 @@ from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Codes, Mask
 from asched.core.framework.status import Reason
+from asched.core.model.arrays import F64
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints, SpreadConstraint
 from asched.core.plugins.pod_topology_spread.domains import (
@@ -38,8 +38,6 @@ from asched.core.plugins.pod_topology_spread.domains import (
     DomainsMemory,
     admission_of,
 )
-
-F64 = npt.NDArray[np.float64]
 
 
 class Side:

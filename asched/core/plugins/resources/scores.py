@@ -26,12 +26,11 @@ from asched.core.cluster.nodes import FIXED_RESOURCES, Aspect
 from asched.core.cluster.view import NodeView, with_more
 from asched.core.config.args import ResourceSpec, UtilizationShapePoint
 from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.model.arrays import F64, I64, Mask
 from asched.core.model.requests import is_scalar
 
 Amounts = npt.NDArray[Any]
-I64 = npt.NDArray[np.int64]
 Ints = Sequence[int]
-F64 = npt.NDArray[np.float64]
 #: (resource, view) -> (allocatable, requested) int64[M] each, where devices stand for it.
 DeviceAmounts = Callable[[str, NodeView], tuple[I64, I64]]
 
@@ -357,7 +356,7 @@ def _balance_of(first: float, second: float) -> int:
     return int((1.0 - abs(first - second) / 2) * 100.0)
 
 
-def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:
+def _deviation(fractions: F64, offered: Mask) -> F64:
     """float64[M]: the population's standard deviation over the resources each node offers.
 
     The order of summation is fixed: a different order may round differently.

@@ -18,13 +18,13 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.changes import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Mask
+from asched.core.model.arrays import I32
 from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.lru import Lru
 from asched.core.model.quantity import parse
@@ -37,8 +37,6 @@ from asched.core.plugins.volumes.topology import (
     required_of,
     storage_request,
 )
-
-I32 = npt.NDArray[np.int32]
 
 #: No volume on this row, or not among these candidates.
 NONE: Final = -1

@@ -21,11 +21,11 @@ from enum import IntFlag
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import Codes, Mask
+from asched.core.model.arrays import I32
 from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.quantity import parse
 from asched.core.model.storage import SELECTED_NODE
@@ -46,8 +46,6 @@ from asched.core.plugins.volumes.topology import (
     required_of,
     storage_request,
 )
-
-I32 = npt.NDArray[np.int32]
 
 
 class Match(NamedTuple):
