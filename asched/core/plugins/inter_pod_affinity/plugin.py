@@ -8,9 +8,9 @@ Retry   of pods: the pod itself; a placed (or nominated) one that comes and matc
         loses or changes the key of an anti-affinity term.
 Quirk   namespace selectors are evaluated on no labels, and of several anti-affinity terms all must
         match: some changes that help are overlooked, as upstream does. Hints of our own notice them
-        (`pod_may_help`, `namespace_may_help`): they evaluate terms as the filter does, each
-        anti-affinity term counts by itself, and when the last member of a group goes, a pod that
-        matches its own terms may start the group anew elsewhere.
+        (`extra_events`): they evaluate terms as the filter does, each anti-affinity term counts by
+        itself, and when the last member of a group goes, a pod that matches its own terms may start
+        the group anew elsewhere.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -188,11 +188,35 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        gone_terms = self._terms(old if new is None else None)
-        return hint_of_pod(self._terms(pod), gone_terms, pod, old, new)
+        if any(other is not None and other.uid == pod.uid for other in (old, new)):
+            return Hint.QUEUE  # the waiting pod itself
+        if _has_none(old, new):
+            return Hint.SKIP
+        terms = self._terms(pod)
+        wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
+        if old is None:
+            return Hint.QUEUE if new is not None and _match_all(wanted, new) else Hint.SKIP
+        helps = _match_all(unwanted, old)
+        if new is None:
+            helps = helps or _match_all(self._terms(old).required_anti_affinity, pod)
+        else:
+            helps = helps and not _match_all(unwanted, new)
+            helps = helps or (not _match_all(wanted, old) and _match_all(wanted, new))
+        return Hint.QUEUE if helps else Hint.SKIP
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        return hint_of_node(self._terms(pod), old, new)
+        terms = self._terms(pod)
+        for term in terms.required_affinity:
+            value = new.labels.get(term.topology_key)
+            if value is not None and (old is None or old.labels.get(term.topology_key) != value):
+                return Hint.QUEUE
+        for term in terms.required_anti_affinity:
+            if old is None:
+                return Hint.QUEUE
+            before = old.labels.get(term.topology_key)
+            if before is not None and new.labels.get(term.topology_key) != before:
+                return Hint.QUEUE
+        return Hint.SKIP
 
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
@@ -204,23 +228,74 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         )
 
     def _pod_may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        return Hint.QUEUE if self._may_help(pod, old, new) else Hint.SKIP
+
+    def _may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+        if _has_none(old, new):
+            return False
+        terms, namespaces = self._terms(pod), self._namespaces
+        wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
+        if wanted:
+            was_near, is_near = (
+                other is not None and all(_matches(namespaces, term, other) for term in wanted)
+                for other in (old, new)
+            )
+            if is_near and not was_near:
+                return True
+            if was_near and not is_near and all(_matches(namespaces, t, pod) for t in wanted):
+                return True
+        if old is not None and any(
+            _matches(namespaces, term, old) and not (new and _matches(namespaces, term, new))
+            for term in unwanted
+        ):
+            return True
+        return new is None and any(
+            _term_matches(namespaces, term, pod) for term in self._terms(old).required_anti_affinity
+        )
+
+    def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
+        """Whether the pod's terms start or stop selecting the namespace, or whether terms that
+        match the pod read other labels of its own namespace.
+        """
+        namespace = new or old
+        is_own = namespace is not None and namespace.metadata.name == pod.metadata.namespace
         terms = self._terms(pod)
-        gone = self._terms(old) if new is None else NO_TERMS
-        if names_namespaces(terms) if old is None else is_plain(terms) and is_plain(gone):
-            return Hint.SKIP
-        helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
+        own = (*terms.required_affinity, *terms.required_anti_affinity)
+        helps = (is_own and _labels(old) != _labels(new)) or any(
+            _selects(term, old) is not _selects(term, new) for term in own
+        )
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
-        return sought_of_pods(self._terms(pod), pod)
+        """Keys of the pod changes that concern a waiting pod: labels that its terms match (of
+        affinity, those of a single term suffice), and terms that match its own labels.
+        """
+        terms = self._terms(pod)
+        keys: list[Hashable] = [(_MATCHES, key) for key in offered_labels(pod)]
+        wanted = [_sought(term) for term in terms.required_affinity]
+        if wanted:
+            affinity_keys = next((sought for sought in wanted if sought is not None), None)
+            if affinity_keys is None:
+                return None
+            keys += affinity_keys
+        for term in terms.required_anti_affinity:
+            unwanted = _sought(term)
+            if unwanted is None:
+                return None
+            keys += unwanted
+        return keys
 
     def _offered(self, old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
-        gone = self._terms(old) if new is None else NO_TERMS
-        return offered_by_pods(gone, old, new)
-
-    def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
-        helps = namespace_may_help(self._terms(pod), pod, old, new)
-        return Hint.QUEUE if helps else Hint.SKIP
+        """Keys that a new, deleted or changed pod offers to waiting pods."""
+        if _has_none(old, new):
+            return ()
+        keys = [key for other in (old, new) if other is not None for key in offered_labels(other)]
+        for term in self._terms(old if new is None else None).required_anti_affinity:
+            sought_keys = _sought(term)
+            if sought_keys is None:
+                return None
+            keys += [(_MATCHES, key) for key in sought_keys]
+        return keys
 
     def _terms(self, pod: Pod | None) -> AffinityTerms:
         """Raises ValueError for an invalid term."""
@@ -262,50 +337,12 @@ def _what_matters(cls: PodClass) -> Hashable:
 _MATCHES: Final = "matches"
 
 
-def hint_of_pod(
-    terms: AffinityTerms, gone_terms: AffinityTerms, pod: Pod, old: Pod | None, new: Pod | None
-) -> Hint:
-    """`terms` are those of the waiting `pod`, `gone_terms` those of the `old` pod."""
-    if hint_of_itself(pod, old, new) is Hint.QUEUE:
-        return Hint.QUEUE
-    for other in (old, new):
-        if other is not None and not _has_place(other):
-            return Hint.SKIP
-    wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
-    if old is not None and new is not None:
-        comes_near = not _match_all(wanted, old) and _match_all(wanted, new)
-        lets_go = _match_all(unwanted, old) and not _match_all(unwanted, new)
-        return Hint.QUEUE if comes_near or lets_go else Hint.SKIP
-    if new is not None:
-        return Hint.QUEUE if _match_all(wanted, new) else Hint.SKIP
-    lets_go = old is not None and _match_all(unwanted, old)
-    minded = _match_all(gone_terms.required_anti_affinity, pod)
-    return Hint.QUEUE if lets_go or minded else Hint.SKIP
-
-
-def hint_of_itself(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """Whether the waiting pod itself changed."""
-    is_own = any(other is not None and other.uid == pod.uid for other in (old, new))
-    return Hint.QUEUE if is_own else Hint.SKIP
-
-
-def hint_of_node(terms: AffinityTerms, old: Node | None, new: Node) -> Hint:
-    """`terms` are those of the waiting pod."""
-    for term in terms.required_affinity:
-        value = new.labels.get(term.topology_key)
-        if value is not None and (old is None or old.labels.get(term.topology_key) != value):
-            return Hint.QUEUE
-    for term in terms.required_anti_affinity:
-        if old is None:
-            return Hint.QUEUE
-        before = old.labels.get(term.topology_key)
-        if before is not None and new.labels.get(term.topology_key) != before:
-            return Hint.QUEUE
-    return Hint.SKIP
-
-
-def _has_place(pod: Pod) -> bool:
-    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+def _has_none(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a changed pod has no place."""
+    return any(
+        pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)
+        for pod in (old, new)
+    )
 
 
 def _match_all(terms: Terms, pod: Pod) -> bool:
@@ -315,105 +352,9 @@ def _match_all(terms: Terms, pod: Pod) -> bool:
     )
 
 
-def sought_of_pods(terms: AffinityTerms, pod: Pod) -> Collection[Hashable] | None:
-    """Keys of the pod changes that concern a waiting `pod` with these terms: labels that its terms
-    match (of affinity, those of a single term suffice), and terms that match its own labels.
-    """
-    keys: list[Hashable] = [(_MATCHES, key) for key in offered_labels(pod)]
-    wanted = [_sought(term) for term in terms.required_affinity]
-    if wanted:
-        affinity_keys = next((sought for sought in wanted if sought is not None), None)
-        if affinity_keys is None:
-            return None
-        keys += affinity_keys
-    for term in terms.required_anti_affinity:
-        unwanted = _sought(term)
-        if unwanted is None:
-            return None
-        keys += unwanted
-    return keys
-
-
-def offered_by_pods(
-    gone_terms: AffinityTerms, old: Pod | None, new: Pod | None
-) -> Collection[Hashable] | None:
-    """Keys that a new, deleted or changed pod offers to waiting pods."""
-    keys: list[Hashable] = []
-    for other in (old, new):
-        if other is not None:
-            if not _has_place(other):
-                return ()
-            keys += offered_labels(other)
-    for term in gone_terms.required_anti_affinity:
-        sought_keys = _sought(term)
-        if sought_keys is None:
-            return None
-        keys += [(_MATCHES, key) for key in sought_keys]
-    return keys
-
-
 def _sought(term: AffinityTerm) -> Collection[LabelKey] | None:
     selects_namespaces = term.namespace_selector is not None
     return sought_labels(None if selects_namespaces else term.namespaces, term.selector)
-
-
-def is_plain(terms: AffinityTerms) -> bool:
-    """Whether hints overlook no change: one anti-affinity term at most, in namespaces by name."""
-    unwanted = terms.required_anti_affinity
-    return not terms.required_affinity and (
-        not unwanted or (len(unwanted) == 1 and unwanted[0].namespace_selector is None)
-    )
-
-
-def names_namespaces(terms: AffinityTerms) -> bool:
-    """Whether hints overlook no new pod: affinity terms in namespaces by name."""
-    return all(term.namespace_selector is None for term in terms.required_affinity)
-
-
-def pod_may_help(
-    terms: AffinityTerms,
-    gone_terms: AffinityTerms,
-    namespaces: Namespaces,
-    pod: Pod,
-    old: Pod | None,
-    new: Pod | None,
-) -> bool:
-    """`terms` are those of the waiting `pod`, `gone_terms` those of an `old` pod that goes."""
-    if any(other is not None and not _has_place(other) for other in (old, new)):
-        return False
-    wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
-    if wanted:
-        was_near, is_near = (
-            other is not None and all(_matches(namespaces, term, other) for term in wanted)
-            for other in (old, new)
-        )
-        if is_near and not was_near:
-            return True
-        if was_near and not is_near and all(_matches(namespaces, t, pod) for t in wanted):
-            return True
-    if old is not None and any(
-        _matches(namespaces, term, old) and not (new and _matches(namespaces, term, new))
-        for term in unwanted
-    ):
-        return True
-    return new is None and any(
-        _term_matches(namespaces, term, pod) for term in gone_terms.required_anti_affinity
-    )
-
-
-def namespace_may_help(
-    terms: AffinityTerms, pod: Pod, old: Namespace | None, new: Namespace | None
-) -> bool:
-    """Whether the pod's terms start or stop selecting the namespace, or whether terms that match
-    the pod read other labels of its own namespace.
-    """
-    namespace = new or old
-    if namespace is None:
-        return False
-    if namespace.metadata.name == pod.metadata.namespace and _labels(old) != _labels(new):
-        return True
-    own = (*terms.required_affinity, *terms.required_anti_affinity)
-    return any(_selects(term, old) is not _selects(term, new) for term in own)
 
 
 def _labels(namespace: Namespace | None) -> dict[str, str]:
