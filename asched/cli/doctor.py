@@ -16,29 +16,37 @@ cannot be reached, 2 wrong flags or configuration.
 """
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from msgspec.structs import asdict
 
-from asched.cli import cluster_version, flags
+from asched.cli import cluster_version, flags, run_config
 from asched.cli.arguments import add_output_flag, counted, fail, plain, written
-from asched.cli.commands import installed_version
-from asched.cli.flags import EXIT_OK, EXIT_USAGE, HelpRequested, UsageError, VersionRequested
-from asched.cli.run import plan_of
-from asched.cli.run_config import load
+from asched.cli.commands import installed_commands, installed_version
+from asched.cli.flags import (
+    EXIT_OK,
+    EXIT_USAGE,
+    HelpRequested,
+    RunOptions,
+    UsageError,
+    VersionRequested,
+)
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.event_loop import run_on_loop
-from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import SERVICE_ACCOUNT
+from asched.kube.session import ConnectionOptions
 from asched.ops.doctor.checks import Examination, examine
 from asched.ops.doctor.notes import Finding, Identity, State, UnusableSettingsError
+from asched.ops.doctor.permissions import Right
+from asched.ops.doctor.shipped_plugins import SHIPPED_POINTS, SHIPPED_RIGHTS
 from asched.serve.auth import in_cluster
 
 EXIT_PROBLEM: Final = 1
@@ -62,7 +70,9 @@ def main(argv: Sequence[str]) -> int:
         own, rest = split(argv)
         beside = () if own.user or rest else flags_beside()
         options = flags.parse(beside or rest, cluster_version.of_server)
-        plan = plan_of(options)
+        run_config.set_up_log(options)
+        plugins = plugins_of(options)
+        configuration = configured(options, plugins)
     except HelpRequested:
         print((__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help.")
         return EXIT_OK
@@ -71,23 +81,74 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_OK
     except ConnectError as error:
         return fail("doctor", error, EXIT_PROBLEM)
-    except (UsageError, UnreadableFileError, ConfigError, PluginLoadError) as error:
+    except (UsageError, UnreadableFileError, ConfigError) as error:
         return fail("doctor", error, EXIT_USAGE)
+    client = configuration.client_connection
     examination = Examination(
-        configuration=plan.configuration,
-        connection=plan.connection,
+        configuration=configuration,
+        connection=ConnectionOptions(
+            kubeconfig=client.kubeconfig, master=options.master, qps=client.qps, burst=client.burst
+        ),
         other=Identity.named(own.user, tuple(own.groups)) if own.user else None,
-        settings=None if CHOOSING & options.given.keys() else partial(settings, plan.plugins.known),
+        settings=None if CHOOSING & options.given.keys() else partial(settings, plugins.known),
         inside=deployment_of(gethostname()) if beside else "",
         is_serving=options.serving.secure_port != 0,
-        writes_statuses=plan.writes_statuses,
-        kubernetes=plan.kubernetes,
-        known=plan.plugins.known,
-        rights_of=plan.plugins.rights_of,
+        writes_statuses=options.status_controllers,
+        kubernetes=options.kubernetes,
+        known=plugins.known,
+        rights_of=plugins.rights_of,
     )
     findings = run_on_loop(examine(examination))
     print(printed(findings, own.output))
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
+
+
+class Plugins(NamedTuple):
+    """The plugins that a configuration may name."""
+
+    known: KnownPlugins
+    rights_of: Callable[[str], Sequence[Right]]
+    #: Those of flags.
+    given: Sequence[str] = ()
+    #: What reading a configuration may raise for one that cannot be loaded.
+    load_errors: tuple[type[Exception], ...] = ()
+
+
+def plugins_of(options: RunOptions) -> Plugins:
+    """Those of this environment; asched-cli has tables of asched's own only. Raises UsageError."""
+    if "run" not in installed_commands():
+        if options.plugin or options.plugin_dir:
+            raise UsageError(
+                "--plugin and --plugin-dir need the whole of asched: pip install asched"
+            )
+        return Plugins(SHIPPED_POINTS, lambda name: SHIPPED_RIGHTS.get(name, ()))
+    from asched.host.user_plugins.catalogue import PluginLoadError, discover  # needs NumPy
+
+    try:
+        catalogue = discover(options.plugin, options.plugin_dir)
+    except PluginLoadError as error:
+        raise UsageError(str(error)) from error
+    return Plugins(catalogue.known, catalogue.rights_of, catalogue.given, (PluginLoadError,))
+
+
+def configured(options: RunOptions, plugins: Plugins) -> SchedulerConfiguration:
+    """The configuration that `asched run` starts with, and its warnings on stderr. Raises
+    ConfigError, ConnectError, UnreadableFileError or UsageError.
+    """
+    run_config.exposition(options)
+    policy = run_config.policy_text(options)
+    try:
+        loaded = run_config.load(options, plugins.known, policy, enabled=plugins.given)
+    except plugins.load_errors as error:
+        raise UsageError(str(error)) from error
+    for warning in (
+        *options.warnings,
+        *loaded.warnings,
+        *run_config.status_warnings(options, loaded),
+        *run_config.lease_warnings(loaded.configuration),
+    ):
+        sys.stderr.write(f"asched doctor: warning: {warning}\n")
+    return loaded.configuration
 
 
 def settings(known: KnownPlugins, words: Sequence[str], text: str) -> SchedulerConfiguration:
@@ -97,7 +158,7 @@ def settings(known: KnownPlugins, words: Sequence[str], text: str) -> SchedulerC
         options = flags.parse(given)
         if options.config and not text:
             raise UnusableSettingsError(f"{options.config} is in no ConfigMap that exists")
-        return load(options, known, config_text=text).configuration
+        return run_config.load(options, known, config_text=text).configuration
     except (UsageError, ConfigError, UnreadableFileError) as error:
         raise UnusableSettingsError("; ".join(str(error).splitlines())) from error
 

@@ -4,7 +4,6 @@ Exit status: 0 a clean stop; 1 the cluster cannot be reached or read; 2 wrong fl
 configuration.
 """
 
-import asyncio
 import logging
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,6 @@ from asched.cli.flag_table import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
 from asched.host.assemble import BUILD_ERRORS
-from asched.host.configuration import policy_map
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.configuration.reload import DesiredSetup
 from asched.host.loops import CannotStartError
@@ -73,14 +71,9 @@ def main(argv: Sequence[str], *, is_shadow: bool = False) -> int:
 
 def plan_of(options: RunOptions) -> Plan:
     """Read flags and files into what the process needs."""
-    log.setup(
-        as_json=options.logging_format == "json",
-        verbosity=options.v,
-        modules=dict(options.vmodule),
-        splits=options.splits_log,
-    )
+    run_config.set_up_log(options)
     exposition = run_config.exposition(options)
-    policy_text = _policy_text(options)
+    policy_text = run_config.policy_text(options)
 
     def read() -> tuple[DesiredSetup, Sequence[str]]:
         plugins = discover(options.plugin, options.plugin_dir)
@@ -135,17 +128,6 @@ def plan_of(options: RunOptions) -> Plan:
         exposition=exposition,
         version=installed_version,
     )
-
-
-def _policy_text(options: RunOptions) -> str | None:
-    """The Policy of a ConfigMap, if the flags name one. Raises ConnectError."""
-    if not run_config.needs_policy_configmap(options):
-        return None
-    namespace, name = options.policy_configmap_namespace, options.policy_configmap
-    connection = ConnectionOptions(
-        kubeconfig=options.given.get("kubeconfig", ""), master=options.master
-    )
-    return asyncio.run(policy_map.fetch_policy(connection, namespace, name))
 
 
 def _write(path: str, text: str) -> None:

@@ -8,6 +8,7 @@ Rules   without a file the defaults apply, with the scheduler name `asched` unle
 Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/options
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -22,7 +23,7 @@ from asched.core.config.construct import election_faults
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
 from asched.core.model.decode import MalformedError, parse
-from asched.core.plugins import IN_TREE_POINTS
+from asched.host.configuration import policy_map
 from asched.host.configuration.file import (
     ConfigError,
     LoadedConfig,
@@ -31,6 +32,9 @@ from asched.host.configuration.file import (
     read_text,
 )
 from asched.host.configuration.source import item
+from asched.kube.session import ConnectionOptions
+from asched.ops.doctor.shipped_plugins import SHIPPED_POINTS
+from asched.serve.telemetry import log
 from asched.serve.telemetry.instruments import Exposition
 
 #: Election flags by the field they set.
@@ -60,9 +64,29 @@ def needs_policy_configmap(options: RunOptions) -> bool:
     return bool(options.policy_configmap) and not file_wins
 
 
+def policy_text(options: RunOptions) -> str | None:
+    """The Policy of a ConfigMap, if the flags name one. Raises ConnectError."""
+    if not needs_policy_configmap(options):
+        return None
+    namespace, name = options.policy_configmap_namespace, options.policy_configmap
+    connection = ConnectionOptions(
+        kubeconfig=options.given.get("kubeconfig", ""), master=options.master
+    )
+    return asyncio.run(policy_map.fetch_policy(connection, namespace, name))
+
+
+def set_up_log(options: RunOptions) -> None:
+    log.setup(
+        as_json=options.logging_format == "json",
+        verbosity=options.v,
+        modules=dict(options.vmodule),
+        splits=options.splits_log,
+    )
+
+
 def load(
     options: RunOptions,
-    known: KnownPlugins = IN_TREE_POINTS,
+    known: KnownPlugins = SHIPPED_POINTS,
     policy_text: str | None = None,
     enabled: Sequence[str] = (),
     config_text: str | None = None,

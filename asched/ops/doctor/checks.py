@@ -33,7 +33,6 @@ from asched.core.model.kinds import (
     PROVISIONING_REQUEST,
     Kind,
 )
-from asched.core.plugins import IN_TREE_POINTS
 from asched.kube.errors import ClientError, ConnectError, NotFound
 from asched.kube.history import versions_of
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
@@ -47,6 +46,7 @@ from asched.ops.doctor.pools import check_pools
 from asched.ops.doctor.reader import ClusterReader, or_none, path_of
 from asched.ops.doctor.replicas import check_replicas, check_waiting
 from asched.ops.doctor.rivals import check_rivals, lease_of
+from asched.ops.doctor.shipped_plugins import SHIPPED_POINTS
 from asched.ops.doctor.workloads import ServedWorkload, flags_of, scheduler_workloads
 
 #: Tokens and certificates begin to be refused at about a minute; event times are confusing before.
@@ -72,7 +72,7 @@ class Examination(msgspec.Struct, frozen=True):
     writes_statuses: bool = False
     #: Whose rules the start would decide by.
     kubernetes: VersionChoice = VersionChoice(BASE)
-    known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
+    known: KnownPlugins = msgspec.field(default_factory=lambda: SHIPPED_POINTS)
     #: The rights that a user's plugin declares, by its name.
     rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
     clock_s: Callable[[], float] = time.time
