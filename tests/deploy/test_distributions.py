@@ -1,5 +1,6 @@
 """What the wheels and source distributions contain, and what a wheel of asched does alone."""
 
+import asyncio
 import os
 import re
 import subprocess
@@ -12,6 +13,9 @@ import pytest
 from asched.cli.commands import COMMANDS, LAB_COMMANDS
 from tests.deploy.distributions import PROJECTS, built, installed
 from tests.support import ROOT
+from tests.unit.cli.programs import PAGE, World, a_kubeconfig
+from tests.unit.kube.scripted import scripted
+from tests.unit.serve.views import a_view
 
 PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
 CLIENT_COMMANDS = {"explain", "top", "version", "completion"}
@@ -120,6 +124,34 @@ def test_a_command_of_the_client_finds_all_its_modules(client: Path, command: st
     assert (status, errors) == (0, "")
     assert Path(output.strip()).is_relative_to(client.parent.parent)
     assert ran(client, command, "--help")[0] == 0
+
+
+async def test_the_client_asks_the_scheduler_and_the_api_server(
+    client: Path, tmp_path: Path
+) -> None:
+    """Its environment has none of the large packages."""
+    for package in ("numpy", "uvloop", "kubernetes_asyncio"):
+        assert ran(client.with_name("python"), "-c", f"import {package}")[0] == 1
+    world = World()
+    world.answers[PAGE.replace("pods/team/web", "view")] = (200, a_view(3))
+    world.answers["/version"] = (200, {"gitVersion": "v1.36.3"})
+    world.answers["/api/v1/namespaces/team/pods"] = (
+        200,
+        {"items": [{"metadata": {"name": "web"}}]},
+    )
+    completion = client.with_name("kubectl_complete-asched")
+    async with scripted(world.answer) as server:
+        kubeconfig = a_kubeconfig(tmp_path, server.url)
+        for program, words, line in (
+            (client, ("explain", "web"), "pod default/web: unschedulable"),
+            (client, ("top",), "active 12   backoff 3   unschedulable 3400"),
+            (client, ("version",), "apiServer  v1.36.3"),
+            (completion, ("explain", kubeconfig, "w"), "web"),
+        ):
+            given = words if program is completion else (*words, kubeconfig)
+            status, output, errors = await asyncio.to_thread(ran, program, *given)
+            assert (status, errors) == (0, "")
+            assert line in output
 
 
 def test_the_client_has_no_module_that_it_does_not_import(client: Path) -> None:
