@@ -74,20 +74,27 @@ def script(shtab: ModuleType, shell: str) -> str:
     return text
 
 
-def full_parser() -> argparse.ArgumentParser:
+def full_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """All commands; with `wanted` only that one has its arguments, and only its module is read."""
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command, summary in installed_commands().items():
+        if wanted not in (None, command):
+            subparsers.add_parser(command, help=summary)
+            continue
         module = importlib.import_module(f"asched.cli.{command}")
         if command not in OWN_FLAGS:
             module.add_parser(subparsers)
             continue
         parents = [module.own_parser()] if command == "doctor" else []
         _add_flags_of_run(subparsers.add_parser(command, help=summary, parents=parents))
-    if "shadow" in commands_of(parser):
+    if "shadow" in commands_of(parser) and wanted in (None, "shadow"):
         _add_flags_of_run(commands_of(commands_of(parser)["shadow"])["run"])
-    for command in other_commands():
-        module_of(command).add_parser(subparsers)
+    for command, summary in other_commands().items():
+        if wanted in (None, command):
+            module_of(command).add_parser(subparsers)
+        else:
+            subparsers.add_parser(command, help=summary)
     return parser
 
 
@@ -180,6 +187,8 @@ def _beginning(words: Iterable[str], begun: str) -> list[str]:
 
 def complete_for_kubectl() -> int:
     """The program that kubectl runs for `kubectl asched <TAB>`, with the words typed so far."""
-    found, directive = candidates(full_parser(), sys.argv[1:], pod_names)
+    words = sys.argv[1:]
+    wanted = next((word for word in words[:-1] if not word.startswith("-")), "")
+    found, directive = candidates(full_parser(wanted), words, pod_names)
     print("\n".join([*found, f":{directive}"]))
     return 0
