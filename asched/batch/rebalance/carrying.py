@@ -60,12 +60,13 @@ class Carrying:
         number: int,
         plan: MovePlan,
         args: RebalanceArgs,
-        priority: int,
+        rules: Movable,
     ) -> None:
         self._context, self._cluster = context, context.cluster
         self._units = context.cluster.singleton(RebalanceUnits)
         self.unit, self._plan, self._args = unit, plan, args
-        self.places = PlanPlaces(context, number, plan, priority)
+        self._rules = rules
+        self.places = PlanPlaces(context, number, plan, rules)
         self.is_begun = self.must_check = False
         self._began_s = context.now_s
         #: by owner of a place: when its pod was evicted, and its successor placed
@@ -124,7 +125,7 @@ class Carrying:
             if why:
                 self.end(why)
                 return
-            place = yield from self._next_move()
+            place = self._next_move()
             if place is not None:
                 yield from self._evict(place)
             else:  # `end` has news
@@ -199,15 +200,10 @@ class Carrying:
         ]
 
     def _waiting_successors(self) -> Iterator[tuple[str, Pod]]:
-        cluster, owners = self._cluster, self.places.before
-        pending = [
-            pod
-            for pod in cluster.pods_seen.values()
-            if not pod.spec.node_name
-            and (owner := pod.metadata.controller) is not None
-            and owner.uid in owners
-            and pod.uid not in cluster.placed
-        ]
+        cluster = self._cluster
+        keys = [key for owner in self.places.before for key in self._rules.pods_of(owner).values()]
+        pods = [pod for key in keys if (pod := cluster.pods_seen.get(key)) is not None]
+        pending = [p for p in pods if not p.spec.node_name and p.uid not in cluster.placed]
         for place in self.places.of_moves:
             for pod in pending:
                 cls = cluster.classes.class_of(pod)
@@ -216,7 +212,7 @@ class Carrying:
 
     # --- moves -----------------------------------------------------------------------------------
 
-    def _next_move(self) -> Generator[Effect, Answer, PlanPlace | None]:
+    def _next_move(self) -> PlanPlace | None:
         """The next move that may be made now."""
         under_way = [
             place.move
@@ -228,9 +224,11 @@ class Carrying:
         waiting = [p for p in self.places.of_moves if p.owner not in self._evicted_s]
         if not waiting or self._units.moves_left(self._args) < 1:
             return None
-        missing = Counter(owner.uid for move in under_way if (owner := _owner(move)) is not None)
-        rules = Movable(self._context, self._args, self.places.priority, missing)
-        yield from rules.count()
+        rules = self._rules
+        rules.missing = Counter(o.uid for move in under_way if (o := _owner(move)) is not None)
+        if not rules.refresh():
+            self.must_check = True
+            return None
         for place in waiting:
             move = place.move
             info = None if move is None else self._cluster.placed.get(move.pod.pod.uid)

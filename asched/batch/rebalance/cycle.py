@@ -138,6 +138,8 @@ class PodMoves(Extension):
         super().__init__(context)
         self._units = context.cluster.singleton(RebalanceUnits)
         self._plans = 0
+        #: of the search or plan that is under way
+        self._rules: Movable | None = None
         self._rest_until_s = 0.0
 
     @property
@@ -192,6 +194,10 @@ class PodMoves(Extension):
 
     def saw(self, change: ObservedChange) -> None:
         active: Carrying | None = self._units.active
+        if active is None and self._units.searching is None:
+            self._rules = None
+        if self._rules is not None:
+            self._rules.saw(change)
         if active is not None:
             active.saw(change)
 
@@ -245,7 +251,7 @@ class PodMoves(Extension):
             if any(context.nominator.node_of(info.pod.uid) for info in infos):
                 return  # room is made for it already
             priority = min(info.pod.priority for info in infos)
-            rules = Movable(context, args, priority)
+            rules = self._rules = Movable(context, args, priority)
             found = yield from self._find(unit, infos, rules, args)
             unit.was_searched = True
             unit.plan = found if isinstance(found, MovePlan) else None
@@ -262,7 +268,7 @@ class PodMoves(Extension):
             else:
                 self._plans += 1
                 unit.text = f"; {planned_text(found, unit.pod)}"
-                units.active = Carrying(context, unit, self._plans, found, args, priority)
+                units.active = Carrying(context, unit, self._plans, found, args, rules)
                 units.active.places.hold()
                 yield self._event(unit, f"{planned_text(found, unit.pod)}.")
             pods = (self._newest(info.pod) for info in infos[:1])

@@ -10,20 +10,21 @@ Source  kubernetes-sigs/cluster-autoscaler pkg/core/scaledown (safe-to-evict, lo
 
 from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from asched.batch.rebalance.board import clone_of
-from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.budget import OutOfTurn
+from asched.core.cluster.cluster import Cluster, ObservedChange
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import gang_of, object_of
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import RebalanceArgs
 from asched.core.cycle.context import SchedulerContext
-from asched.core.framework.effects import Effect
+from asched.core.framework.effects import Effect, Pause
 from asched.core.model.kinds import (
     JOB,
+    POD,
     POD_GROUP,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -51,43 +52,65 @@ DECIDE_STEPS: Final = 1.0
 AT_ONCE: Final = 256
 
 
+class ControllerCount(NamedTuple):
+    """How many pods of a controller have a node, and of how many revisions they are."""
+
+    placed: int
+    revisions: int
+
+
 class Movable:
-    """Decides which placed pods may move for a unit of `priority`. Valid until pods change.
-    `missing`: by uid of a controller, the number of its pods that were moved and have no node yet.
+    """Decides which placed pods may move for a unit of `priority`. Counts once, by `count`; `saw`
+    adds what changes, and `refresh` makes the following answers those of now.
     """
 
-    def __init__(
-        self,
-        context: SchedulerContext,
-        args: RebalanceArgs,
-        priority: int,
-        missing: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, context: SchedulerContext, args: RebalanceArgs, priority: int) -> None:
         self._context = context
-        self._missing = missing
         self._cluster = context.cluster
         self._args = args
-        self._priority = priority
+        self.priority = priority
         self.budgets = context.cluster.singleton(Budgets)
-        #: by uid of a controller: how many pods have a node, and the revisions they are of
-        self._placed = Counter[str]()
-        self._revisions: defaultdict[str, set[str]] = defaultdict(set)
-        #: by uid of a Deployment: its ReplicaSets that want pods
-        self._active_sets = Counter[str]()
+        #: by uid of a controller: its pods, by uid, with their keys; pods that are gone may remain
+        self._pods: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        #: by uid of a controller: what was counted since the last refresh
+        self._counts: dict[str, ControllerCount] = {}
+        #: by uid of a Deployment: its ReplicaSets that want pods; None: to be counted
+        self._active_sets: Counter[str] | None = None
+        #: by uid of a controller: how many of its pods were moved and have no node yet
+        self.missing: Mapping[str, int] = {}
 
     def count(self) -> Generator[Effect, Answer, None]:
-        """Count the pods of each controller, before all else. Pauses."""
-        self.budgets.catch_up()
-        infos = tuple(self._cluster.placed.values())
-        for start in range(0, len(infos), AT_ONCE):
-            some = infos[start : start + AT_ONCE]
+        """Find the pods of each controller, before all else. Pauses."""
+        pods = tuple(self._cluster.pods_seen.values())
+        for start in range(0, len(pods), AT_ONCE):
+            some = pods[start : start + AT_ONCE]
             yield from self._context.pause_if_due(COUNT_STEPS * len(some))
-            for info in some:
-                self._count(info.pod)
-        for replica_set in self._cluster.all(REPLICA_SET).values():
-            owner = replica_set.metadata.controller
-            if owner is not None and replica_set.spec.replicas:
-                self._active_sets[owner.uid] += 1
+            for pod in some:
+                self._add(pod)
+        while not self.refresh():
+            yield Pause()
+
+    def saw(self, change: ObservedChange) -> None:
+        """Follow a change of a pod or ReplicaSet."""
+        if change.kind is REPLICA_SET:
+            self._active_sets = None
+        elif change.kind is POD and change.new is not None:
+            self._add(change.new)
+        elif change.kind is POD and (owner := change.old.metadata.controller) is not None:
+            self._pods[owner.uid].pop(change.old.metadata.uid, None)
+
+    def refresh(self) -> bool:
+        """Make answers those of now; False if the budgets are too much for this turn."""
+        self._counts.clear()
+        try:
+            self.budgets.catch_up()
+        except OutOfTurn:
+            return False
+        return True
+
+    def pods_of(self, controller: str) -> dict[str, str]:
+        """The keys of a controller's pods, by uid; pods that are gone may be among them."""
+        return self._pods.get(controller, {})
 
     def find(self) -> Generator[Effect, Answer, list[PodInfo]]:
         """All pods that may move, those that are moved first at the front: of low priority, then
@@ -110,7 +133,7 @@ class Movable:
             return "it is not known to run on a node"
         if pod.is_terminating:
             return "it is terminating"
-        if pod.priority > self._priority:
+        if pod.priority > self.priority:
             return "it is more important than the unit"
         runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is None:
@@ -139,12 +162,33 @@ class Movable:
             return None
         return len(self._cluster.pod_groups.get(key).placed) - gang.min_count
 
-    def _count(self, pod: Pod) -> None:
+    def _add(self, pod: Pod) -> None:
         owner = pod.metadata.controller
-        if owner is not None and not pod.is_terminating:
-            self._placed[owner.uid] += 1
-            if owner.kind == STATEFUL_SET.name:
-                self._revisions[owner.uid].add((pod.metadata.labels or {}).get(REVISION, ""))
+        if owner is not None:
+            self._pods[owner.uid][pod.uid] = pod.key
+
+    def _counted(self, owner: OwnerReference) -> ControllerCount:
+        known = self._counts.get(owner.uid)
+        if known is None:
+            placed, found = self._cluster.placed, list[Pod]()
+            for uid in self.pods_of(owner.uid):
+                info = placed.get(uid)
+                if info is not None and not info.pod.is_terminating:
+                    found.append(info.pod)
+            is_set = owner.kind == STATEFUL_SET.name
+            of = {(pod.metadata.labels or {}).get(REVISION, "") for pod in found if is_set}
+            known = self._counts[owner.uid] = ControllerCount(len(found), len(of))
+        return known
+
+    def _is_rolling_out(self, deployment: str) -> bool:
+        if self._active_sets is None:
+            owners = [
+                found.metadata.controller
+                for found in self._cluster.all(REPLICA_SET).values()
+                if found.spec.replicas
+            ]
+            self._active_sets = Counter(owner.uid for owner in owners if owner is not None)
+        return self._active_sets[deployment] > 1
 
     def _is_opened(self, pod: Pod) -> bool:
         args = self._args
@@ -172,13 +216,13 @@ class Movable:
             return f"its {reference.kind} is not known to create it again"
         if isinstance(owner, Job):
             return _why_job(owner)
-        placed = self._placed[reference.uid] + self._missing.get(reference.uid, 0)
-        if placed != owner.spec.replicas:
+        counted = self._counted(reference)
+        if counted.placed + self.missing.get(reference.uid, 0) != owner.spec.replicas:
             return f"its {reference.kind} is rolling out or scaling"
         parent = owner.metadata.controller
-        if parent is not None and self._active_sets[parent.uid] > 1:
+        if parent is not None and self._is_rolling_out(parent.uid):
             return f"its {parent.kind} is rolling out"
-        if len(self._revisions.get(reference.uid, ())) > 1:
+        if counted.revisions > 1:
             return f"its {reference.kind} is rolling out"
         return ""
 

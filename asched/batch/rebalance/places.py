@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from asched.batch.backfill.reservations import CLONE
+from asched.batch.rebalance.movable import Movable
 from asched.batch.rebalance.search import Move, MovePlan
 from asched.core.cluster.holds import HeldPlace
 from asched.core.cluster.pods import PodInfo
@@ -50,10 +51,14 @@ class PlanPlaces:
     """All places of one plan. `priority`: of the unit."""
 
     def __init__(
-        self, context: SchedulerContext, number: int, plan: MovePlan, priority: int
+        self,
+        context: SchedulerContext,
+        number: int,
+        plan: MovePlan,
+        rules: Movable,
     ) -> None:
         self._context, self._cluster = context, context.cluster
-        self.priority = priority
+        self.priority = rules.priority
         self.of_unit = [
             PlanPlace(f"{OWNERS}:{number}.unit.{n}", info, node, uid=info.pod.uid[: -len(CLONE)])
             for n, (info, node) in enumerate(plan.places)
@@ -64,11 +69,7 @@ class PlanPlaces:
         ]
         #: by uid of a controller: its pods when the plan began, which are no successors
         owners = [move.pod.pod.metadata.controller for move in plan.moves]
-        self.before: dict[str, set[str]] = {o.uid: set() for o in owners if o is not None}
-        for pod in self._cluster.pods_seen.values() if self.before else ():
-            owner = pod.metadata.controller
-            if owner is not None and owner.uid in self.before:
-                self.before[owner.uid].add(pod.uid)
+        self.before = {o.uid: set(rules.pods_of(o.uid)) for o in owners if o is not None}
 
     def __iter__(self) -> Iterator[PlanPlace]:
         yield from self.of_unit
