@@ -14,6 +14,7 @@ Readers keep a cursor and read the entries after it. The version of the logged d
 
 from collections.abc import Mapping, Sequence
 from enum import IntFlag
+from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -178,11 +179,6 @@ def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
     return actions or [Action.UPDATE]
 
 
-#: Entries per summarized block. A guess: fewer are quickly read one by one.
-BLOCK: Final = 256
-#: Results cached until the next entry.
-QUESTIONS_MAX: Final = 16
-
 #: Entries stored before the older half is dropped (readers then start again). A guess: 64 Ki
 #: decisions between two reads of one reader.
 LOG_ENTRIES_MAX: Final = 1 << 16
@@ -233,130 +229,77 @@ class Reader(Generic[E]):
         return self._log.since(cursor)
 
 
-class RowLog(ChangeLog[tuple[int, int]]):
+class RowLog:
     """(row, aspects) of rows that changed; aspects are those of `nodes.Aspect`, as plain integers
     (combining enum members is slow).
 
-    A class of pods that has waited long has missed thousands of entries, mostly about the same
-    rows, and so have a thousand other classes: whole blocks of entries are summarized once for all.
+    Of equal entries only the newest is kept: a class of pods that has waited long has missed
+    thousands of changes, mostly of the same rows, and most readers read other aspects.
     """
 
-    __slots__ = ("_blocks", "_rows_at", "_rows_of", "last")
+    __slots__ = ("_base", "_ends", "_rows_max", "end", "last")
 
-    def __init__(self, entries_max: int | None = None) -> None:
-        super().__init__(entries_max)
+    def __init__(self, rows_max: int | None = None) -> None:
+        self._rows_max = rows_max or LOG_ENTRIES_MAX
+        self._base = 0
+        #: aspects -> row -> `end` after its newest entry, the newest last
+        self._ends: dict[int, dict[int, int]] = {}
+        #: grows with every entry; read-only
+        self.end = 0
         #: the newest entry: all that a reader with the cursor `end` - 1 has missed
         self.last = (-1, 0)
-        #: results of `rows` since the newest entry
-        self._rows_of: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._rows_at = -1
-        #: summaries of blocks: row -> aspects
-        self._blocks: dict[int, dict[int, int]] = {}
 
     def add(self, row: int, aspects: int) -> None:
         self.last = (row, aspects)
-        self.append(self.last)
-
-    def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
-        """Rows that changed in one of the aspects since the cursor; None if unknown.
-
-        Usually several readers have the same question before the next entry.
-        """
-        known, question = self._rows_of, (cursor, aspects)
-        if self._rows_at != self.end or len(known) >= QUESTIONS_MAX:
-            known.clear()
-            self._rows_at = self.end
-        elif question in known:
-            return known[question]
-        if cursor < self._base:
-            return None
-        if self.end - cursor < BLOCK:  # usually
-            entries = self._entries[cursor - self._base :]
-            changed = known[question] = tuple(
-                {row for row, touched in entries if touched & aspects}
-            )
-            return changed
-        begin, end = self._whole_blocks(cursor)
-        entries = self._outside(cursor, begin, end)
-        rows = {row for row, touched in entries if touched & aspects}
-        for number in range(begin, end):
-            by_row = self._block(number).items()
-            rows.update([row for row, touched in by_row if touched & aspects])
-        changed = known[question] = tuple(rows)
-        return changed
+        self.end += 1
+        ends = self._ends.setdefault(aspects, {})
+        ends.pop(row, None)
+        ends[row] = self.end
+        if len(ends) > self._rows_max:
+            for oldest in list(islice(ends, self._rows_max // 2)):
+                self._base = max(self._base, ends.pop(oldest))
 
     def forget(self) -> None:
-        super().forget()
-        self._blocks.clear()
-        self._rows_of.clear()
+        """Make all cursors invalid: every reader starts again."""
+        self._base = self.end = self.end + 2  # not by one, as for an entry
+        self._ends.clear()
 
-    def _whole_blocks(self, cursor: int) -> tuple[int, int]:
-        """The range of blocks whose entries all came after the cursor: first, and end."""
-        if self.end - cursor < BLOCK:  # usually
-            return 0, 0
-        begin, end = -(-cursor // BLOCK), self.end // BLOCK
-        return (begin, end) if begin < end else (0, 0)
+    def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:
+        """The entries after the cursor, in no order; None if some have been dropped."""
+        if cursor < self._base:
+            return None
+        by_aspects = self._ends.items()
+        return [(row, touched) for touched, ends in by_aspects for row in _after(cursor, ends)]
 
-    def _outside(self, cursor: int, begin: int, end: int) -> list[tuple[int, int]]:
-        """The entries since the cursor outside of these blocks."""
-        base, entries = self._base, self._entries
-        if begin == end:
-            return entries[cursor - base :]
-        return entries[cursor - base : begin * BLOCK - base] + entries[end * BLOCK - base :]
-
-    def _block(self, number: int) -> dict[int, int]:
-        """The summary of a block."""
-        summary = self._blocks.get(number)
-        if summary is None:
-            start = number * BLOCK - self._base
-            by_row = dict[int, int]()
-            for row, aspects in self._entries[start : start + BLOCK]:
-                by_row[row] = by_row.get(row, 0) | aspects
-            if len(self._blocks) > self._entries_max // BLOCK:  # most are of dropped entries
-                self._blocks = {n: b for n, b in self._blocks.items() if n * BLOCK >= self._base}
-            summary = self._blocks[number] = by_row
-        return summary
-
-
-class NodeLog(RowLog):
-    """The log of the node table.
-
-    Placements change few aspects and are nearly all entries: a reader of other aspects learns from
-    the newest entry with each that it has missed nothing. Reading all entries was 4 % of the work
-    for pods of which no two are equal.
-    """
-
-    __slots__ = ("_newest",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        #: aspects of an entry -> `end` after the newest such entry
-        self._newest: dict[int, int] = {}
-
-    def add(self, row: int, aspects: int) -> None:
-        self.last = (row, aspects)
-        self.append(self.last)
-        self._newest[aspects] = self.end
+    def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
+        """Rows that changed in one of the aspects since the cursor; None if unknown."""
+        if cursor < self._base:
+            return None
+        found = set[int]()
+        for touched, ends in self._ends.items():
+            if touched & aspects:
+                found.update(_after(cursor, ends))
+        return tuple(found)
 
     def touched(self, cursor: int) -> int | None:
         """All aspects in which any row changed since the cursor; None if unknown."""
         if cursor < self._base:
             return None
-        touched = 0
-        for aspects, end in self._newest.items():
-            if end > cursor:
-                touched |= aspects
-        return touched
+        found = 0
+        for aspects, ends in self._ends.items():
+            if next(reversed(ends.values())) > cursor:
+                found |= aspects
+        return found
 
-    def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
-        for touched, end in self._newest.items():
-            if end > cursor and touched & aspects:
-                return super().rows(cursor, aspects)
-        return None if cursor < self._base else ()
 
-    def forget(self) -> None:
-        super().forget()
-        self._newest.clear()
+def _after(cursor: int, ends: Mapping[int, int]) -> list[int]:
+    """The rows whose newest entry came after the cursor."""
+    rows = []
+    for row, end in reversed(ends.items()):
+        if end <= cursor:
+            break
+        rows.append(row)
+    return rows
 
 
 class ObjectLog(ChangeLog[tuple[str, str]]):

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from asched.core.cluster.changes import NodeLog
+from asched.core.cluster.changes import RowLog
 from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
 from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.node import Node
@@ -239,7 +239,7 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.columns = Columns(NODE_COLUMNS, R=len(FIXED_RESOURCES), Z=2)
-        self.log = NodeLog()
+        self.log = RowLog()
         self.count = 0  # live nodes
         self.height = 0  # rows in use or freed; arrays are read up to here
         self.row_of: dict[str, int] = {}

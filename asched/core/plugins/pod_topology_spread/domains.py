@@ -156,9 +156,9 @@ class DomainsMemory:
             if self._namespaces != before:
                 self._cursor = -1
         if self._cursor != log.end:
-            entries = log.since(self._cursor)
+            touched = log.touched(self._cursor)
             self._cursor = log.end
-            if entries is None or any(touched & _LAYOUT for _, touched in entries):
+            if touched is None or touched & _LAYOUT:
                 self._layout += 1
                 self._known.clear()
                 self._complete.clear()
