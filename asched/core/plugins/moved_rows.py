@@ -54,37 +54,31 @@ class CountsSeen:
         return found
 
 
-class MovedRows:
-    """Log for `PreFilterResult.moved`."""
+class MovedRows(RowLog):
+    """For `PreFilterResult.moved`."""
+
+    __slots__ = ("_nodes",)
 
     def __init__(self, nodes: NodeTable) -> None:
+        super().__init__(CHANGED_KEPT)
         self._nodes = nodes
-        self.log = RowLog(CHANGED_KEPT)
 
     def turn(self, column: LabelColumn, ids: Iterable[int]) -> None:
         """Record a changed verdict for these values of a label."""
         shown = column.ids[: self._nodes.height]
         for id_ in ids:
             if not id_ or column.values.held(id_) > CHANGED_MAX:
-                self.log.forget()
+                self.forget()
                 return
             for row in (shown == id_).nonzero()[0].tolist():
-                self.log.add(row, ALL_ASPECTS)
+                self.add(row, ALL_ASPECTS)
 
     def turn_row(self, row: int, column: LabelColumn, id_: int) -> None:
         """The same for the value of a row, usually the only row with that value."""
         if id_ and column.values.held(id_) == 1:
-            self.log.add(row, ALL_ASPECTS)
+            self.add(row, ALL_ASPECTS)
         else:
             self.turn(column, (id_,))
-
-    def turn_alone(self, row: int) -> None:
-        """Record a change that concerns only this row."""
-        self.log.add(row, ALL_ASPECTS)
-
-    def turn_all(self) -> None:
-        """Record that the changed rows are unknown."""
-        self.log.forget()
 
 
 def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> Indices:

@@ -212,7 +212,7 @@ class Nearness:
             before, after = old.get(rule, NONE_REFUSED), now.get(rule, NONE_REFUSED)
             code, key = rule
             if code == CODE_NOT_NEAR and (before is NONE_REFUSED or after is NONE_REFUSED):
-                self.moved.turn_all()
+                self.moved.forget()
                 return
             changed = difference(before, after)
             if len(changed):

@@ -138,7 +138,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if isinstance(nearness, str):
             return PreFilterResult(unresolvable(f"parsing pod: {nearness}"))
         status = SKIP if nearness.stamp() else SUCCESS
-        return PreFilterResult(status, None, nearness, nearness.moved.log)
+        return PreFilterResult(status, None, nearness, nearness.moved)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         nearness: Nearness = data
@@ -153,7 +153,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if isinstance(attracted, str):
             return PreFilterResult(failure(f"failed to parse pod: {attracted}"))
         status = SKIP if attracted.stamp() else SUCCESS
-        return PreFilterResult(status, None, attracted, attracted.moved.log)
+        return PreFilterResult(status, None, attracted, attracted.moved)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
         attracted: Attraction = data

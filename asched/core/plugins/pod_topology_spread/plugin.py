@@ -133,7 +133,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side, side.moved.log)
+        return PreFilterResult(SUCCESS, None, side, side.moved)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         side: HardSide = data
@@ -150,7 +150,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible), side.moved.log)
+        return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible), side.moved)
 
     def reads_feasible_of(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).soft is not None

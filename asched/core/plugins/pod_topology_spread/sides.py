@@ -25,6 +25,7 @@ import numpy as np
 from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import PodCounter
+from asched.core.cluster.nodes import ALL_ASPECTS
 from asched.core.cluster.pods import PodClass
 from asched.core.cluster.view import NodeView
 from asched.core.framework.points import I64, Codes, Mask
@@ -194,7 +195,7 @@ class HardSide(Side):
             self._least.append(least)
         self._evaluated_at = layout
         if len(old) != len(self._domain_codes):
-            self.moved.turn_all()
+            self.moved.forget()
             return
         for constraint, before, after in zip(
             self.constraints, old, self._domain_codes, strict=False
@@ -267,14 +268,14 @@ class SoftSide(Side):
         """The set of nodes. `moved` has the rows in domains with changed counts."""
         layout, rows = self._memory.layout(), self.moved_rows()
         if rows is None:
-            self.moved.turn_all()
+            self.moved.forget()
             return layout
         evaluated = self.constraints[: self.evaluated_count] if rows else ()
         for row in rows:
             for constraint in evaluated:
                 column = self._cluster.nodes.label_column(constraint.topology_key)
                 if constraint.topology_key == names.LABEL_HOSTNAME:
-                    self.moved.turn_alone(row)
+                    self.moved.add(row, ALL_ASPECTS)
                 else:
                     self.moved.turn_row(row, column, column.ids.item(row))
         return layout
