@@ -87,8 +87,8 @@ class ScoringStrategy(ConfigRecord, frozen=True):
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
-class AddedRequirement(ConfigRecord, frozen=True):
-    """One expression of a node selector term."""
+class MatchExpression(ConfigRecord, frozen=True):
+    """One expression of a selector."""
 
     key: str = ""
     operator: str = ""
@@ -98,8 +98,8 @@ class AddedRequirement(ConfigRecord, frozen=True):
 class AddedTerm(ConfigRecord, frozen=True):
     """Expressions that must all match."""
 
-    match_expressions: tuple[AddedRequirement, ...] = ()
-    match_fields: tuple[AddedRequirement, ...] = ()
+    match_expressions: tuple[MatchExpression, ...] = ()
+    match_fields: tuple[MatchExpression, ...] = ()
 
 
 class AddedSelector(ConfigRecord, frozen=True):
@@ -122,19 +122,11 @@ class AddedAffinity(ConfigRecord, frozen=True):
     preferred_during_scheduling_ignored_during_execution: tuple[AddedPreference, ...] = ()
 
 
-class ConstraintRequirement(ConfigRecord, frozen=True):
-    """One expression of a label selector."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
 class ConstraintSelector(ConfigRecord, frozen=True):
     """A label selector."""
 
     match_labels: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
-    match_expressions: tuple[ConstraintRequirement, ...] = ()
+    match_expressions: tuple[MatchExpression, ...] = ()
 
 
 class DefaultSpreadConstraint(ConfigRecord, frozen=True):

@@ -15,12 +15,6 @@ import msgspec
 
 #: Minimum similarity of a known name to be suggested.
 LIKENESS: Final = 0.6
-#: Characters with an escape of their own in Go's %q.
-_ESCAPES: Final = {
-    '"': '\\"',
-    "\\": "\\\\",
-    **dict(zip("\a\b\f\n\r\t\v", (f"\\{letter}" for letter in "abfnrtv"), strict=True)),
-}
 
 #: A text in place of an index means the list's last entry of that name.
 Path = tuple[str | int, ...]
@@ -53,19 +47,8 @@ def path_text(path: Path) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string as Go's %q writes it: invisible characters are escaped."""
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(letter: str) -> str:
-    code = ord(letter)
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
-    if letter.isprintable():
-        return letter
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    """A string in double quotes; invisible characters are escaped."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _value_text(value: Any) -> str:
