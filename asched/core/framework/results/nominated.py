@@ -19,7 +19,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
         (RunFilterPluginsWithNominatedPods)
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -38,6 +37,7 @@ from asched.core.framework.results.nominated_amounts import Layer, NominatedAmou
 from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 from asched.core.model.arrays import I32, Indices, Mask
+from asched.core.model.lru import Lru
 
 #: Classes with cached trials. A guess: more of them rarely meet nominated pods at the same time.
 TRIED_MAX: Final = 64
@@ -66,7 +66,7 @@ class NominatedPods:
         self._cluster = cluster
         self._nominator = nominator
         self.nominated_amounts = NominatedAmounts(cluster, nominator)
-        self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
+        self._tried: Lru[bytes, TriedRows] = Lru(TRIED_MAX)
 
     @property
     def are_any(self) -> bool:
@@ -187,10 +187,8 @@ class NominatedPods:
         """Pass 1 row by row; statuses of equal pods are reused for unchanged rows."""
         tried = self._tried.get(pod.cls.key)
         if tried is None or tried.layer is not layer:
-            tried = self._tried[pod.cls.key] = TriedRows(self._cluster, layer)
-            if len(self._tried) > TRIED_MAX:
-                self._tried.popitem(last=False)
-        self._tried.move_to_end(pod.cls.key)
+            tried = TriedRows(self._cluster, layer)
+            self._tried.put(pod.cls.key, tried)
         tried.refresh(state, self._cluster.counts_outside_trials)
         own = self.nominated_amounts.row_of(pod)
         refused: dict[int, Status] = {}

@@ -17,7 +17,6 @@ Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicreso
 
 from collections import deque
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -48,6 +47,7 @@ from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.selector import NodeSelector, compile_node_selector
+from asched.core.model.timestamp import microseconds, rfc3339
 from asched.core.plugins.devices import claims
 
 # On which nodes allocated claims are usable: those their allocation names. A claim whose binding
@@ -108,8 +108,8 @@ class DevicePlaces:
                 return False
         except BindingFailed:
             return True
-        since = datetime.fromisoformat(allocation.allocation_timestamp)
-        return since.timestamp() + self._binding_timeout_s < self._cluster.wall_clock_s
+        since_s = microseconds(allocation.allocation_timestamp) / 1e6
+        return since_s + self._binding_timeout_s < self._cluster.wall_clock_s
 
 
 def only_name(selector: NodeSelector) -> str | None:
@@ -379,8 +379,7 @@ class ClaimBinding:
         if allocation is not None:
             status["allocation"] = msgspec.to_builtins(allocation)
             if self._cluster.wall_clock_s:
-                now = datetime.fromtimestamp(self._cluster.wall_clock_s, UTC)
-                status["allocation"]["allocationTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+                status["allocation"]["allocationTimestamp"] = rfc3339(self._cluster.wall_clock_s)
         return status
 
     def _newer(self, claim: ResourceClaim) -> Generator[Effect, Answer, ResourceClaim | None]:

@@ -9,7 +9,6 @@ Cost      one search per distinct view of the pools; after an allocation only th
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -54,6 +53,7 @@ from asched.core.model.kinds import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
 )
+from asched.core.model.lru import Lru
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices import claims
@@ -279,7 +279,7 @@ class DynamicResources(
         if uses_taint_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         #: pod uid -> of its last attempt
-        self._prepared: OrderedDict[str, ClaimDemand] = OrderedDict()
+        self._prepared: Lru[str, ClaimDemand] = Lru(PREPARED_MAX)
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
 
     @cached_property
@@ -320,7 +320,7 @@ class DynamicResources(
     # --- PreFilter -------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        self._prepared.pop(pod.pod.uid, None)
+        self._prepared.pop(pod.pod.uid)
         if not _may_need_devices(pod):
             return PreFilterResult(SKIP)
         self._ledger.catch_up(in_slices=True)
@@ -339,9 +339,8 @@ class DynamicResources(
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
         demand = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
-        prepared = self._prepared[pod.pod.uid] = ClaimDemand(everything, demand)
-        if len(self._prepared) > PREPARED_MAX:
-            self._prepared.popitem(last=False)
+        prepared = ClaimDemand(everything, demand)
+        self._prepared.put(pod.pod.uid, prepared)
         return PreFilterResult(data=prepared)
 
     def _extended_claim(self, pod: PodInfo) -> ResourceClaim | None:
