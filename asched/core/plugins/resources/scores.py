@@ -148,13 +148,7 @@ def least_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
 
 
 def least_allocated_one(requested: Ints, allocatable: Ints, weights: Ints) -> int:
-    """The same for one node and two resources, in plain integers."""
-    (held, other), (offered, other_offered) = requested, allocatable
-    if 0 <= held < offered and 0 <= other < other_offered:  # usually: the loop takes twice as long
-        free, other_free = (offered - held) * 100, (other_offered - other) * 100
-        weight, other_weight = weights
-        points = weight * (free // offered) + other_weight * (other_free // other_offered)
-        return points // (weight + other_weight)
+    """The same for one node, in plain integers."""
     total = weight_sum = 0
     for held, offered, weight in zip(requested, allocatable, weights, strict=True):
         if offered > 0:
