@@ -21,7 +21,8 @@ from asched.core.model.kinds import Kind
 FACTS_PER_TURN: Final = 64
 #: Before their cost is known. Three turns later the full number is handed out.
 FACTS_FIRST: Final = 8
-#: Twice the time of scheduling cycles in a turn. A guess between few turns and short turns.
+#: Twice the time of scheduling cycles in a turn (`turn_limit.TURN_S`). A guess between few turns
+#: and short turns.
 INTAKE_S: Final = 0.008
 
 

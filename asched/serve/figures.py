@@ -267,8 +267,8 @@ class Figures:
         return {("held",): booked, ("waiting",): waiting}
 
     def dry_runs(self) -> Values:
-        dry_run_filter = self._context.queue.dry_run_filter
-        return {("tried",): dry_run_filter.tried, ("waiting",): dry_run_filter.not_tried}
+        due_filter = self._context.queue.due_filter
+        return {("tried",): due_filter.tried, ("waiting",): due_filter.not_tried}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

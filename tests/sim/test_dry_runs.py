@@ -26,7 +26,7 @@ class Judged(Labelled):
     def judge(self) -> tuple[int, int]:
         """(looks that said no, looks that did not)."""
         context = self.machine.context
-        dry_runner = context.queue.dry_run_filter._dry_runner
+        dry_runner = context.queue.due_filter._dry_runner
         assert dry_runner is not None
         fresh = build_runners(self._effective, self.parts)
         said = [0, 0]

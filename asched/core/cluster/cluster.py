@@ -95,7 +95,8 @@ class Cluster(Objects):
         self.usage = NamespaceUsage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        #: change with pods that have more than amounts; the second one not by suppositions
+        #: counters: grow when a pod comes, goes or moves that has more than amounts, such as labels
+        #: of a term, ports or volumes; the second one does not grow by suppositions
         self.counts = self.counts_outside_trials = 0
         self.is_supposed = (
             False  #: whether a supposition of several turns has removed existing pods
@@ -503,7 +504,9 @@ def _derive(cls: PodClass) -> None:
 
 
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:
-    """Whether a pod that changed its class counts as before."""
+    """Whether a pod that changed its class counts as before. A key ends with what a status says
+    of a resize. Where only one of the two has that, the other is its beginning.
+    """
     return (
         (old.key.startswith(new.key) or new.key.startswith(old.key))
         and old.annotations_key == new.annotations_key

@@ -29,7 +29,7 @@ from asched.core.framework.results.pods_read import ignores_pods, is_blind
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.dry_run_filter import DryRunVerdict
+from asched.core.queue.due_filter import DryRunVerdict
 from asched.core.queue.queued import NO_NAMES, QueuedPod
 
 #: Budget steps to compute the requirements of a class, with the answers of its filters.

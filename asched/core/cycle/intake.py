@@ -35,7 +35,7 @@ LISTED_PER_TURN: Final = 256
 
 
 _DONE: Final = object()
-#: Bytes of long keys of pods' classes that are made in a step of the budget.
+#: For a pod with a long key of its class, this many bytes of it cost one step of the budget.
 KEY_BYTES_PER_STEP: Final = 3_000
 
 
@@ -62,7 +62,7 @@ class Intake:
         self._announces_arrivals = False
         self.pace = NodePace()
         self._budget = context.queue.sliced_work.budget
-        self._dry_run_filter = context.queue.dry_run_filter
+        self._due_filter = context.queue.due_filter
 
     def __bool__(self) -> bool:
         """Whether facts are not applied, or pods not notified, yet."""
@@ -165,12 +165,12 @@ class Intake:
             self._emit(fact.carry_out(context))
         else:
             started_s, kind = context.monotonic_s(), getattr(fact, "kind", None)
-            spent, due = self._budget.spent, self._dry_run_filter.made_due
+            spent, due = self._budget.spent, self._due_filter.made_due
             if context.shadow is not None:
                 context.shadow.about_to_see(fact)
             label = yield from self._follow(context.cluster.apply(fact))
             if kind is NODE:
-                made_due = self._dry_run_filter.made_due - due
+                made_due = self._due_filter.made_due - due
                 steps = self._budget.spent - spent + DRY_RUN_STEPS * made_due
                 self.pace.handled(fact, steps, context.now_s)
             if label:

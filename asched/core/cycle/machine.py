@@ -21,7 +21,7 @@ What waits, and for what:
     _waits       a generator, for an answer, a condition or a deadline (`waits.py`)
     _paused      an attempt or a task that used up its slice, for its next slice
     _parked      a unit that is expensive from the start, for a moment to begin
-    _followers   results of units, for the units that follow from them to begin
+    _followers   results of units, for the bindings and evictions that follow from them to begin
     Pause(is_alone)   ends the turn: the state is inconsistent, the next turn begins with it
 
 Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn_limit.py`);
@@ -118,7 +118,7 @@ class Machine:
         self._paused = PausedTasks()
         self._paused_alone: deque[int] = deque()
         self._is_quiet = True  # no fact and no attempt in this turn so far
-        self._followers: deque[Any] = deque()  # results of units that are not begun yet
+        self._followers: deque[Any] = deque()  # results of units: what follows is not begun
         self._parked = ParkedUnits()
         self._has_more = False
         self._intake = Intake(context, self._waits, self._take_answer, self._ask)
@@ -319,7 +319,7 @@ class Machine:
                 refresh(may_decide=True)
             unit = self._next_unit()
             if unit is None:
-                self._has_more |= context.queue.dry_run_filter.is_unfinished
+                self._has_more |= context.queue.due_filter.is_unfinished
                 break
             self._is_quiet = False
             self._open_cycles += 1

@@ -94,7 +94,7 @@ class _PlaceElsewhere:
             return False
         key = owner_of(pod), queued.class_key
         if key not in self._verdicts:
-            self._verdicts[key] = context.queue.dry_run_filter.rejectors(queued) is None
+            self._verdicts[key] = context.queue.due_filter.rejectors(queued) is None
         has_place = self._verdicts[key]
         self._verdicts[key] = has_place and not self._is_for_one
         return has_place

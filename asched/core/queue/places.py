@@ -50,7 +50,7 @@ class SubQueues:
         self.active, self.backoff, self.error_backoff = PodHeap(), PodHeap(), PodHeap()
         #: the pods of groups in `error_backoff`, by group
         self.gangs: dict[str, dict[str, QueuedPod]] = {}
-        self.unschedulable = UnschedulablePods(self._by_turn)
+        self.unschedulable = UnschedulablePods(self._by_sort)
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -175,10 +175,10 @@ class SubQueues:
         """
         if heap is self.error_backoff:
             return queued.backoff_until_s, queued.arrival
-        key = self._by_turn(queued)
+        key = self._by_sort(queued)
         return key if heap is self.active else (queued.backoff_until_s, key)
 
-    def _by_turn(self, queued: QueuedPod) -> Any:
+    def _by_sort(self, queued: QueuedPod) -> Any:
         try:
             return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival
         except MISTAKES as raised:

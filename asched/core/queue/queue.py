@@ -38,8 +38,8 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import BackoffTimes, is_backing_off
-from asched.core.queue.dry_run_filter import DryRunFilter, DryRunner
 from asched.core.queue.due import DRY_RUNS_MAX, WAKE_STEPS
+from asched.core.queue.due_filter import DryRunner, DueFilter
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.heap import CHECK_STEPS, SORT_STEPS
@@ -67,7 +67,7 @@ class SchedulingQueue:
     """`profiles` by scheduler name.
 
     `class_key_of` gives equal keys to pods that no hint can distinguish; None shares nothing.
-    `dry_runner` runs dry runs, which save unnecessary attempts (`dry_run_filter.py`).
+    `dry_runner` runs dry runs, which save unnecessary attempts (`due_filter.py`).
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SchedulingQueue:
     ) -> None:
         self.places = SubQueues(next(iter(profiles.values())))
         self.sliced_work = SlicedWork()
-        self.dry_run_filter = DryRunFilter(
+        self.due_filter = DueFilter(
             self.places, dry_runner, self._requeue, self._count_rejectors, self.sliced_work
         )
         self._dry_runner = dry_runner
@@ -114,7 +114,7 @@ class SchedulingQueue:
         self._hints = HintEvaluator(interests, self._observer, self._monotonic_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._monotonic_s)
         room_test = unknown_room if self._dry_runner is None else self._dry_runner.room_test
-        receivers = self.places, self.dry_run_filter, self._requeue, self.sliced_work
+        receivers = self.places, self.due_filter, self._requeue, self.sliced_work
         self._waking = Waking(*receivers, self._hints, self._gates, room_test)
         self.backoff_rule = backoff
         gates = [plugin for profile in profiles.values() for plugin in profile.pre_enqueue]
@@ -191,9 +191,9 @@ class SchedulingQueue:
         If no pod is active, the head of backoff is popped before its pause ends.
         """
         while True:
-            self.dry_run_filter.is_unfinished = False
+            self.due_filter.is_unfinished = False
             if self.places.unschedulable.count:
-                self.dry_run_filter.wake_next(now_s)
+                self.due_filter.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
                 queued = self.places.take(self.places.backoff) or self._early_gang()
@@ -221,7 +221,7 @@ class SchedulingQueue:
             if first is not None and first.may_be_early and self._dry_runner.may_start(first):
                 self.places.leave(first)
                 return first
-        self.dry_run_filter.is_unfinished |= bool(due)
+        self.due_filter.is_unfinished |= bool(due)
         return None
 
     def pop_member(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
@@ -445,7 +445,9 @@ class SchedulingQueue:
     def _to_active(
         self, queued: QueuedPod, label: str, now_s: float, *, has_passed: bool = False
     ) -> bool:
-        """Make a pod active unless a gate stops it. `has_passed`: it comes from backoff."""
+        """Make a pod active unless a gate stops it. `has_passed`: no gate is asked, since the pod
+        has passed them already.
+        """
         if not (has_passed or self._gates.admit(queued)):
             return self._to_rest(queued, label)
         if queued.initial_attempt_s is None:

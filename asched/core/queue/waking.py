@@ -50,8 +50,8 @@ from asched.core.framework.registrations import Concerns
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.concern_indexes import Offers
-from asched.core.queue.dry_run_filter import DryRunFilter
 from asched.core.queue.due import WAKE_STEPS
+from asched.core.queue.due_filter import DueFilter
 from asched.core.queue.equivalence import DueReason, EquivalenceClass, class_of
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Memo, TriggerEffect
@@ -177,7 +177,7 @@ class Waking:
     def __init__(
         self,
         places: SubQueues,
-        dry_run_filter: DryRunFilter,
+        due_filter: DueFilter,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         sliced_work: SlicedWork,
         hints: HintEvaluator,
@@ -185,7 +185,7 @@ class Waking:
         room_test: RoomTest,
     ) -> None:
         self._places = places
-        self._dry_run_filter = dry_run_filter
+        self._due_filter = due_filter
         self._requeue = requeue
         self._sliced_work = sliced_work
         self._hints = hints
@@ -245,7 +245,7 @@ class Waking:
             if isinstance(target, EquivalenceClass):
                 reason = DueReason(worth, label)
                 node = "" if worth is Worth.IF_IT_FITS else freed_node
-                self._dry_run_filter.wake(target, reason, now_s, except_uid, node)
+                self._due_filter.wake(target, reason, now_s, except_uid, node)
             elif target.rejector_group is not None:
                 self._requeue(target, worth, label, now_s)
             note(WAKE_STEPS)
@@ -355,7 +355,7 @@ class Waking:
     def _rejectors(self, queued: QueuedPod) -> frozenset[str] | None:
         """The plugins that reject a pod in a dry run now; None if it fits."""
         self._sliced_work.budget.note(DRY_RUN_STEPS)
-        return self._dry_run_filter.rejectors(queued)
+        return self._due_filter.rejectors(queued)
 
     def _of_class(
         self, pods: Mapping[str, QueuedPod], round_: Round

@@ -277,7 +277,7 @@ class DecideWorld(World):
         return {
             "attempts": sum(self.recorder.results.values()),
             "results": dict(self.recorder.results),
-            "unneeded_attempts": self.machine.context.queue.dry_run_filter.not_tried,
+            "unneeded_attempts": self.machine.context.queue.due_filter.not_tried,
             "engine_s": round(self.engine_s - self.measured_from_s, 3),
             "effects": self.effect_count,
             "events": self.event_count,

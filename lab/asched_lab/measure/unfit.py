@@ -85,7 +85,7 @@ async def record(out: Path, seconds: float) -> None:
         world.every(interval_s, step)
     await world.sleep(seconds)
     queue = world.machine.context.queue
-    dry_runs = queue.dry_run_filter
+    dry_runs = queue.due_filter
     sys.stdout.write(
         f"{made[0]} pods, {world.pods.scheduled_count} bound,"
         f" {queue.places.pending().unschedulable} wait;"

@@ -280,7 +280,6 @@ MISTAKES: Final = (
         "a pod that is placed keeps its promise",
         "Preemptors",
         "core/cycle/placing.py",
-        "    if info.pod.metadata.uid in context.nominator.by_uid:\n"
         "        context.nominator.delete(info.pod.metadata.uid)\n",
         "",
     ),

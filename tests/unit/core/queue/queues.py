@@ -5,7 +5,7 @@ from collections.abc import Callable
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nominated import Nominator
 from asched.core.framework.registrations import Registration
-from asched.core.queue.dry_run_filter import DryRunVerdict
+from asched.core.queue.due_filter import DryRunVerdict
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod

@@ -1,5 +1,5 @@
 """Random walks: the queue and its twin must agree on every place after every step. No pods are
-equal here: what becomes of those that are, `test_dry_run_filter.py` says.
+equal here: what becomes of those that are, `test_due_filter.py` says.
 """
 
 from random import Random

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from asched.core.framework.registrations import Registration
-from asched.core.queue.dry_run_filter import DryRunner, DryRunVerdict
+from asched.core.queue.due_filter import DryRunner, DryRunVerdict
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queued import QueuedPod
 from tests.unit.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
@@ -134,7 +134,7 @@ def test_a_verdict_on_one_pod_alone_says_nothing_of_its_equals() -> None:
 
     assert taken(one, rooms) == []
     assert rooms.looked_at == ["a", "b", "c"]
-    assert (one.queue.dry_run_filter.tried, one.queue.dry_run_filter.not_tried) == (0, 3)
+    assert (one.queue.due_filter.tried, one.queue.due_filter.not_tried) == (0, 3)
 
 
 def test_who_backs_off_is_not_tried_early_while_others_are_active() -> None:

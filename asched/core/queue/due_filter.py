@@ -51,7 +51,7 @@ class DryRunner(Protocol):
         """
 
 
-class DryRunFilter:
+class DueFilter:
     """Decides which due pods become active. Without `dry_runner` all of them do.
 
     `requeue(queued, worth, label, now_s)` moves a pod to where a change sends it; False if that is
