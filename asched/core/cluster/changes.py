@@ -292,7 +292,7 @@ class RowLog:
         return found
 
 
-def _after(cursor: int, ends: Mapping[int, int]) -> list[int]:
+def _after(cursor: int, ends: dict[int, int]) -> list[int]:
     """The rows whose newest entry came after the cursor."""
     rows = []
     for row, end in reversed(ends.items()):

@@ -289,7 +289,8 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         """Keys that a new, deleted or changed pod offers to waiting pods."""
         if _has_none(old, new):
             return ()
-        keys = [key for other in (old, new) if other is not None for key in offered_labels(other)]
+        pods = [pod for pod in (old, new) if pod is not None]
+        keys: list[Hashable] = [key for pod in pods for key in offered_labels(pod)]
         for term in self._terms(old if new is None else None).required_anti_affinity:
             sought_keys = _sought(term)
             if sought_keys is None:
