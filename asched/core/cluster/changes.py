@@ -51,22 +51,9 @@ class Action(IntFlag):
     __hash__ = int.__hash__
 
 
+#: As upstream spells them, in upper camel case.
 ACTION_TEXT: Final[Mapping[Action, str]] = {
-    Action.ADD: "Add",
-    Action.DELETE: "Delete",
-    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
-    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
-    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
-    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
-    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
-    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
-    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
-    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
-    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
-    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
-    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
-    Action.UPDATE: "Update",
-    Action.ALL: "All",
+    action: name.title().replace("_", "") for name, action in Action.__members__.items()
 }
 
 #: Resources of changes besides the names of kinds: pods with and without a node, and the wildcard.

@@ -32,15 +32,7 @@ class Code(IntEnum):
         return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
 
-_TEXT: Final = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
+_TEXT: Final = {code: code.name.title().replace("_", "") for code in Code}
 
 
 #: Exceptions that count as a failure of the plugin that raises them and fail one attempt, including
