@@ -2,7 +2,7 @@
 
 Of Python it reads comments and strings of several words, which are docstrings and messages. Single
 words as values are free: `nobody` is a user, and a test may have a door. So is what stands in
-backticks on a page. Of names in the code that schedules a short list is not used (`BANNED_NAMES`).
+backticks on a page. Of names a short list is not used (`BANNED_NAMES`).
 """
 
 import io
@@ -57,8 +57,8 @@ def test_names_are_understood() -> None:
     names = re.compile(rf"_*(?:{'|'.join(BANNED_NAMES)})")
     found = [
         f"{path.relative_to(ROOT)}:{token.start[0]}: {token.string}; write {_better(token.string)}"
-        for folder in ("batch", "core", "hardware", "host", "kube", "serve")
-        for path in sorted((ROOT / "asched" / folder).rglob("*.py"))
+        for folder in ("asched", "lab")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if names.search(text := path.read_text(encoding="utf-8"))
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type == tokenize.NAME and names.fullmatch(token.string)

@@ -46,14 +46,14 @@ class Agreement(StrEnum):
     WORDS = "words", "it fits nowhere, for reasons that are counted otherwise here"
     PLACEABLE = "placeable", "it fits nowhere there, and fits here"
     EXTENDER = "extender", "differs, but an extender has a say, and a shadow asks none"
-    ERROR = "error", "could not be judged here"
-    MISSED = "missed", "happened while the watch was interrupted, and is not judged"
+    ERROR = "error", "could not be compared here"
+    MISSED = "missed", "happened while the watch was interrupted, and is not compared"
 
 
 #: Outcomes that agree.
 AGREES: Final = frozenset((Agreement.SAME, Agreement.TIE, Agreement.LAG))
 #: Outcomes that are neither agreement nor difference.
-UNJUDGED: Final = frozenset((Agreement.EXTENDER, Agreement.ERROR, Agreement.MISSED))
+NOT_COMPARED: Final = frozenset((Agreement.EXTENDER, Agreement.ERROR, Agreement.MISSED))
 
 
 class ShadowFinding(NamedTuple):
@@ -198,12 +198,12 @@ class FindingTally:
                 for outcome in Agreement
                 if (count := self.decisions[profile, verdict.value, outcome.value])
             }
-            judged = sum(count for outcome, count in counts.items() if outcome not in UNJUDGED)
+            compared = sum(n for outcome, n in counts.items() if outcome not in NOT_COMPARED)
             agreed = sum(counts.get(outcome, 0) for outcome in AGREES)
             report[verdict.value] = {
                 "outcomes": {outcome.value: count for outcome, count in counts.items()},
-                # the share of judged decisions that agree
-                "agreement": round(agreed / judged, 6) if judged else None,
+                # the share of compared decisions that agree
+                "agreement": round(agreed / compared, 6) if compared else None,
             }
         report["plugins"] = [
             {"plugin": plugin, "outcome": outcome, "count": count}

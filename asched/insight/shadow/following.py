@@ -1,19 +1,19 @@
-"""Follow another scheduler's pods, and judge each of its decisions when it is observed.
+"""Follow another scheduler's pods, and compare each of its decisions when it is observed.
 
-    Seen, a node now and none before      judged by the state of the cluster just before
-    Seen, PodScheduled=False, new         judged likewise
-    differs                               judged again when the decisions around it are known
+    Seen, a node now and none before      compared with the decision here, in the state just before
+    Seen, PodScheduled=False, new         likewise
+    differs                               compared again when the decisions around it are known
 
 The other scheduler decides a little before its binding is observed. Its bindings are concurrent, so
 some that were decided earlier arrive later, and vice versa. A decision that differs is therefore
-judged again after NEAR more bindings or AGAIN_S, in the orders in which the decisions around it may
-have been made (`neighbours.py`). If it agrees in one of them, the outcome is `lag`, and the finding
-names the fewest bindings that explain it. The rest is judged once more LATE_S later, since a
-binding decided before may have taken this long; and finally node by node, since each node that is
-chosen here may have been full by then. A refusal that differs is judged again after the longest
-backoff: by then the pod may have a node.
+compared again after NEAR more bindings or AGAIN_S, in the orders in which the decisions around it
+may have been made (`neighbours.py`). If it agrees in one of them, the outcome is `lag`, and the
+finding names the fewest bindings that explain it. The rest is compared once more LATE_S later,
+since a binding decided before may have taken this long; and finally node by node, since each node
+that is chosen here may have been full by then. A refusal that differs is compared again after the
+longest backoff: by then the pod may have a node.
 
-Bounds  AGAIN_MAX decisions wait for a second judgement, further decisions keep the result of the
+Bounds  AGAIN_MAX decisions wait for a second comparison, further decisions keep the result of the
         first; a number for each waiting pod; FEW bindings are left out one by one to find those
         that matter.
 """
@@ -47,7 +47,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.insight.shadow.finding import (
     AGREES,
-    UNJUDGED,
+    NOT_COMPARED,
     Agreement,
     FindingTally,
     OtherVerdict,
@@ -60,8 +60,8 @@ STEPS_MAX: Final = 5_000
 ALL_NODES: Final = 100
 
 
-class ShadowJudge:
-    """Judges decisions about the pods of one profile in the present state. `configured` is the
+class DecisionComparison:
+    """Compares decisions about the pods of one profile in the present state. `configured` is the
     profile's own runner.
 
         placed         the same node? as high a score? does its node fit? which plugin differs?
@@ -70,7 +70,7 @@ class ShadowJudge:
     It uses a runner with its own cached results: all nodes are scored, and extenders are not
     called. Results of PostFilter plugins are withdrawn at once. It leaves the budget open.
 
-    Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not judged.
+    Bounds  STEPS_MAX of the cluster's budget a comparison: what costs more is not compared.
     """
 
     def __init__(self, context: SchedulerContext, configured: Runner) -> None:
@@ -82,33 +82,33 @@ class ShadowJudge:
         self._runner = Runner(profile, context.cluster, context.nominator)
 
     def placed(self, pod: Pod, node: str) -> ShadowFinding:
-        """Judge a binding of a pod that has no node in the cluster's state."""
+        """Compare a binding of a pod that has no node in the cluster's state."""
         finding = ShadowFinding(
             pod.key, self._name, OtherVerdict.PLACED, Agreement.UNKNOWN_NODE, node
         )
         row = self._cluster.nodes.row_of.get(node)
         if row is None:
             return finding
-        return self._judged(pod, finding, lambda info: self._placed(info, row, finding))
+        return self._compared(pod, finding, lambda info: self._placed(info, row, finding))
 
     def refused(self, pod: Pod, message: str, nominated: str) -> ShadowFinding:
-        """Judge a refusal of a pod, with a nominated node if room is made there."""
+        """Compare a refusal of a pod, with a nominated node if room is made there."""
         finding = ShadowFinding(
             pod.key, self._name, OtherVerdict.UNSCHEDULABLE, Agreement.SAME, nominated
         )
-        return self._judged(pod, finding, lambda info: self._refused(info, message, finding))
+        return self._compared(pod, finding, lambda info: self._refused(info, message, finding))
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _judged(
-        self, pod: Pod, finding: ShadowFinding, judge: Callable[[PodInfo], ShadowFinding]
+    def _compared(
+        self, pod: Pod, finding: ShadowFinding, compare: Callable[[PodInfo], ShadowFinding]
     ) -> ShadowFinding:
-        """The result of `judge`; ERROR if it raises, EXTENDER for differences of pods for which
+        """The result of `compare`; ERROR if it raises, EXTENDER for differences of pods for which
         extenders are called.
         """
         info = self._cluster.classes.info_of(pod)
         try:
-            found = judge(info)
+            found = compare(info)
         except OutOfTurn as raised:
             return finding._replace(outcome=Agreement.ERROR, details={"error": str(raised)})
         except MISTAKES as raised:
@@ -209,8 +209,8 @@ FEW: Final = 4
 #: Nodes whose order may differ, one after the other; up to three occurred at once.
 NODES_MAX: Final = 4
 OWN_ORDERS: Final = 2
-#: Second judgements that share the removal of much later bindings, which is most of their work when
-#: they are late; more at the end of a run.
+#: Second comparisons that share the removal of much later bindings, which is most of their work
+#: when they are late; more at the end of a run.
 LOOKS: Final = 4
 LOOKS_ENDING: Final = 32
 
@@ -232,7 +232,7 @@ class Shadow:
         self._context = context
         self._cluster = context.cluster
         self._tally = tally
-        self._judges: dict[str, ShadowJudge] = {}
+        self._comparisons: dict[str, DecisionComparison] = {}
         self._numbers = count(1)
         #: uid -> serial number of arrival, of waiting pods
         self._arrived: dict[str, int] = {}
@@ -248,7 +248,7 @@ class Shadow:
     # --- observations ----------------------------------------------------------------------------
 
     def about_to_see(self, fact: Fact) -> None:
-        """Judge the decision in this fact, before the fact is applied to the columns."""
+        """Compare the decision in this fact, before the fact is applied to the columns."""
         if isinstance(fact, Gone):
             if fact.kind is POD:
                 self._arrived.pop(fact.obj.metadata.uid, None)  # type: ignore[attr-defined]
@@ -293,8 +293,8 @@ class Shadow:
                     self._tally.add(missed)
 
     def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
-        """Judge some due decisions again, between two turns; returns whether there were any. At the
-        end all are due.
+        """Compare some due decisions again, between two turns; returns whether there were any. At
+        the end all are due.
         """
         try:
             for doubts in (self._placed, self._late, self._refused):
@@ -304,14 +304,14 @@ class Shadow:
                         break
                     some.append(doubts.popleft())
                 if some:
-                    self._judge_again(some, doubts, now_s)
+                    self._compare_again(some, doubts, now_s)
                     return True
             return False
         finally:
             self._cluster.budget.close()
 
     def settle(self) -> None:
-        """Count decisions that wait for a second judgement by the result of the first."""
+        """Count decisions that wait for a second comparison by the result of the first."""
         for doubts in (self._placed, self._late, self._refused):
             while doubts:
                 finding = doubts.popleft().finding
@@ -324,10 +324,10 @@ class Shadow:
 
     @property
     def doubts(self) -> int:
-        """The number of decisions that wait for a second judgement."""
+        """The number of decisions that wait for a second comparison."""
         return len(self._placed) + len(self._late) + len(self._refused)
 
-    # --- first judgements ------------------------------------------------------------------------
+    # --- first comparisons ------------------------------------------------------------------------
 
     def _arrive(self, pod: Pod) -> None:
         if pod.uid not in self._arrived:
@@ -343,39 +343,39 @@ class Shadow:
             return
         came = self._arrived.pop(pod.uid, 0) or next(self._numbers)
         binding = self._neighbours.add(pod.uid, came, pod.priority, self._context.now_s)
-        finding = self._judge(pod).placed(old, pod.spec.node_name)
+        finding = self._comparison_of(pod).placed(old, pod.spec.node_name)
         self._note(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding), self._placed)
 
     def _see_refused(self, pod: Pod, message: str, *, is_new: bool) -> None:
         with self._cluster.supposing() as suppose:
             if is_new:  # PostFilter plugins look the pod up
                 suppose.seen(POD, pod)
-            finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
+            finding = self._comparison_of(pod).refused(pod, message, pod.status.nominated_node_name)
         now_s, came = self._context.now_s, self._arrived[pod.uid]
         after_last = self._neighbours.count
         place = ObservedBinding(after_last, pod.uid, came, pod.priority, now_s)
         self._note(_Doubt(pod, finding, now_s + BACKOFF_S, place), self._refused)
 
     def _note(self, doubt: _Doubt, doubts: deque[_Doubt]) -> None:
-        """Count a first judgement, or let it wait for a second."""
+        """Count a first comparison, or let it wait for a second."""
         outcome = doubt.finding.outcome
-        if outcome in AGREES or outcome in UNJUDGED or self.doubts >= AGAIN_MAX:
+        if outcome in AGREES or outcome in NOT_COMPARED or self.doubts >= AGAIN_MAX:
             self._tally.add(doubt.finding)
         else:
             doubts.append(doubt)
 
-    def _judge(self, pod: Pod) -> ShadowJudge:
-        """The judge of the pod's profile; a new one after a reload."""
+    def _comparison_of(self, pod: Pod) -> DecisionComparison:
+        """The comparison of the pod's profile; a new one after a reload."""
         name = pod.spec.scheduler_name
-        configured, judge = self._context.runners[name], self._judges.get(name)
-        if judge is None or judge.configured is not configured:
-            judge = self._judges[name] = ShadowJudge(self._context, configured)
-        return judge
+        configured, comparison = self._context.runners[name], self._comparisons.get(name)
+        if comparison is None or comparison.configured is not configured:
+            comparison = self._comparisons[name] = DecisionComparison(self._context, configured)
+        return comparison
 
-    # --- second judgements -----------------------------------------------------------------------
+    # --- second comparisons -----------------------------------------------------------------------
 
-    def _judge_again(self, some: list[_Doubt], doubts: deque[_Doubt], now_s: float) -> None:
-        """Judge decisions again that waited in one of the queues."""
+    def _compare_again(self, some: list[_Doubt], doubts: deque[_Doubt], now_s: float) -> None:
+        """Compare decisions again that waited in one of the queues."""
         if doubts is self._refused:
             again = [self._refusal_again(doubt) for doubt in some]
         else:
@@ -395,28 +395,28 @@ class Shadow:
         return self._neighbours.count - doubt.binding.number >= NEAR
 
     def _placed_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
-        """Judge placements again that were observed one after the other."""
+        """Compare placements again that were observed one after the other."""
         last, is_late = doubts[-1].binding, doubts[-1].is_late
         with self._cluster.supposing() as suppose:
             suppose.without(self._neighbours.far(last, is_late=is_late))
             return [self._one_again(doubt, last) for doubt in doubts]
 
     def _one_again(self, doubt: _Doubt, last: ObservedBinding) -> ShadowFinding:
-        """Judge one placement again; bindings much later than `last` are removed already."""
+        """Compare one placement again; bindings much later than `last` are removed already."""
         finding, pod = doubt.finding, doubt.pod
         own = self._cluster.placed.get(pod.uid)
         if own is None or not self._context.owns(pod):
             return finding
         binding, neighbours = doubt.binding, self._neighbours
-        judge, node = self._judge(pod), finding.theirs
+        comparison, node = self._comparison_of(pod), finding.theirs
 
-        def judged(moved: ReorderedBindings) -> ShadowFinding:
+        def compared(moved: ReorderedBindings) -> ShadowFinding:
             with self._cluster.supposing() as suppose:
                 suppose.without(neighbours.gone(binding, moved, is_late=doubt.is_late))
-                return judge.placed(pod, node)
+                return comparison.placed(pod, node)
 
         def agrees(moved: ReorderedBindings) -> bool:
-            return judged(moved).outcome in AGREES
+            return compared(moved).outcome in AGREES
 
         with self._cluster.supposing() as suppose:
             suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
@@ -427,7 +427,7 @@ class Shadow:
                     fewest = self._fewest(moved, (node, finding.ours), agrees)
                     break
             else:
-                found = self._node_by_node(binding, node, judged) if doubt.is_late else None
+                found = self._node_by_node(binding, node, compared) if doubt.is_late else None
                 if found is None:
                     return finding
                 fewest = found
@@ -438,7 +438,7 @@ class Shadow:
         self,
         binding: ObservedBinding,
         node: str,
-        judged: Callable[[ReorderedBindings], ShadowFinding],
+        compared: Callable[[ReorderedBindings], ShadowFinding],
     ) -> ReorderedBindings | None:
         """Find an order in which the decision agrees, by changing the order of bindings to the node
         that is chosen here instead, then to the node that is chosen then, and so on; first with its
@@ -451,7 +451,7 @@ class Shadow:
             for _ in range(NODES_MAX + 1):
                 if moved is None:
                     break
-                found = judged(moved)
+                found = compared(moved)
                 if found.outcome in AGREES:
                     return moved
                 moved = otherwise(binding, moved, found.ours) if found.ours else None
@@ -488,20 +488,20 @@ class Shadow:
             condition = _refusal(now)
             message = "" if condition is None else condition.message
             nominated = now.status.nominated_node_name
-            agrees = self._judge(now).refused(now, message, nominated).outcome in AGREES
+            agrees = self._comparison_of(now).refused(now, message, nominated).outcome in AGREES
         if agrees:
             return finding._replace(outcome=Agreement.LAG, details=_first(finding))
         return self._refused_ahead(doubt)
 
     def _refused_ahead(self, doubt: _Doubt) -> ShadowFinding:
-        """Judge a refusal again with bindings that were observed later.
+        """Compare a refusal again with bindings that were observed later.
 
         A nomination is not compared, since one of several equal nodes is drawn at random.
         """
         finding, pod, place = doubt.finding, doubt.pod, doubt.binding
         condition = _refusal(pod)
         assert condition is not None
-        neighbours, judge = self._neighbours, self._judge(pod)
+        neighbours, comparison = self._neighbours, self._comparison_of(pod)
         own = self._cluster.placed.get(pod.uid)
         with self._cluster.supposing() as suppose:
             suppose.without(() if own is None else (own,))
@@ -509,7 +509,7 @@ class Shadow:
             for moved in neighbours.ahead(place):
                 with self._cluster.supposing() as inner:
                     inner.without(neighbours.gone(place, moved, is_late=True))
-                    again = judge.refused(pod, condition.message, finding.theirs)
+                    again = comparison.refused(pod, condition.message, finding.theirs)
                 if again.outcome in (*AGREES, Agreement.NOMINATION):
                     break
             else:
@@ -519,7 +519,7 @@ class Shadow:
 
 
 def _first(finding: ShadowFinding) -> dict[str, Any]:
-    """The result of the first judgement."""
+    """The result of the first comparison."""
     return {"first": finding.outcome.value, **finding.details}
 
 

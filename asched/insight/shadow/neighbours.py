@@ -1,6 +1,6 @@
 """The last observed bindings, and the orders in which they may have been decided.
 
-Bounds  FAR bindings on each side of the judged one; bindings after these count as later. A pod
+Bounds  FAR bindings on each side of the compared one; bindings after these count as later. A pod
         whose own binding took long may have been decided before up to the last of DELAYS bindings
         that were observed before it. LAST_MAX bindings are stored, NAMED_MAX named in each
         direction.
@@ -23,7 +23,7 @@ FAR: Final = 256
 #: A binding that is refused and sent again takes seconds, with thousands of bindings in between.
 DELAYS: Final = (512, 1_024, 2_048)
 NAMED_MAX: Final = 16
-#: Enough for late judgements; a megabyte.
+#: Enough for late comparisons; a megabyte.
 LAST_MAX: Final = 8_192
 #: Distances within which bindings to the same node are reordered, the nearest first.
 REACHES: Final = (SHUFFLED, NEAR)
@@ -56,8 +56,8 @@ class ObservedBinding(NamedTuple):
 
 
 class ReorderedBindings(NamedTuple):
-    """Bindings that were decided in another order than observed, relative to a judged one: observed
-    before it and decided `after` it, and observed after it and decided `before` it.
+    """Bindings that were decided in another order than observed, relative to a compared one:
+    observed before it and decided `after` it, and observed after it and decided `before` it.
     """
 
     after: tuple[ObservedBinding, ...] = ()

@@ -175,7 +175,7 @@ class _Comparison:
             if not attempt and len(suspects) > SUSPECTS_MAX // 2:
                 await self._list_again(len(suspects))
                 return self._compared
-            suspects = await self._judge(suspects)
+            suspects = await self._confirm(suspects)
         self._compared.undecided = len(suspects)
         return self._compared
 
@@ -212,7 +212,7 @@ class _Comparison:
 
     # --- second comparison -----------------------------------------------------------------------
 
-    async def _judge(self, suspects: Suspects) -> Suspects:
+    async def _confirm(self, suspects: Suspects) -> Suspects:
         """Check suspects; returns those that cannot be decided yet."""
         left: Suspects = {}
         for key, suspicion in suspects.items():

@@ -169,7 +169,7 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         only_one_default(ctx, res, obj)
 
 
-def judge(ctx: Context, res: Resource, obj: JsonObject) -> None:
+def check(ctx: Context, res: Resource, obj: JsonObject) -> None:
     """Rules that only accept or refuse, applied to a valid object. Raises ApiError 403."""
     if res.kind == "Pod":
         check_ranges(ctx, res, obj)

@@ -77,7 +77,7 @@ def create(
     admission.on_create(ctx, res, obj)
     prepare_create(ctx, res, obj)
     validation.on_create(res, obj)
-    admission.judge(ctx, res, obj)
+    admission.check(ctx, res, obj)
     if ctx.get(res, namespace, metadata["name"]) is not None:
         raise already_exists(res, metadata["name"])
     if dry_run:

@@ -133,7 +133,7 @@ class FactReader:
 
     def __init__(self) -> None:
         self._kinds = dict(BY_RESOURCE)
-        self._sights: dict[str, msgspec.json.Decoder[Any]] = {}
+        self._observed: dict[str, msgspec.json.Decoder[Any]] = {}
         self._objects: dict[str, msgspec.json.Decoder[Any]] = {}
 
     def learn(self, kinds: Iterable[Kind]) -> None:
@@ -165,7 +165,7 @@ class FactReader:
             objects = tuple([decoder.decode(obj) for obj in lists.get(number, ())])
             return Listed(spoken, objects, *part)
         form = tuple[str, str, kind.record]  # type: ignore[name-defined]
-        obj = self._decoder(self._sights, kind, form).decode(raw)[2]
+        obj = self._decoder(self._observed, kind, form).decode(raw)[2]
         return (Seen if words[1] == b"Seen" else Gone)(kind, obj)
 
     def _decoder(

@@ -1,8 +1,8 @@
 """HTTP extenders of a simulated cluster, with their rules and failures.
 
-A `Judge` is one extender's rule. While `SickExtenders` is in force its answers are late, missing,
-an error, malformed, or false; afterwards they are correct and fast. Whatever it grants is recorded:
-no pod may be bound to a node that an extender did not grant.
+While `SickExtenders` is in force the answers of an `ExtenderRule` are late, missing, an error,
+malformed, or false; afterwards they are correct and fast. Whatever it grants is recorded: no pod
+may be bound to a node that an extender did not grant.
 
 Source  kube/extenders.py, which uses sockets; replaced here
 """
@@ -48,7 +48,7 @@ NONSENSE: Final[tuple[Any, ...]] = (
 )
 
 
-class Judge:
+class ExtenderRule:
     """One extender's rule, on Kubernetes objects."""
 
     def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002
@@ -65,18 +65,16 @@ class Judge:
 
 
 class Extenders:
-    """The extenders of a world, in the order of use. `judges` in the order of the document."""
+    """The extenders of a world, in the order of use. `rules` in the order of the document."""
 
     def __init__(
-        self, world: "World", configuration: SchedulerConfiguration, judges: Sequence[Judge]
+        self, world: "World", configuration: SchedulerConfiguration, rules: Sequence[ExtenderRule]
     ) -> None:
         self._world = world
         self._rng = random.Random(world.rng.random())
-        of = {
-            id(config): judge for config, judge in zip(configuration.extenders, judges, strict=True)
-        }
+        of = {id(config): rule for config, rule in zip(configuration.extenders, rules, strict=True)}
         self._configs: tuple[Extender, ...] = tuple(in_order_of_use(configuration.extenders))
-        self._judges = [of[id(config)] for config in self._configs]
+        self._rules = [of[id(config)] for config in self._configs]
         #: (extender, pod's uid) -> the nodes of its last answer; None: it failed
         self.granted: dict[tuple[int, str], frozenset[str] | None] = {}
         #: Uids of pods that an extender was asked to bind: its answer may be false.
@@ -169,13 +167,13 @@ class Extenders:
         pod = self._whole(effect.body["Pod"])
         names = self._node_names(effect)
         nodes = {name: self._world.server.get("nodes", "", name) for name in names}
-        judge = self._judges[self._place(effect)]
+        rule = self._rules[self._place(effect)]
         if effect.verb == config.prioritize_verb:
-            scores = {n: judge.score(pod, node) for n, node in nodes.items() if node and pod}
+            scores = {n: rule.score(pod, node) for n, node in nodes.items() if node and pod}
             if is_lie:
                 scores = {"no-such-node": 10, **dict.fromkeys(scores, 2**62)}
             return [{"Host": host, "Score": score} for host, score in scores.items()]
-        passed = [n for n, node in nodes.items() if node and pod and judge.passes(pod, node)]
+        passed = [n for n, node in nodes.items() if node and pod and rule.passes(pod, node)]
         if is_lie:
             passed = self._rng.choice(
                 ([], ["no-such-node"], [*passed, "no-such-node"], list(nodes))
@@ -188,14 +186,14 @@ class Extenders:
         return {**answer, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
 
     def _preempt(self, effect: AskExtender, is_lie: bool) -> Any:
-        judge = self._judges[self._place(effect)]
+        rule = self._rules[self._place(effect)]
         body = effect.body
         victims_by_node = body["NodeNameToVictims"] or body["NodeNameToMetaVictims"] or {}
         released: dict[str, Json] = {}
         for node, victims in victims_by_node.items():
             uids = [v.uid if isinstance(v, Whole) else v["UID"] for v in victims["Pods"]]
             pods = [p for p in self._world.pods() if p["metadata"]["uid"] in uids]
-            if not any(judge.spares(pod) for pod in pods):
+            if not any(rule.spares(pod) for pod in pods):
                 released[node] = {
                     "Pods": [{"UID": uid} for uid in uids],
                     "NumPDBViolations": victims["NumPDBViolations"],

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from asched_lab.sim.checker import EndState, is_through
-from asched_lab.sim.extenders import Judge
+from asched_lab.sim.extenders import ExtenderRule
 from asched_lab.sim.faults import Fault
 from asched_lab.sim.judgement import (
     Moments,
@@ -106,7 +106,7 @@ class Scenario:
     #: Classes of user plugins that the configuration names.
     plugins: ClassVar[tuple[type[Any], ...]] = ()
     #: One rule for each extender of the configuration.
-    judges: ClassVar[tuple[Judge, ...]] = ()
+    extender_rules: ClassVar[tuple[ExtenderRule, ...]] = ()
     #: Feature gates that differ from the defaults.
     gates: ClassVar[Mapping[str, bool]] = {}
     #: Number of processes, of which one leads.
@@ -149,7 +149,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
         [fault for fault in kind.faults if type(fault).__name__ not in cut.without],
         kind.config,
         plugins=kind.plugins,
-        judges=kind.judges,
+        extender_rules=kind.extender_rules,
         replicas=kind.replicas,
         record=record,
         gates=kind.gates,

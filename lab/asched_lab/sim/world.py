@@ -25,7 +25,7 @@ from asched_lab.apiserver.context import Change, Options
 from asched_lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock
-from asched_lab.sim.extenders import Extenders, Judge
+from asched_lab.sim.extenders import ExtenderRule, Extenders
 from asched_lab.sim.faults import (
     ActiveFaults,
     Compactions,
@@ -74,7 +74,7 @@ class World:
         config: Json | None = None,
         *,
         plugins: Iterable[type[Any]] = (),
-        judges: Sequence[Judge] = (),
+        extender_rules: Sequence[ExtenderRule] = (),
         replicas: int = 1,
         record: Path | None = None,
         gates: Mapping[str, bool] | None = None,
@@ -119,7 +119,7 @@ class World:
             record=record,
             audit_period_s=audit_period_s,
         )
-        self.extenders = Extenders(self, effective, judges) if effective.extenders else None
+        self.extenders = Extenders(self, effective, extender_rules) if effective.extenders else None
         self.is_elected = replicas > 1
         self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []

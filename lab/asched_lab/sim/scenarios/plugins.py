@@ -11,7 +11,7 @@ from asched.core.framework.effects import Bind, DeletePod, Effect
 from asched.core.framework.waiting import Stage
 from asched_lab.apiserver import crud
 from asched_lab.apiserver.resources import PODS
-from asched_lab.sim.extenders import Judge
+from asched_lab.sim.extenders import ExtenderRule
 from asched_lab.sim.faults import LostAnswers, ServerErrors, SickExtenders, SlowAnswers, StaleWatch
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario, profile
@@ -257,7 +257,7 @@ PICKY = "picky"
 PRECIOUS = "precious"
 
 
-class Firm(Judge):
+class Firm(ExtenderRule):
     """Manages all pods: picky pods need an ssd; precious pods are not evicted."""
 
     def passes(self, pod: Json, node: Json) -> bool:
@@ -271,7 +271,7 @@ class Firm(Judge):
         return PRECIOUS in victim["metadata"]["labels"]
 
 
-class Soft(Judge):
+class Soft(ExtenderRule):
     """Excludes zone c; it is ignorable."""
 
     def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002 - the same for all pods
@@ -297,7 +297,7 @@ class Advisers(Scenario):
         SlowAnswers(seconds_max=0.5),
         LostAnswers(rate=0.05),
     )
-    judges = (Soft(), Firm(), Judge())
+    extender_rules = (Soft(), Firm(), ExtenderRule())
     moody = frozenset({names.EXTENDER})
     config: ClassVar[Json] = {
         "extenders": [
