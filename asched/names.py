@@ -71,6 +71,8 @@ EXTENSION_POINTS: Final = (
 #: DNS name. It is no address: nothing resolves it, and the project does not own the domain. The
 #: manifests spell it, too.
 PREFIX: Final = "asched.dev"
+#: The taint of a cordoned node whose pods are to be moved (`batch/rebalance/draining.py`).
+DRAIN_TAINT: Final = "asched.dev/drain"
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 OUR_SCHEDULER_NAME: Final = "asched"

@@ -3,7 +3,7 @@
 from asched.batch.backfill.starts import PromisedStarts
 from asched.batch.groups.cycle import GroupUnits
 from asched.batch.provisioning.cycle import HeldPlaces
-from asched.batch.rebalance.cycle import PodMoves, UnitsThatWait
+from asched.batch.rebalance.cycle import NodesToDrain, PodMoves, UnitsThatWait
 from asched.batch.resizes import DeferredResizes
 from asched.batch.scale_up.cycle import NewNodes
 from asched.core.cycle.extension import Extension
@@ -15,5 +15,6 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     DeferredResizes,
     NewNodes,
     UnitsThatWait,
+    NodesToDrain,
     PodMoves,
 )

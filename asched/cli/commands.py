@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "extender": "serve asched's plugins to a stock kube-scheduler as an HTTP extender",
     "doctor": "check an installation: access, rights, lease, other schedulers, each with a fix",
     "config": "check, view or migrate configuration files",
+    "drain": "move the pods of a node to places that are held for them first",
     "explain": "show why a pod is pending or why it was placed on its node",
     "top": "show queues, rates, reasons of waiting pods, and nodes, also in a browser",
     "shadow": "compare the decisions of another scheduler with asched's",

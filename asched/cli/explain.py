@@ -216,6 +216,10 @@ def explanation(
         yield from start_lines(page["start"])
     if page.get("moves"):
         yield _moves(page["moves"])
+    if page.get("drain"):
+        place = page["drain"]["place"]
+        what = f"a place is held on {place}" if place else "no place is held"
+        yield f"drain: {page['drain']['node']} is drained; {what} for the pod's successor"
     yield from _changes(page)
     yield from _scores(page, is_wide=is_wide)
     if page["story"]:

@@ -29,7 +29,7 @@ from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.unschedulable import equals_of
 from asched.insight.explain import changes, deciding, obstacles, places, shortfalls
-from asched.serve.view import waiting
+from asched.serve.view import draining, waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, nearest misses first.
@@ -106,6 +106,12 @@ class Inspection:
         beside = self._context.shadow
         return None if beside is None else beside.as_json()
 
+    # --- one node --------------------------------------------------------------------------------
+
+    async def drain(self, node: str, *, deletes_data: bool) -> Mapping[str, Any] | None:
+        """Where the pods of a node would go if it were drained, or how far that is."""
+        return await draining.drain_page(self._context, node, deletes_data=deletes_data)
+
     # --- one pod ---------------------------------------------------------------------------------
 
     async def explain(
@@ -146,6 +152,8 @@ class Inspection:
             lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
             page["against"] = deciding.against(runner, nominator, pod, against_node, chosen)
+        if (drain := waiting.drain_of(self._context, pod)) is not None:
+            page["drain"] = drain
         if runner is not None and waits:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
             page["obstacles"] = [*blocks, *page.get("obstacles", ())]

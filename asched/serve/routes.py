@@ -6,6 +6,7 @@
     /debug/asched/shadow                         comparison with a shadowed scheduler
     /debug/asched/audit                          differences to the API server; POST audits again
     /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
+    /debug/asched/nodes/NAME/drain               where a node's pods would move, or do
 
 As upstream, most pages ignore the method; `DELETE` on a metrics page resets the metrics.
 """
@@ -89,7 +90,8 @@ class Routes:
     def paths(self) -> Iterator[str]:
         """Every served path; paths of objects once."""
         yield from self._table
-        yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{GROUPS}NAMESPACE/NAME")
+        yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{NODES}NAME/drain")
+        yield f"{GROUPS}NAMESPACE/NAME"
         yield from self._health.paths()
 
     async def page(self, asked: PageRequest) -> Page:
@@ -147,6 +149,9 @@ class Routes:
                 found_object = await explain(namespace, name, against, tries_changes=tries)
             case ["nodes", name]:
                 found_object = self._viewer.node(name)
+            case ["nodes", name, "drain"]:
+                deletes = asked.query.get("deleteEmptydirData") == ("yes",)
+                found_object = await inspector.drain(name, deletes_data=deletes)
             case ["groups", namespace, name]:
                 found_object = self._viewer.gang(f"{namespace}/{name}")
                 rejected = (found_object or {}).get("rejected", "")

@@ -18,7 +18,7 @@ from tests.unit.kube.scripted import scripted
 from tests.unit.serve.views import a_view
 
 PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
-CLIENT_COMMANDS = {"explain", "top", "version", "completion"}
+CLIENT_COMMANDS = {"drain", "explain", "top", "version", "completion"}
 
 
 @pytest.fixture(scope="module")

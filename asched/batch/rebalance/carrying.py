@@ -20,23 +20,19 @@ from typing import Any, Final
 
 from asched import names
 from asched.batch.rebalance.board import clone_of
+from asched.batch.rebalance.causes import Cause
 from asched.batch.rebalance.movable import Movable
 from asched.batch.rebalance.places import PlanPlace, PlanPlaces
 from asched.batch.rebalance.search import Move, MovePlan
-from asched.batch.rebalance.units import (
-    CARRIED_OUT,
-    RebalanceUnits,
-    WaitingUnit,
-    condition_of,
-)
+from asched.batch.rebalance.units import CARRIED_OUT, RebalanceUnits
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import ObservedChange
-from asched.core.cluster.facts import Answer, Done, Refused
+from asched.core.cluster.facts import Answer, Refused
 from asched.core.cluster.pods import PodInfo
 from asched.core.config.args import RebalanceArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.freed_places import FreedPlaces, notify_of_freed
-from asched.core.framework.effects import Effect, EmitEvent, Evict, NotePod, WaitFor, ref_of
+from asched.core.framework.effects import Effect, EmitEvent, Evict, WaitFor, ref_of
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, POD, STATEFUL_SET
 from asched.core.model.meta import OwnerReference
@@ -56,7 +52,7 @@ class Carrying:
     def __init__(
         self,
         context: SchedulerContext,
-        unit: WaitingUnit,
+        cause: Cause,
         number: int,
         plan: MovePlan,
         args: RebalanceArgs,
@@ -64,20 +60,20 @@ class Carrying:
     ) -> None:
         self._context, self._cluster = context, context.cluster
         self._units = context.cluster.singleton(RebalanceUnits)
-        self.unit, self._plan, self._args = unit, plan, args
-        self._rules = rules
-        self.places = PlanPlaces(context, number, plan, rules)
+        self.cause, self._plan, self._args, self._rules = cause, plan, args, rules
+        self.places = PlanPlaces(context, number, plan, cause.priority, rules)
         self.is_begun = self.must_check = False
         self._began_s = context.now_s
-        #: by owner of a place: when its pod was evicted, and its successor placed
+        #: by owner of a place: when its pod was evicted, and its successor placed; before when it
+        #: is not tried again, after a budget refused it
         self._evicted_s: dict[str, float] = {}
         self._successors: dict[str, str] = {}
+        self._refused_until_s: dict[str, float] = {}
         self._tried_s = -TRY_S
         self._nodes = {place.node for place in self.places}
         self._uids = {place.uid for place in self.places.of_unit}
         self._outcome = ""
         self._freed = FreedPlaces()
-        self._is_unit_placed = False
 
     @property
     def is_over(self) -> bool:
@@ -106,17 +102,17 @@ class Carrying:
         try:
             yield from self._run()
         except MISTAKES as raised:
-            self._context.contain(raised, "moves", self.unit.key)
+            self._context.contain(raised, "moves", self.cause.key)
             self.end("error")
         self._units.outcomes[self._outcome] += 1
-        if self._outcome != CARRIED_OUT:
-            self.unit.search_s = self._context.now_s + self._args.backoff_s
-            self.unit.text = f"; moving pods for it was abandoned ({self._outcome})"
+        self.cause.ended(self._outcome, self._args)
         yield from notify_of_freed(self._context, self._freed)
 
     def _run(self) -> Steps:
         if self._plan.moves:
-            yield from self._write_down()
+            why = yield from self.cause.write_down(self._plan)
+            if why:
+                self.end(why)
         while not self.is_over:
             self.must_check = False
             self.places.settle()
@@ -135,7 +131,7 @@ class Carrying:
     # --- what became of it -----------------------------------------------------------------------
 
     def _follow(self) -> Iterator[Effect]:
-        """Note the successors that were placed, and whether the unit was."""
+        """Note the successors that were placed."""
         now_s = self._context.now_s
         for place in self.places.of_moves:
             uid = place.taken_by
@@ -146,30 +142,22 @@ class Carrying:
                 yield self._event(
                     pod, names.EVENT_PLACE_HELD, f"Took the place held on {place.node}"
                 )
-        if not self._is_unit_placed and all(place.taken_by for place in self.places.of_unit):
-            self._is_unit_placed = True
-            self._units.placed += 1
-            self._units.tracked.pop(self.unit.key, None)
 
     def _why_over(self) -> str:
         """Why the plan is over: carried out, or the reason for which it is abandoned."""
         is_late = self._context.now_s >= self._began_s + self._args.time_limit_s
-        if self._is_unit_placed:
-            is_complete = len(self._successors) == len(self.places.of_moves)
+        is_complete = len(self._successors) == len(self.places.of_moves)
+        is_served = self.cause.is_served(self.places)
+        if is_served or (is_complete and not self.places.of_unit):
             return CARRIED_OUT if is_complete or is_late else ""
-        if self._context.args_by_profile(RebalanceArgs).get(self.unit.profile) != self._args:
+        if self._context.args_by_profile(RebalanceArgs).get(self.cause.profile) != self._args:
             return "profile"
-        for place in self.places.of_unit:
-            if place.taken_by:
-                continue
-            pod = self._cluster.pods_seen.get(place.what.pod.key)
-            if pod is None or pod.uid != place.uid or pod.is_terminating:
-                return "unit"
-            if pod.spec.node_name:
-                return "elsewhere"
+        if why := self.cause.why_over(self.places):
+            return why
         if self.places.why_lost():
             return "room"
-        return "time" if is_late else ""
+        late = "budget" if self._refused_until_s else "time"
+        return late if is_late else ""
 
     def _try_again(self) -> None:
         """Try the unit once all pods have left, and successors that wait."""
@@ -180,7 +168,7 @@ class Carrying:
             if owner not in self._successors:
                 waiting.append(pod)
         left = len(self._evicted_s) == len(self.places.of_moves) and not self._leaving()
-        if left and not self._is_unit_placed:
+        if left:
             seen = self._cluster.pods_seen
             pods = [seen.get(p.what.pod.key) for p in self.places.of_unit if not p.taken_by]
             waiting += [pod for pod in pods if pod is not None]
@@ -233,11 +221,17 @@ class Carrying:
             move = place.move
             info = None if move is None else self._cluster.placed.get(move.pod.pod.uid)
             if move is None or info is None:
+                if self.cause.waits:  # its successor may come, or the next plan is without it
+                    continue
                 self.end("changed")
                 return None
-            if not self._is_within_limits(move, under_way) or rules.why_budget(info):
+            if not self._is_within_limits(move, under_way) or self._waits_for_budget(place, info):
                 continue
-            if rules.why_not(info) or clone_of(self._cluster, info).cls is not place.what.cls:
+            later = rules.why_not_now(info)
+            if later and self.cause.waits:
+                continue
+            is_other = clone_of(self._cluster, info).cls is not place.what.cls
+            if later or is_other or rules.why_never(info):
                 self.end("changed")
                 return None
             try:
@@ -251,6 +245,11 @@ class Carrying:
                 return None
         return None
 
+    def _waits_for_budget(self, place: PlanPlace, info: PodInfo) -> bool:
+        if self._context.now_s < self._refused_until_s.get(place.owner, 0.0):
+            return True
+        return bool(self._rules.why_budget(info))
+
     def _is_within_limits(self, move: Move, under_way: list[Move]) -> bool:
         args, owner, namespace = self._args, _owner(move), move.pod.pod.metadata.namespace
         of_owner = sum(_owner(other) == owner for other in under_way)
@@ -260,39 +259,27 @@ class Carrying:
             most = 1
         return of_owner < most and of_namespace < args.max_moves_at_once_per_namespace
 
-    def _write_down(self) -> Steps:
-        """Write how many pods will have been moved for the unit."""
-        pod = self._cluster.pods_seen.get(self.unit.pod.key)
-        if pod is None or pod.uid != self.unit.pod.uid:
-            self.end("unit")
-            return
-        condition = condition_of(self._cluster, pod, len(self._plan.moves), self.unit.moved)
-        types = [c.type for c in pod.status.conditions or ()]
-        if names.PODS_MOVED not in types:
-            types.append(names.PODS_MOVED)
-        answer = yield NotePod(pod=ref_of(pod), condition=condition, condition_types=tuple(types))
-        if not isinstance(answer, Done):
-            self.end("unrecorded")
-
     def _evict(self, place: PlanPlace) -> Steps:
         assert place.move is not None
         info: PodInfo = self._cluster.placed[place.move.pod.pod.uid]
         self._evicted_s[place.owner] = self._context.now_s
-        self._units.note_eviction(self.unit)
+        self._units.note_eviction()
+        self.cause.subject.moved += 1
         answer = yield Evict(pod=ref_of(info.pod))
         if isinstance(answer, Refused) and answer.code != NOT_FOUND:
             del self._evicted_s[place.owner]
+            if answer.code == TOO_MANY:
+                self._refused_until_s[place.owner] = self._context.now_s + TRY_S
+                return
             if answer.code == FORBIDDEN:
                 self._context.observer.complaint(
                     f"cannot evict pods to make room: {answer.message}; add"
                     " deploy/components/rebalance, or remove Rebalance from the profile"
                 )
-            self.end("budget" if answer.code == TOO_MANY else "refused")
+            self.end("refused")
             return
-        note = (
-            f"Evicted to make room for pod {self.unit.pod.uid}; a place on node {place.node} is"
-            " held for its successor."
-        )
+        self._refused_until_s.pop(place.owner, None)
+        note = f"Evicted {self.cause.note}; a place on node {place.node} is held for its successor."
         yield self._event(info.pod, names.EVENT_MOVED, note)
 
     def _event(self, pod: Pod, reason: str, note: str) -> EmitEvent:
@@ -302,7 +289,7 @@ class Carrying:
             reason=reason,
             action=ACTION,
             note=note,
-            reporting_controller=self.unit.profile,
+            reporting_controller=self.cause.profile,
         )
 
 

@@ -2,11 +2,14 @@
 
     rejected ─> tracked ─waitingSeconds─> searched ─┬─ no plan, or dryRun ─> again after a backoff
                                                     └─ plan ─> all places held ─> `carrying.py`
+    node with a request to drain it ────> searched ─┘
 
 Units are tracked from their first rejection; before that, nothing of the extension is called
 (`UnitsThatWait` alone is in use). A unit that evicts less important pods is not rejected, so that
 preemption comes first, unless beforePreemption says otherwise: then no pod is evicted for a unit
 until the first search for it has ended.
+
+A node and a unit that are both due alternate.
 
 Bounds  one search, and one plan that is carried out, at a time; after a search no other one for
         REST_FACTOR times its duration; PLACEMENTS_MAX parts of the cluster for a group that must
@@ -19,10 +22,13 @@ from typing import Final
 from asched import names
 from asched.batch.backfill.search import is_beyond
 from asched.batch.rebalance.carrying import Carrying
+from asched.batch.rebalance.causes import Cause, ForNode, ForUnit
+from asched.batch.rebalance.draining import NodeDrain, request_of, search_for
 from asched.batch.rebalance.movable import Movable
 from asched.batch.rebalance.search import MovePlan, NoPlan, PlanSearch
 from asched.batch.rebalance.units import (
     DRY_RUN,
+    MINUTE_S,
     NONE,
     UNITS_MAX,
     RebalanceUnits,
@@ -54,6 +60,7 @@ PLACEMENTS_MAX: Final = 16
 REST_FACTOR: Final = 10
 #: Pods that a message names.
 NAMED_MAX: Final = 5
+NEVER_S: Final = float("inf")
 
 
 class UnitsThatWait(Extension):
@@ -86,7 +93,7 @@ class UnitsThatWait(Extension):
             self._spared.put(key, True)
             return not was_spared
         active = self._units.active
-        return not unit.was_searched or (active is not None and active.unit is unit)
+        return not unit.was_searched or (active is not None and active.cause.subject is unit)
 
     def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, Addition]:
         """Track a unit; returns what the last search for it found."""
@@ -129,6 +136,37 @@ class UnitsThatWait(Extension):
         return key if key and gang_of(self.context.cluster, key) is not None else pod.uid
 
 
+class NodesToDrain(Extension):
+    """Follows the requests to drain nodes. The first of them puts `PodMoves` in use."""
+
+    name = "nodes to drain"
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._units = context.cluster.singleton(RebalanceUnits)
+
+    def is_used(self) -> bool:
+        return bool(self.context.args_by_profile(RebalanceArgs))
+
+    def saw_node(self, change: ObservedChange) -> None:
+        drains, node = self._units.drains, change.new
+        request = None if node is None else request_of(node)
+        if request is None:
+            if drains:
+                drains.pop((change.old if node is None else node).name, None)
+            return
+        known = drains.get(node.name)
+        if known is not None:
+            known.request = request
+            return
+        was_awake = self._units.is_awake
+        # A node that appears with the request: it may be of an earlier process, see `ForNode`.
+        after_s = MINUTE_S if change.old is None else 0.0
+        drains[node.name] = NodeDrain(node.name, request, self.context.now_s + after_s)
+        if not was_awake:
+            self.context.extensions.follow_profiles()
+
+
 class PodMoves(Extension):
     """Searches plans, and carries them out."""
 
@@ -140,6 +178,7 @@ class PodMoves(Extension):
         self._plans = 0
         #: of the search or plan that is under way
         self._rules: Movable | None = None
+        self._is_turn_of_nodes = True
         self._rest_until_s = 0.0
 
     @property
@@ -214,29 +253,51 @@ class PodMoves(Extension):
         if units.active is not None and not units.active.is_begun:
             units.active.is_begun = True
             yield Work(units.active.run(), decides=False)
-        unit = self._due()
-        if unit is not None:
-            units.searching = unit
+        drain, unit = self._due_drain(), self._due()
+        if drain is not None and (unit is None or self._is_turn_of_nodes):
+            units.searching, self._is_turn_of_nodes = drain, False
+            yield Work(self._search_for_node(drain), decides=True)
+        elif unit is not None:
+            units.searching, self._is_turn_of_nodes = unit, True
             yield Work(self._search(unit), decides=True)
 
     def next_deadline_s(self) -> float | None:
         units = self._units
         if units.active is not None and not units.active.is_begun:
             return self.context.now_s
-        if units.active is not None or units.searching is not None or not units.tracked:
+        if units.active is not None or units.searching is not None:
             return None
-        first_s = min(unit.search_s for unit in units.tracked.values())
-        return max(first_s, units.blocked_until_s, self._rest_until_s)
+        due_s = [unit.search_s for unit in units.tracked.values()]
+        first_s = max(min(due_s, default=NEVER_S), units.blocked_until_s)
+        for_nodes_s = [drain.search_s for drain in units.drains.values()]
+        first_s = max(min([first_s, *for_nodes_s]), self._rest_until_s)
+        return None if first_s == NEVER_S else first_s
+
+    @property
+    def _may_search(self) -> bool:
+        units = self._units
+        is_busy = units.active is not None or units.searching is not None
+        return not is_busy and self.context.now_s >= self._rest_until_s
 
     def _due(self) -> WaitingUnit | None:
         """The unit for which a plan is searched now: the most important, then the oldest."""
         units, now_s = self._units, self.context.now_s
-        if units.active is not None or units.searching is not None:
-            return None
-        if now_s < max(units.blocked_until_s, self._rest_until_s):
+        if not self._may_search or now_s < units.blocked_until_s:
             return None
         due = [unit for unit in units.tracked.values() if unit.search_s <= now_s]
         return min(due, key=lambda unit: (-unit.pod.priority, unit.since_s), default=None)
+
+    def _due_drain(self) -> NodeDrain | None:
+        """The node for whose pods places are searched now. Requests whose time is over go."""
+        drains, context = self._units.drains, self.context
+        if not drains or not self._may_search:
+            return None
+        wall_s = context.cluster.wall_clock_s
+        for name, drain in tuple(drains.items()):
+            if drain.request.until_s <= wall_s or name not in context.cluster.nodes.row_of:
+                del drains[name]
+        due = [drain for drain in drains.values() if drain.search_s <= context.now_s]
+        return min(due, key=lambda drain: drain.search_s, default=None)
 
     # --- searching -------------------------------------------------------------------------------
 
@@ -268,14 +329,39 @@ class PodMoves(Extension):
             else:
                 self._plans += 1
                 unit.text = f"; {planned_text(found, unit.pod)}"
-                units.active = Carrying(context, unit, self._plans, found, args, rules)
-                units.active.places.hold()
+                self._carry_out(ForUnit(context, unit, priority), found, args, rules)
                 yield self._event(unit, f"{planned_text(found, unit.pod)}.")
             pods = (self._newest(info.pod) for info in infos[:1])
             context.queue.activate([pod for pod in pods if pod is not None], context.now_s)
         except MISTAKES as raised:
             unit.was_searched, unit.search_s = True, context.now_s + max(AGAIN_S, 60.0)
             context.contain(raised, self.name, unit.key)
+        finally:
+            units.searching = None
+
+    def _carry_out(self, cause: Cause, plan: MovePlan, args: RebalanceArgs, rules: Movable) -> None:
+        self._units.active = Carrying(self.context, cause, self._plans, plan, args, rules)
+        self._units.active.places.hold()
+
+    def _search_for_node(self, drain: NodeDrain) -> Steps:
+        units, context = self._units, self.context
+        drain.search_s = context.now_s + AGAIN_S
+        try:
+            profile, args = next(iter(self._args.items()), ("", None))
+            if args is None or args.dry_run:
+                return
+            search = search_for(context, args, drain.node, drain.request)
+            self._rules = search.rules
+            found = yield from search.find()
+            drain.fates = found.fates
+            self._rest_after(search.spent)
+            if found.plan.moves and not found.is_moved:
+                self._plans += 1
+                cause = ForNode(context, drain, profile, found.plan)
+                self._carry_out(cause, found.plan, args, search.rules)
+        except MISTAKES as raised:
+            drain.search_s = context.now_s + MINUTE_S
+            context.contain(raised, self.name, f"node/{drain.node}")
         finally:
             units.searching = None
 
@@ -293,8 +379,7 @@ class PodMoves(Extension):
         for placement in self._placements(unit, runner)[:PLACEMENTS_MAX]:
             search = PlanSearch(self.context, infos, rules, movable, most, placement.rows)
             found = yield from search.find()
-            rest_s = search.spent * STEP_US * 1e-6 * REST_FACTOR
-            self._rest_until_s = max(self._rest_until_s, self.context.now_s + rest_s)
+            self._rest_after(search.spent)
             if isinstance(found, MovePlan):
                 best, most = found, len(found.moves) - 1
                 if most < 0:
@@ -302,6 +387,10 @@ class PodMoves(Extension):
             elif isinstance(best, NoPlan):
                 best = found
         return best
+
+    def _rest_after(self, steps: float) -> None:
+        rest_s = steps * STEP_US * 1e-6 * REST_FACTOR
+        self._rest_until_s = max(self._rest_until_s, self.context.now_s + rest_s)
 
     def _placements(self, unit: WaitingUnit, runner: Runner) -> Sequence[Placement]:
         generators = runner.profile.placement_generators

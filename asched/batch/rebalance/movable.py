@@ -62,13 +62,25 @@ class ControllerCount(NamedTuple):
 class Movable:
     """Decides which placed pods may move for a unit of `priority`. Counts once, by `count`; `saw`
     adds what changes, and `refresh` makes the following answers those of now.
+
+    `is_drain`: for a node that is drained, by users who may evict its pods anyway: the pods need
+    not be opened, and may be young. `deletes_data`: they lose their emptyDir volumes.
     """
 
-    def __init__(self, context: SchedulerContext, args: RebalanceArgs, priority: int) -> None:
+    def __init__(
+        self,
+        context: SchedulerContext,
+        args: RebalanceArgs,
+        priority: int,
+        *,
+        is_drain: bool = False,
+        deletes_data: bool = False,
+    ) -> None:
         self._context = context
         self._cluster = context.cluster
         self._args = args
         self.priority = priority
+        self._is_drain, self._deletes_data = is_drain, deletes_data
         self.budgets = context.cluster.singleton(Budgets)
         #: by uid of a controller: its pods, by uid, with their keys; pods that are gone may remain
         self._pods: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -126,13 +138,13 @@ class Movable:
 
     def why_not(self, info: PodInfo) -> str:
         """Why a pod may not move; empty if it may."""
-        pod, cluster = info.pod, self._cluster
+        return self.why_never(info) or self.why_not_now(info)
+
+    def why_never(self, info: PodInfo) -> str:
+        """Why a pod may not move as it is; empty if only the moment may be against it."""
+        pod = info.pod
         if not self._is_opened(pod):
             return "neither its namespace nor its PriorityClass is opened"
-        if cluster.placed.get(pod.uid) is not info or info.row < 0 or info.assumed:
-            return "it is not known to run on a node"
-        if pod.is_terminating:
-            return "it is terminating"
         if pod.priority > self.priority:
             return "it is more important than the unit"
         runner = self._context.runners.get(pod.spec.scheduler_name)
@@ -140,14 +152,27 @@ class Movable:
             return "another scheduler would place its successor"
         if runner.consults(info):
             return "an extender has a say in its place"
+        if len(self.budgets.covering(info)) > 1:
+            return "several disruption budgets cover it, which the Eviction API does not serve"
         return (
             _why_marked(pod)
-            or self._why_young(pod)
-            or _why_bound_to_its_node(info)
+            or _why_bound_to_its_node(info, loses_data=self._deletes_data)
             or self._why_resized(info)
-            or self._why_controller(pod)
-            or self._why_gang(pod)
+            or self._why_without_controller(pod)
+            or self._why_group(pod)
         )
+
+    def why_not_now(self, info: PodInfo) -> str:
+        """What is against the move at the moment; budgets apart, see `why_budget`."""
+        pod, cluster = info.pod, self._cluster
+        if cluster.placed.get(pod.uid) is not info or info.row < 0 or info.assumed:
+            return "it is not known to run on a node"
+        if pod.is_terminating:
+            return "it is terminating"
+        spare = self.spare_pods_of(pod)
+        if spare is not None and spare < 1:
+            return "its gang would fall below its minimum"
+        return self._why_young(pod) or self._why_rolling_out(pod)
 
     def budgets_of(self, info: PodInfo) -> list[int]:
         """The budgets that cover a pod, by number."""
@@ -193,12 +218,15 @@ class Movable:
     def _is_opened(self, pod: Pod) -> bool:
         args = self._args
         return (
-            pod.metadata.namespace in args.namespaces
+            self._is_drain
+            or pod.metadata.namespace in args.namespaces
             or pod.spec.priority_class_name in args.priority_classes
         )
 
     def _why_young(self, pod: Pod) -> str:
         """Successors of moved pods are young, also for a process that did not move them."""
+        if self._is_drain:
+            return ""
         now_s = self._cluster.wall_clock_s
         age_s = now_s - seconds(pod.metadata.creation_timestamp, now_s)
         return "it is younger than pauseSeconds" if age_s < self._args.pause_s else ""
@@ -207,15 +235,19 @@ class Movable:
         is_as_written = clone_of(self._cluster, info).cls.accounted == info.cls.accounted
         return "" if is_as_written else "it was resized in place"
 
-    def _why_controller(self, pod: Pod) -> str:
+    def _why_without_controller(self, pod: Pod) -> str:
         reference = pod.metadata.controller
         if reference is None:
             return "no controller creates it again"
         owner = owner_of(self._cluster, pod)
         if owner is None or owner.metadata.deletion_timestamp is not None:
             return f"its {reference.kind} is not known to create it again"
-        if isinstance(owner, Job):
-            return _why_job(owner)
+        return _why_job(owner) if isinstance(owner, Job) else ""
+
+    def _why_rolling_out(self, pod: Pod) -> str:
+        reference, owner = pod.metadata.controller, owner_of(self._cluster, pod)
+        if reference is None or owner is None or isinstance(owner, Job):
+            return ""
         counted = self._counted(reference)
         if counted.placed + self.missing.get(reference.uid, 0) != owner.spec.replicas:
             return f"its {reference.kind} is rolling out or scaling"
@@ -226,7 +258,7 @@ class Movable:
             return f"its {reference.kind} is rolling out"
         return ""
 
-    def _why_gang(self, pod: Pod) -> str:
+    def _why_group(self, pod: Pod) -> str:
         key = group_key(pod)
         if not key:
             return "it belongs to a gang of another scheduler" if is_of_gang(pod) else ""
@@ -235,15 +267,10 @@ class Movable:
             return "its group is not known, or has a parent"
         if isinstance(group, PodGroup) and group.goes_whole:
             return f"its {POD_GROUP.name} is evicted as a whole"
-        spare = self.spare_pods_of(pod)
-        if spare is not None and spare < 1:
-            return "its gang would fall below its minimum"
         return ""
 
     def why_budget(self, info: PodInfo) -> str:
         """Why no budget allows its eviction now; empty if none forbids it."""
-        if len(self.budgets.covering(info)) > 1:
-            return "several disruption budgets cover it, which the Eviction API does not serve"
         if self.budgets.violations((info,))[0]:
             return "its disruption budget allows no disruption"
         return ""
@@ -278,13 +305,13 @@ def _why_marked(pod: Pod) -> str:
     return ""
 
 
-def _why_bound_to_its_node(info: PodInfo) -> str:
+def _why_bound_to_its_node(info: PodInfo, *, loses_data: bool) -> str:
     """What a successor would not find elsewhere, or for which no place can be held."""
     spec = info.pod.spec
     is_safe = (info.pod.metadata.annotations or {}).get(SAFE_TO_EVICT) == "true"
     for volume in spec.volumes or ():
         is_local = volume.host_path is not None or (
-            volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
+            volume.empty_dir is not None and volume.empty_dir.medium != "Memory" and not loses_data
         )
         if is_local and not is_safe:
             return f"its volume {volume.name} is local"

@@ -48,17 +48,18 @@ class PlanPlace(msgspec.Struct, eq=False):
 
 
 class PlanPlaces:
-    """All places of one plan. `priority`: of the unit."""
+    """All places of one plan. Pods above `priority` may take them."""
 
     def __init__(
         self,
         context: SchedulerContext,
         number: int,
         plan: MovePlan,
+        priority: int,
         rules: Movable,
     ) -> None:
         self._context, self._cluster = context, context.cluster
-        self.priority = rules.priority
+        self.priority = priority
         self.of_unit = [
             PlanPlace(f"{OWNERS}:{number}.unit.{n}", info, node, uid=info.pod.uid[: -len(CLONE)])
             for n, (info, node) in enumerate(plan.places)
@@ -111,6 +112,11 @@ class PlanPlaces:
             if not (place.taken_by or place.opened_for) and self._is_for(place, info):
                 return place
         return None
+
+    def place_of(self, uid: str) -> str:
+        """The node with the place for the successor of a placed pod; empty if there is none."""
+        found = [p.node for p in self.of_moves if p.move is not None and p.move.pod.pod.uid == uid]
+        return "".join(found)
 
     def is_successor(self, move: Move, pod: Pod, cls: object) -> bool:
         """Whether a pod is the successor of a moved pod; `cls`: its class."""

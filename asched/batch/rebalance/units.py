@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.batch.rebalance.draining import NodeDrain
 from asched.batch.rebalance.search import MovePlan
 from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import RebalanceArgs
@@ -36,6 +37,7 @@ ABANDONED: Final = (
     "unit",  # pods of the unit are gone, or others came
     "time",  # timeLimitSeconds is over
     "profile",  # Rebalance was removed from the profile
+    "node",  # the request to drain a node was withdrawn
     "error",
 )
 OUTCOMES: Final = (CARRIED_OUT, DRY_RUN, NONE, *ABANDONED)
@@ -66,10 +68,12 @@ class RebalanceUnits:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.tracked: dict[str, WaitingUnit] = {}
+        #: by name of a node
+        self.drains: dict[str, NodeDrain] = {}
         #: the plan that is carried out, of which there is one at a time (`carrying.Carrying`)
         self.active: Any = None
-        #: the unit for which a plan is searched
-        self.searching: WaitingUnit | None = None
+        #: for what a plan is searched
+        self.searching: WaitingUnit | NodeDrain | None = None
         self.has_recalled = False
         #: no plan begins before, because one of an earlier process may still be under way
         self.blocked_until_s = 0.0
@@ -82,7 +86,7 @@ class RebalanceUnits:
 
     @property
     def is_awake(self) -> bool:
-        return bool(self.tracked) or self.active is not None
+        return bool(self.tracked or self.drains) or self.active is not None
 
     def forget_gone(self) -> None:
         """Drop the units whose pods are gone, or have nodes."""
@@ -97,10 +101,9 @@ class RebalanceUnits:
             self._evicted_s.popleft()
         return args.max_moves_per_minute - len(self._evicted_s)
 
-    def note_eviction(self, unit: WaitingUnit) -> None:
+    def note_eviction(self) -> None:
         self._evicted_s.append(self._cluster.steady_s)
         self.moves += 1
-        unit.moved += 1
 
     def recall(self, time_limit_s: float) -> None:
         """Read what an earlier process has written down."""

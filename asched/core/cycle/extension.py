@@ -5,7 +5,7 @@
     no node fits         defers_evictions         whether other pods stay
     no node is found     rejected            what to add to the condition
     a node is reserved   placed
-    an object changes    saw
+    an object changes    saw; a node: saw_node
     a turn begins        begin_turn          events, and work that runs in parallel with attempts
     an attempt begins    refresh             bring the extension's records up to date
     the loop may sleep   next_deadline_s
@@ -108,6 +108,9 @@ class Extension(Protocol):
     def saw(self, change: ObservedChange) -> None:
         """Called for each change of a watched object, before waiting pods are notified."""
 
+    def saw_node(self, change: ObservedChange) -> None:
+        """As `saw`, for nodes alone: pods, which change often, then cost nothing."""
+
     def refresh(self, *, may_decide: bool) -> None:
         """Called before each attempt, and in turns without attempts."""
 
@@ -151,6 +154,7 @@ class Extensions:
         points.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
         points.placed = tuple([overrider.placed for overrider in _with("placed", used)])
         points.saw = tuple([overrider.saw for overrider in _with("saw", used)])
+        points.saw_node = tuple([overrider.saw_node for overrider in _with("saw_node", used)])
         yielding = _with("yields_to", used)
         points.yields_to_each = tuple([overrider.yields_to for overrider in yielding])
         points.yields_places_each = tuple([overrider.yields_places for overrider in yielding])

@@ -47,6 +47,7 @@ class ExtensionPoints(msgspec.Struct):
     rejected: tuple[Callable[[Sequence[Attempt]], Generator[Effect, Answer, Addition]], ...] = ()
     placed: tuple[Callable[[Pod], None], ...] = ()
     saw: tuple[Callable[[ObservedChange], None], ...] = ()
+    saw_node: tuple[Callable[[ObservedChange], None], ...] = ()
     yields_to_each: tuple[Callable[[int], bool], ...] = ()
     yields_places_each: tuple[Callable[[PodInfo, Rejection], bool], ...] = ()
     #: adds the extensions that new profiles use

@@ -184,6 +184,9 @@ class Intake:
                 self._waits.saw(change)
             for saw in context.extensions.saw:
                 saw(change)
+            if change.kind is NODE:
+                for saw in context.extensions.saw_node:
+                    saw(change)
             appears_placed = change.kind is POD and change.old is None and change.new.spec.node_name
             if appears_placed and context.queue.ignores_changes:  # common in a long list
                 label = ASSIGNED_POD_ADD.label

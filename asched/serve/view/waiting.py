@@ -154,13 +154,24 @@ def moves_for(context: SchedulerContext, pod: Pod) -> dict[str, Any] | None:
     unit = units.tracked.get(context.gangs.key_of(pod)) or units.tracked.get(pod.uid)
     if unit is None:
         return None
-    is_active = units.active is not None and units.active.unit is unit
+    is_active = units.active is not None and units.active.cause.subject is unit
     return {
         "text": unit.text.removeprefix("; "),
         "moved": unit.moved,
         "underWay": is_active,
         "seconds": 0 if is_active else max(round(unit.search_s - context.now_s), 0),
     }
+
+
+def drain_of(context: SchedulerContext, pod: Pod) -> dict[str, str] | None:
+    """Where a place is held for the successor of a pod whose node is drained; None if it is not."""
+    units = context.cluster.singleton(RebalanceUnits)
+    drain, active = units.drains.get(pod.spec.node_name), units.active
+    if drain is None:
+        return None
+    is_active = active is not None and active.cause.subject is drain
+    place = active.places.place_of(pod.uid) if is_active else ""
+    return {"node": drain.node, "place": place}
 
 
 #: Promised starts of other owners shown for a waiting pod, earliest first.

@@ -138,6 +138,14 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "How many pods were evicted to make room for its unit, and when",
     ),
     Marker(
+        f"{PREFIX}/drain",
+        "taint of a node",
+        _READ,
+        "Rebalance",
+        "With a cordon: the node's pods are moved, until the time in its value (in seconds since"
+        " 1970); set and removed by `asched drain`",
+    ),
+    Marker(
         f"{PREFIX}/group-scale-up",
         "label of a ProvisioningRequest or PodTemplate",
         f"{_READ}, {_WRITTEN}",

@@ -90,7 +90,8 @@ VALUES: Final[Mapping[str, str]] = {
         " abandoned: `unrecorded` (its condition was not written), `budget`, `refused` (an"
         " eviction), `changed` (a pod may not move any more), `room` (a place was lost),"
         " `overtaken` (a more important pod took one), `elsewhere` (the unit found other places),"
-        " `unit` (its pods are gone), `time`, `profile`, `error`"
+        " `unit` (its pods are gone), `time`, `profile`, `node` (it is not to be drained any more),"
+        " `error`"
     ),
     "asched_shadow_decisions_total": (
         "`verdict`: `placed`, `unschedulable`. `outcome`: `same`, `tie` and `lag` agree; every"
