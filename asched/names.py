@@ -72,7 +72,7 @@ EXTENSION_POINTS: Final = (
 #: manifests spell it, too.
 PREFIX: Final = "asched.dev"
 #: The taint of a cordoned node whose pods are to be moved (`batch/rebalance/draining.py`).
-DRAIN_TAINT: Final = "asched.dev/drain"
+DRAIN_TAINT: Final = f"{PREFIX}/drain"
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 OUR_SCHEDULER_NAME: Final = "asched"

@@ -74,6 +74,18 @@ def test_replicas_go_to_different_nodes() -> None:
     assert {play.node("web-new-1"), play.node("web-new-2")} == {"n2", "n3"}
 
 
+def test_a_successor_is_recognised_without_the_labels_of_the_node() -> None:
+    """The API server copies labels of the node to a pod at its binding."""
+    zone = {"topology.kubernetes.io/zone": "a"}
+    play = MovePlay(*(room(name, 4).labels(zone) for name in ("n1", "n2")), **CLOSED)
+    play.sets(small("a", "n1").labels(zone))
+    play.copied = frozenset(zone)
+    play.go(Seen(NODE, asked(room("n1", 4).labels(zone)).build()))
+    play.wait(10)
+    assert (play.evicted, play.node("set-of-a-new-1")) == (["a"], "n2")
+    assert "PlaceHeld" in {reason for _, reason, _ in play.said}
+
+
 def test_a_pod_of_a_stateful_set_moves() -> None:
     play = MovePlay(*(room(f"n{n}", 4) for n in (1, 2)), **CLOSED)
     play.owned(STATEFUL_SET, "db", small("db-0", "n1"))

@@ -173,21 +173,23 @@ class DrainSearch:
 
     def _accepting(self, info: PodInfo) -> Generator[Effect, Answer, Mask]:
         """bool[N]: where the successor of a pod fits, once the pod has left."""
+        successor = clone_of(self._cluster, info)
         self._board.leave(info)
-        fits = yield from self._fits(info)
+        fits = yield from self._fits(successor)
         self._board.back()
         return fits
 
-    def _fits(self, info: PodInfo) -> Generator[Effect, Answer, Mask]:
-        runner = self._context.runners[info.pod.spec.scheduler_name]
-        fits = yield from self._board.rows(runner, clone_of(self._cluster, info))
+    def _fits(self, successor: PodInfo) -> Generator[Effect, Answer, Mask]:
+        runner = self._context.runners[successor.pod.spec.scheduler_name]
+        fits = yield from self._board.rows(runner, successor)
         fits[self._home] = False
         return fits
 
     def _move(self, info: PodInfo) -> Steps:
         """Suppose that a pod moves, if a node accepts its successor."""
+        successor = clone_of(self._cluster, info)  # while its node is known
         self._board.leave(info)
-        fits = yield from self._fits(info)
+        fits = yield from self._fits(successor)
         fate = self._fates[info.pod.uid]
         if not fits.any():
             self._board.back()
@@ -197,7 +199,7 @@ class DrainSearch:
         peers = self._peers_of(info)
         rows = self._amounts.tightest(fits)
         row = min(rows, key=lambda row: peers[row])  # the first of equals
-        node, successor = self._cluster.nodes.node_at[row], clone_of(self._cluster, info)
+        node = self._cluster.nodes.node_at[row]
         assert node is not None
         self._board.come(successor, node.name)
         self._moves.append(Move(info, successor, node.name))
