@@ -9,6 +9,9 @@ first plan has the fewest moves; of some plans with as many, the one with the lo
 All filters of the profiles decide, on a supposition of the whole plan: other pods of the plan count
 with their new nodes.
 
+A disruption budget must allow the first of its pods to be moved now; further ones wait until it has
+recovered, which costs little, but more than a plan without.
+
 A plan is accepted only if its moves have an order in which each new place is free before its pod
 leaves, with all held places counted; and if each pod fits on its place in the end as well. No rule
 is broken on the way then, however late a successor comes.
@@ -108,7 +111,6 @@ class PlanSearch:
         seekers = [self._seeker(info) for info in unit]
         self._unit = seekers
         self._is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
-        self._allowed = Counter[int]()  # disruptions that a budget allows, less those of the path
         self._moved: list[Seeker] = []
         self._best: tuple[tuple[float, ...], MovePlan] | None = None
         self._plans = self._level = 0
@@ -161,9 +163,6 @@ class PlanSearch:
         self._unit.sort(key=lambda seeker: (-size[seeker.info.cls.number], seeker.info.cls.number))
         for number, seeker in enumerate(self._unit):
             seeker.number = number
-        for info in self._movable:
-            for budget in self._rules.budgets_of(info):
-                self._allowed[budget] = self._rules.budgets.allowed(budget)
 
     def _demand(self, seeker: Seeker, count: int) -> Demand:
         rows: Mask = self._cluster.nodes.columns.read("live")[: self._cluster.nodes.height].copy()
@@ -226,7 +225,6 @@ class PlanSearch:
                 continue
             mover = self._seeker(info)
             mover.leaves, mover.home = info, info.node_name
-            self._count(info, -1)
             self._board.leave(info)
             self._moved.append(mover)
             leaving.append(mover)
@@ -242,7 +240,6 @@ class PlanSearch:
             leaving.pop()
             self._moved.pop()
             self._board.back()
-            self._count(info, 1)
             if ends:
                 return True
         return False
@@ -314,14 +311,8 @@ class PlanSearch:
         return sorted(np.flatnonzero(allowed).tolist(), key=lambda row: counts[row])[:ROWS_MAX]
 
     def _may_leave(self, info: PodInfo) -> bool:
-        if any(self._allowed[budget] < 1 for budget in self._rules.budgets_of(info)):
-            return False
         spare = self._rules.spare_pods_of(info.pod)
         return spare is None or spare >= 1
-
-    def _count(self, info: PodInfo, sign: int) -> None:
-        for budget in self._rules.budgets_of(info):
-            self._allowed[budget] += sign
 
     def _seeker(self, info: PodInfo) -> Seeker:
         runner = self._context.runners[info.pod.spec.scheduler_name]
@@ -383,8 +374,9 @@ class PlanSearch:
         return bool(rows[self._cluster.nodes.row_of[seeker.node]])
 
     def _cost_of(self, plan: MovePlan) -> tuple[float, ...]:
-        """What a plan costs: the number of moves, then the priorities and the ages of the pods, and
-        how many pods of the same controllers are on the new nodes.
+        """What a plan costs: the number of moves, those of them that wait until a budget has
+        recovered, then the priorities and the ages of the pods, and how many pods of the same
+        controllers are on the new nodes.
         """
         now_s, peers = self._cluster.wall_clock_s, 0
         ages_s = [now_s - seconds(m.pod.pod.metadata.creation_timestamp, now_s) for m in plan.moves]
@@ -394,4 +386,7 @@ class PlanSearch:
             others = [info.pod for info in self._cluster.pods_on(row).values()]
             peers += sum(pod.metadata.controller == owner for pod in others) - 1
         priorities = sum(move.pod.pod.priority for move in plan.moves)
-        return len(plan.moves), priorities, sum(ages_s), peers
+        counts = Counter(b for move in plan.moves for b in self._rules.budgets_of(move.pod))
+        allowed = self._rules.budgets.allowed
+        waiting = sum(max(count - allowed(budget), 0) for budget, count in counts.items())
+        return len(plan.moves), waiting, priorities, sum(ages_s), peers
