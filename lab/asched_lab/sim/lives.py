@@ -13,6 +13,7 @@ the table says how many were broken before.
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Final
 import msgspec
 
 import asched
+from asched_lab.sim.move_judge import UNITS, WITHOUT_ROOM
 from asched_lab.sim.museum.incident import Incident
 from asched_lab.sim.scenario import Broken, Scenario, play
 
@@ -38,6 +40,8 @@ class Run(msgspec.Struct, frozen=True):
     bound: int = 0
     recoveries_s: tuple[float, ...] = ()
     broken: str = ""
+    #: what the scenario counts (`World.figures`)
+    figures: dict[str, int] = {}
 
 
 @cache
@@ -126,6 +130,7 @@ def run_once(kind: type[Scenario], seed: int) -> Run:
         world.ledger.bound_count,
         tuple(round(seconds, 2) for seconds in world.recoveries_s),
         broken,
+        dict(sorted(world.figures.items())),
     )
 
 
@@ -133,7 +138,9 @@ def run_once(kind: type[Scenario], seed: int) -> Run:
 
 
 def table(runs: Iterable[Run], kinds: Mapping[str, type[Scenario]]) -> Iterator[str]:
-    """Markdown: incidents with their bounds and recoveries, then all other scenarios, then sums."""
+    """Markdown: incidents with their bounds and recoveries, then all other scenarios, units for
+    which pods moved, and sums.
+    """
     of: dict[str, list[Run]] = {name: [] for name in kinds}
     written = [run for run in runs if run.scenario in of]
     for run in last_of(written):
@@ -151,6 +158,7 @@ def table(runs: Iterable[Run], kinds: Mapping[str, type[Scenario]]) -> Iterator[
         if not issubclass(kind, Incident):
             yield f"| `{name}` | {len(of[name]):,} | {_broken(of[name])} |"
     yield ""
+    yield from _moves(of)
     every = [run for some in of.values() for run in some]
     codes = {run.code for run in every}
     yield (
@@ -159,6 +167,34 @@ def table(runs: Iterable[Run], kinds: Mapping[str, type[Scenario]]) -> Iterator[
         f" a fix), {sum(run.cpu_s for run in every):,.0f} s of CPU,"
         f" {len(codes)} versions of the code"
     )
+
+
+def _moves(of: Mapping[str, list[Run]]) -> Iterator[str]:
+    """Scenarios with pods that move: the units for which they did, and those without room."""
+    counts = {name: _sum(runs) for name, runs in of.items()}
+    if not any(figures["moves"] for figures in counts.values()):
+        return
+    yield "| scenario | moves | units for which pods moved | without room | causes |"
+    yield "|---|---|---|---|---|"
+    for name, figures in counts.items():
+        if not figures["moves"]:
+            continue
+        causes = {
+            key.removeprefix(WITHOUT_ROOM): count
+            for key, count in figures.items()
+            if key.startswith(WITHOUT_ROOM)
+        }
+        why = ", ".join(f"{cause}: {count:,}" for cause, count in sorted(causes.items()))
+        cells = f"{figures['moves']:,} | {figures[UNITS]:,} | {sum(causes.values()):,} | {why}"
+        yield f"| `{name}` | {cells} |"
+    yield ""
+
+
+def _sum(runs: Iterable[Run]) -> Counter[str]:
+    found = Counter[str]()
+    for run in runs:
+        found.update(run.figures)
+    return found
 
 
 def _incident(name: str, kind: type[Incident], runs: list[Run]) -> str:

@@ -10,6 +10,7 @@ from asched_lab.sim.scenario import Scenario
 from asched_lab.sim.scenarios import (
     autoscaled,
     beside,
+    drains,
     gangs,
     moves,
     objects,
@@ -33,6 +34,7 @@ def _in(modules: Iterable[ModuleType]) -> dict[str, type[Scenario]]:
 
 
 SCENARIOS: Final = {
-    **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled, moves)),
+    **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled)),
+    **_in((moves, drains)),
     **dict(sorted(_in((api, batch, two_schedulers, load, pods)).items())),
 }

@@ -1,21 +1,17 @@
 """Pods that move to make room for others (plugin Rebalance).
 
-By the API objects alone: no pod is evicted without a place that is held for its successor, none
-twice within the pause, and none deleted past its budget. What was moved for a unit that then got no
-place is counted, with the reason; without faults and rivals there is none.
+`move_judge.py` has the rules. What was moved for a unit that then got no place is counted, with the
+cause; without faults and rivals there is none.
 """
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from asched.batch.rebalance.places import OWNERS
-from asched.batch.rebalance.units import RebalanceUnits
-from asched.core.cluster.holds import HeldAmounts
-from asched.core.framework.effects import DeletePod, Effect, Evict, NotePod
-from asched.core.model.timestamp import seconds
-from asched_lab.sim.checker import EndState, is_through
+from asched.core.framework.effects import Effect, Evict, NotePod
+from asched_lab.apiserver.resources import find
 from asched_lab.sim.controllers import Controllers
 from asched_lab.sim.faults import unreliable
+from asched_lab.sim.move_judge import MoveJudge
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.scenarios.gangs import GROUPS, coscheduled, labelled
@@ -61,11 +57,8 @@ class MovedPods(Scenario):
 
     def setup(self, world: World) -> None:
         self.controllers = Controllers(world)
-        self.evicted = 0
-        #: pods of units for which pods were moved, as far as they were not counted
-        self.noted: set[str] = set()
         AddNodes(count=world.rng.randint(4, 8), cpu=(CPU,), pods=(20,)).do(world)
-        world.on_effect.append(lambda process, effect: self._performed(world, process, effect))
+        self.judge = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
         for number in range(world.rng.randint(4, 7)):
             self._controller(world, f"app{number}")
         world.run_for(PAUSE_S + 40.0)
@@ -79,7 +72,7 @@ class MovedPods(Scenario):
         """One round: a unit comes, waits, and ends in most cases."""
         names = self._unit(world, f"unit{number}")
         yield Wait(wait_s=world.rng.uniform(40.0, 120.0))
-        self._count_units(world)
+        self.judge.count_units()
         if world.rng.random() < 0.8:
             pods = [world.server.get("pods", "default", name) for name in names]
             end_pods(world, [pod for pod in pods if pod is not None])
@@ -88,28 +81,8 @@ class MovedPods(Scenario):
     def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - overrides
         return False
 
-    def check(self, world: World) -> None:
-        units = world.parts.cluster.singleton(RebalanceUnits)
-        if units.active is None:
-            holds = [hold.owner for hold in world.parts.cluster.holds]
-            assert not holds, f"{holds} are left behind"
-        self._count_units(world, is_over=True)
-        world.figures["moves"] += self.evicted
-        world.note(f"{self.evicted} pods were moved")
-
-    def _count_units(self, world: World, *, is_over: bool = False) -> None:
-        """Count the units for which pods were moved, and those of them that got no room: when they
-        end, or when they are placed.
-        """
-        for name in sorted(self.noted):
-            pod = world.server.get("pods", "default", name)
-            has_room = pod is not None and "nodeName" in pod["spec"]
-            if has_room or is_over or pod is None:
-                self.noted.discard(name)
-                world.figures["units with moves"] += 1
-                if not has_room:
-                    world.figures["units with moves and without room"] += 1
-                    assert not self.is_quiet, f"pods moved for {name}, which got no room"
+    def check(self, world: World) -> None:  # noqa: ARG002 - overrides
+        self.judge.check_end()
 
     # --- objects ---------------------------------------------------------------------------------
 
@@ -157,47 +130,6 @@ class MovedPods(Scenario):
             world.server.create("pods", labelled(name, f"{number}", cpu))
         return [f"{name}-{number}" for number in range(2)]
 
-    # --- rules -----------------------------------------------------------------------------------
-
-    def _performed(self, world: World, process: Process, effect: Effect) -> None:
-        if isinstance(effect, DeletePod) and self.is_quiet:
-            world.ledger.complain(f"{effect.pod.name} is deleted, not evicted")
-        if isinstance(effect, NotePod):
-            self.noted.add(effect.pod.name)
-        if not isinstance(effect, Evict):
-            return
-        self.evicted += 1
-        world.note(f"evict {effect.pod.name}")
-        pod = world.server.get("pods", effect.pod.namespace, effect.pod.name)
-        if pod is None or pod["metadata"]["uid"] != effect.pod.uid:
-            return  # it has gone meanwhile
-        places = [
-            place
-            for hold in process.parts.cluster.holds
-            if hold.owner.startswith(OWNERS)
-            for place in hold.places
-            if not isinstance(place.what, HeldAmounts)
-        ]
-        own = [p for p in places if p.what.pod.metadata.name == effect.pod.name]  # type: ignore[union-attr]
-        if not own or own[0].node_name == pod["spec"].get("nodeName"):
-            world.ledger.complain(f"{effect.pod.name} is evicted, and no place is held for it")
-            return
-        created = process.parts.cluster.pods_seen[effect.pod.key].metadata.creation_timestamp
-        seen = world.parts.cluster.placed.get(effect.pod.uid)
-        age_s = world.clock.now_s() - seconds(created, 0.0)
-        if seen is not None and age_s < PAUSE_S:
-            world.ledger.complain(f"{effect.pod.name} is evicted after {age_s:.0f} s")
-        if self.is_quiet and not self._accepts(world, pod, own[0].node_name):
-            world.ledger.complain(
-                f"{effect.pod.name} is evicted, and {own[0].node_name} does not take its successor"
-            )
-
-    def _accepts(self, world: World, pod: Json, node: str) -> bool:
-        """Whether a node would take the successor now, beside all that is there."""
-        others = [p for p in world.pods() if not is_through(p) and p is not pod]
-        bare = {**pod, "spec": {k: v for k, v in pod["spec"].items() if k != "nodeName"}}
-        return EndState(world.nodes(), others).fits(node, bare)
-
 
 class MovedPodsAmidFaults(MovedPods):
     """The same, while the scheduler dies, answers get lost, watches are late, nodes come and go,
@@ -220,3 +152,216 @@ class MovedPodsAmidFaults(MovedPods):
             yield RemoveNode(node=world.rng.choice(world.node_names()))
         elif roll < 0.85:
             yield AddNodes(cpu=(CPU,), pods=(20,))
+
+
+class _Fixed(MovedPods):
+    """Base of scenarios whose pods of controllers have their nodes from the start."""
+
+    def setup(self, world: World) -> None:
+        self.controllers = Controllers(world)
+        self.judge = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
+        self.fill(world)
+        world.run_for(PAUSE_S + 40.0)
+
+    def fill(self, world: World) -> None:  # noqa: ARG002 - for subclasses
+        raise AssertionError(f"{type(self).__name__} does not define fill()")
+
+
+class FragmentedGpus(_Fixed):
+    """A gang of 8 pods with 8 GPUs each comes to nodes of 8 GPUs, on most of which small pods have
+    one or two.
+    """
+
+    config: ClassVar[Json] = profile(
+        "Coscheduling",
+        "Rebalance",
+        without="PrioritySort",
+        Rebalance={
+            **ARGS,
+            "timeLimitSeconds": 600,
+            "maxMovesPerUnit": 24,
+            "maxMovesPerMinute": 60,
+            "maxMovesAtOncePerNamespace": 4,
+        },
+    )
+    rounds = 2
+
+    def fill(self, world: World) -> None:
+        rng, count = world.rng, world.rng.randint(11, 13)
+        offers = {"nvidia.com/gpu": "8"}
+        AddNodes(count=count, cpu=(64,), pods=(20,), offers=offers).do(world)
+        # At most what the nodes that the gang leaves over offer, less a GPU for each of them.
+        spare = 7 * (count - GANG)
+        number = 0
+        while spare > 1 and number < count:
+            gpus = rng.choice((1, 1, 2))
+            world.server.create("replicasets", _with_gpus(f"app{number}", gpus))
+            spare, number = spare - gpus, number + 1
+
+    def events(self, world: World, number: int) -> Iterator[Step]:
+        name = f"train{number}"
+        create = world.server.create
+        create(GROUPS, coscheduled(name, minMember=GANG))
+        for index in range(GANG):
+            pod = labelled(name, f"{index}", "1")
+            _request(pod["spec"], 8)
+            create("pods", pod)
+        yield Wait(wait_s=400.0)
+        self.judge.count_units()
+        found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(GANG)]
+        pods = [pod for pod in found if pod is not None]
+        world.figures["gangs"] += 1
+        world.figures["gangs placed"] += all("nodeName" in pod["spec"] for pod in pods)
+        end_pods(world, pods)
+        yield Wait(wait_s=PAUSE_S + 60.0)
+
+
+class SpreadServices(_Fixed):
+    """Two services whose replicas are spread over zones, with budgets of one pod: a gang needs the
+    room of several replicas of one service, so that a plan waits until the budget has recovered.
+    """
+
+    rounds = 4
+
+    def fill(self, world: World) -> None:
+        for number in range(6):
+            name = f"node-{number}"
+            labels = {"kubernetes.io/hostname": name, ZONE: "ab"[number % 2]}
+            amounts = {"cpu": str(CPU), "memory": "8Gi", "pods": "20"}
+            status = {"capacity": amounts, "allocatable": amounts}
+            node = {"metadata": {"name": name, "labels": labels}, "status": status}
+            world.server.create("nodes", node)
+        for name in ("red", "blue"):
+            spread = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+            spread["labelSelector"] = {"matchLabels": {"app": name}}
+            zones = {**spread, "topologyKey": ZONE}
+            body = _replica_set(name, "1", 3)
+            body["spec"]["template"]["spec"]["topologySpreadConstraints"] = [zones]
+            world.server.create("replicasets", body)
+            world.server.create("poddisruptionbudgets", _budget(name, 1))
+
+    def events(self, world: World, number: int) -> Iterator[Step]:
+        name, size = f"unit{number}", world.rng.choice((2, 3))
+        world.server.create(GROUPS, coscheduled(name, minMember=size))
+        for index in range(size):
+            world.server.create("pods", labelled(name, f"{index}", "3500m"))
+        self.controllers.slow_s_max = world.rng.choice((0.5, 5.0))
+        yield Wait(wait_s=150.0)
+        self.judge.count_units()
+        found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(size)]
+        end_pods(world, [pod for pod in found if pod is not None])
+        yield Wait(wait_s=PAUSE_S + 20.0)
+
+
+class MovesBesideRollouts(MovedPods):
+    """Controllers are slower than a plan may take, and scale while it is carried out."""
+
+    is_quiet = False
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(self.rounds):
+            self.controllers.slow_s_max = world.rng.choice((0.5, 20.0, 90.0))
+            yield from self.events(world, number)
+            yield self._scaled(world)
+
+    def _scaled(self, world: World) -> Step:
+        res = find("replicasets")
+        records = [r for r in world.server.list("replicasets", "default") if r["spec"]["replicas"]]
+        if records and world.rng.random() < 0.5:
+            body = world.rng.choice(records)
+            replicas = max(body["spec"]["replicas"] + world.rng.choice((-1, 1)), 1)
+            spec = {**body["spec"], "replicas": replicas}
+            world.server.ctx.put(res, {**body, "spec": spec})
+        return Wait(wait_s=world.rng.uniform(0.0, 10.0))
+
+
+class MovesAmidRivals(MovedPods):
+    """Other pods come while a plan is carried out, some of them more important than the unit."""
+
+    is_quiet = False
+
+    def events(self, world: World, number: int) -> Iterator[Step]:
+        names = self._unit(world, f"unit{number}")
+        yield Wait(wait_s=world.rng.uniform(3.0, 8.0))
+        for _ in range(world.rng.randint(1, 6)):
+            priority = world.rng.choice((0, 0, 0, 100))
+            yield AddPods(
+                count=1, cpu=("500m", "1", "2"), priority=priority, wait_s=world.rng.uniform(0.1, 6)
+            )
+        yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
+        self.judge.count_units()
+        found = [world.server.get("pods", "default", name) for name in names]
+        end_pods(world, [pod for pod in found if pod is not None])
+        yield FinishPods(count=3, wait_s=world.rng.uniform(0.0, 40.0))
+
+
+class MovesBesideScheduler(MovedPods):
+    """Another scheduler binds pods, its own and ours, while a plan is carried out."""
+
+    is_quiet = False
+
+    def events(self, world: World, number: int) -> Iterator[Step]:
+        names = self._unit(world, f"unit{number}")
+        yield Wait(wait_s=world.rng.uniform(3.0, 8.0))
+        for _ in range(world.rng.randint(1, 4)):
+            yield Rival(count=1, wait_s=world.rng.uniform(0.1, 8.0))
+        yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
+        self.judge.count_units()
+        found = [world.server.get("pods", "default", name) for name in names]
+        end_pods(world, [pod for pod in found if pod is not None])
+        yield FinishPods(count=2, wait_s=world.rng.uniform(0.0, 40.0))
+
+
+class DeathsAmidMoves(MovedPods):
+    """The scheduler dies at every step of plans: after the record of a plan, after an eviction,
+    before and after a successor or the unit is bound.
+    """
+
+    is_quiet = False
+
+    def setup(self, world: World) -> None:
+        super().setup(world)
+        world.on_effect.append(lambda process, effect: self._dies(world, process, effect))
+
+    def _dies(self, world: World, process: Process, effect: Effect) -> None:
+        if process is not world.acting or not isinstance(effect, (NotePod, Evict)):
+            return
+        if world.active_faults.is_on and world.rng.random() < 0.4:
+            world.clock.after(world.rng.uniform(0.0, 12.0), world.restart)
+
+
+#: Pods of the gang that comes to fragmented GPUs.
+GANG: Final = 8
+GPU: Final = "nvidia.com/gpu"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def _replica_set(name: str, cpu: str, replicas: int) -> Json:
+    template = pod_manifest(name, cpu)
+    labels = {"app": name}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+
+
+def _with_gpus(name: str, gpus: int) -> Json:
+    """A ReplicaSet of one pod with some GPUs."""
+    body = _replica_set(name, "1", 1)
+    _request(body["spec"]["template"]["spec"], gpus)
+    return body
+
+
+def _request(spec: Json, gpus: int) -> None:
+    resources = spec["containers"][0]["resources"]
+    resources["requests"] = {**resources["requests"], GPU: str(gpus)}
+    resources["limits"] = {GPU: str(gpus)}
+
+
+def _budget(app: str, allowed: int) -> Json:
+    spec = {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": allowed}
+    return {"metadata": {"name": app, "namespace": "default"}, "spec": spec}
