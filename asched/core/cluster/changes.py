@@ -240,7 +240,8 @@ class RowLog:
         self.last = (row, aspects)
         self.end += 1
         ends = self._ends.setdefault(aspects, {})
-        ends.pop(row, None)
+        if row in ends:  # not `pop`: a call for every pod
+            del ends[row]
         ends[row] = self.end
         if len(ends) > self._rows_max:
             for oldest in list(islice(ends, self._rows_max // 2)):
@@ -265,7 +266,10 @@ class RowLog:
         found = set[int]()
         for touched, ends in self._ends.items():
             if touched & aspects:
-                found.update(_after(cursor, ends))
+                for row, end in reversed(ends.items()):  # as `_after`, for every pod
+                    if end <= cursor:
+                        break
+                    found.add(row)
         return tuple(found)
 
     def touched(self, cursor: int) -> int | None:

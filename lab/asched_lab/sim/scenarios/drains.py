@@ -27,7 +27,7 @@ class DrainedNodes(MovedPods):
     def setup(self, world: World) -> None:
         self.controllers = Controllers(world)
         AddNodes(count=world.rng.randint(4, 7), cpu=(CPU,), pods=(20,)).do(world)
-        self.judge = MoveJudge(world, is_quiet=self.is_quiet, pause_s=0.0)
+        self.move_rules = MoveJudge(world, is_quiet=self.is_quiet, pause_s=0.0)
         for number in range(world.rng.randint(3, 6)):
             self._controller(world, f"app{number}")
         world.run_for(60.0)

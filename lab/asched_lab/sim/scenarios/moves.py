@@ -58,7 +58,7 @@ class MovedPods(Scenario):
     def setup(self, world: World) -> None:
         self.controllers = Controllers(world)
         AddNodes(count=world.rng.randint(4, 8), cpu=(CPU,), pods=(20,)).do(world)
-        self.judge = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
+        self.move_rules = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
         for number in range(world.rng.randint(4, 7)):
             self._controller(world, f"app{number}")
         world.run_for(PAUSE_S + 40.0)
@@ -72,7 +72,7 @@ class MovedPods(Scenario):
         """One round: a unit comes, waits, and ends in most cases."""
         names = self._unit(world, f"unit{number}")
         yield Wait(wait_s=world.rng.uniform(40.0, 120.0))
-        self.judge.count_units()
+        self.move_rules.count_units()
         if world.rng.random() < 0.8:
             pods = [world.server.get("pods", "default", name) for name in names]
             end_pods(world, [pod for pod in pods if pod is not None])
@@ -82,7 +82,7 @@ class MovedPods(Scenario):
         return False
 
     def check(self, world: World) -> None:  # noqa: ARG002 - overrides
-        self.judge.check_end()
+        self.move_rules.check_end()
 
     # --- objects ---------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class _Fixed(MovedPods):
 
     def setup(self, world: World) -> None:
         self.controllers = Controllers(world)
-        self.judge = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
+        self.move_rules = MoveJudge(world, is_quiet=self.is_quiet, pause_s=PAUSE_S)
         self.fill(world)
         world.run_for(PAUSE_S + 40.0)
 
@@ -207,7 +207,7 @@ class FragmentedGpus(_Fixed):
             _request(pod["spec"], 8)
             create("pods", pod)
         yield Wait(wait_s=400.0)
-        self.judge.count_units()
+        self.move_rules.count_units()
         found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(GANG)]
         pods = [pod for pod in found if pod is not None]
         world.figures["gangs"] += 1
@@ -247,7 +247,7 @@ class SpreadServices(_Fixed):
             world.server.create("pods", labelled(name, f"{index}", "3500m"))
         self.controllers.slow_s_max = world.rng.choice((0.5, 5.0))
         yield Wait(wait_s=150.0)
-        self.judge.count_units()
+        self.move_rules.count_units()
         found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(size)]
         end_pods(world, [pod for pod in found if pod is not None])
         yield Wait(wait_s=PAUSE_S + 20.0)
@@ -289,7 +289,7 @@ class MovesAmidRivals(MovedPods):
                 count=1, cpu=("500m", "1", "2"), priority=priority, wait_s=world.rng.uniform(0.1, 6)
             )
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
-        self.judge.count_units()
+        self.move_rules.count_units()
         found = [world.server.get("pods", "default", name) for name in names]
         end_pods(world, [pod for pod in found if pod is not None])
         yield FinishPods(count=3, wait_s=world.rng.uniform(0.0, 40.0))
@@ -306,7 +306,7 @@ class MovesBesideScheduler(MovedPods):
         for _ in range(world.rng.randint(1, 4)):
             yield Rival(count=1, wait_s=world.rng.uniform(0.1, 8.0))
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
-        self.judge.count_units()
+        self.move_rules.count_units()
         found = [world.server.get("pods", "default", name) for name in names]
         end_pods(world, [pod for pod in found if pod is not None])
         yield FinishPods(count=2, wait_s=world.rng.uniform(0.0, 40.0))
