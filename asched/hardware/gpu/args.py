@@ -64,9 +64,16 @@ class ExpectedPod:
 
 @dataclass(frozen=True, slots=True)
 class GpuSharingArgs(UpstreamArgs):
-    """`resource` counts devices, `share_resource` is the percentage a pod takes of its one device.
-    Labels of nodes: the number of devices (without it: the allocatable number), and their model. No
-    `workload`: derived from the pods on the nodes. Raises ValueError.
+    """Names and the strategy. Raises ValueError.
+
+    strategy: FragmentationGradientDescent, CuttingStock, BestFit, DotProduct, Packing or Clustering
+    resource: the resource that counts devices
+    share_resource: the resource that is the percentage a pod takes of its one device, 1 to 100
+    devices_label: label of a node with the number of its devices; the allocatable number without
+    model_label: label of a node with the model of its devices
+    workload: expected pods, in fields `milliCPU`, `devices` (0 to 64), `milliDevice` (thousandths
+        of each), `weight` (from 1) and `models`; learnt from the pods on the nodes without. Only
+        for the first two strategies
     """
 
     strategy: str = FRAGMENTATION_GRADIENT_DESCENT

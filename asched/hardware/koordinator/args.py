@@ -63,7 +63,16 @@ class LoadProfile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AggregatedArgs:
-    """Percentiles in place of the last usage. Raises ValueError for invalid values."""
+    """Percentiles in place of the last usage. Raises ValueError for invalid values.
+
+    usage_thresholds: percent of a node by resource, 0 to 100, above which the percentile of the use
+        keeps pods off; 0 is no limit
+    usage_aggregation_type: the percentile that is filtered by: avg, p50, p90, p95 or p99
+    usage_aggregated_duration: the time that it is of, such as `5m`; the longest reported one
+        without
+    score_aggregation_type: the percentile that is scored by; the last usage without
+    score_aggregated_duration: the time that it is of; the longest reported one without
+    """
 
     usage_thresholds: dict[str, int] = field(default_factory=dict)
     usage_aggregation_type: str = ""
@@ -101,7 +110,29 @@ class AggregatedArgs:
 
 @dataclass(frozen=True, slots=True)
 class LoadAwareSchedulingArgs(UpstreamArgs):
-    """Koordinator's args, with one different default."""
+    """Koordinator's args, with one different default.
+
+    filter_expired_node_metrics: do not filter by a report that has expired
+    node_metric_expiration_seconds: age in seconds, from 1, at which a report has expired
+    enable_schedule_when_node_metrics_expired: a node whose report has expired accepts pods;
+        Koordinator's default is false. Needs `filterExpiredNodeMetrics`
+    resource_weights: weight of each resource in the score, 1 to 100; cpu 1 and memory 1 without
+    dominant_resource_weight: weight of the scarcest resource in the score, 0 to 100
+    usage_thresholds: percent of a node by resource, 0 to 100, above which its use keeps pods off;
+        0 is no limit, and without any cpu has 65, memory 95
+    prod_usage_thresholds: the same for pods of koord-prod, compared with the use of these pods
+    prod_usage_include_sys: count the use of the system as use of koord-prod
+    score_according_prod_usage: score pods of koord-prod by the use of these pods
+    estimator: how the use of a pod without a measurement is estimated; there is one
+    estimated_scaling_factors: percent of its limit, or request, that a pod is expected to use, 1 to
+        100 by resource; cpu has 85, memory 70
+    estimated_seconds_after_pod_scheduled: seconds from its scheduling in which a pod's estimate
+        counts, whatever was measured
+    estimated_seconds_after_initialized: seconds from the end of its init containers in which it
+        counts
+    allow_customize_estimation: pods may change factors and seconds by annotations
+    supported_resources: further resources that annotations of nodes and pods may name
+    """
 
     filter_expired_node_metrics: bool = True
     node_metric_expiration_seconds: int = 180

@@ -17,7 +17,13 @@ METRICS_SERVER: Final = "KubernetesMetricsServer"
 
 @dataclass(frozen=True, slots=True)
 class MetricProvider:
-    """Raises ValueError for anything but the metrics server."""
+    """Raises ValueError for anything but the metrics server.
+
+    type: where use is read; only this one, through the API server
+    address: refused, as the API server is asked
+    token: refused, as asched's own credentials are used
+    insecure_skip_verify: false is refused, as the kubeconfig says how the API server is verified
+    """
 
     type: str = METRICS_SERVER
     address: str = ""
@@ -47,6 +53,8 @@ class MetricProvider:
 class LoadArgs(UpstreamArgs):
     """Common part of the args of all load plugins. Raises ValueError for fields that have no
     effect; apiVersion and kind are optional.
+
+    watcher_address: refused: Trimaran's load watcher is not asked
     """
 
     metric_provider: MetricProvider = field(default_factory=MetricProvider)

@@ -32,9 +32,11 @@ VARIANCE_ALLOWANCE: Final = 0.99
 
 @dataclass(frozen=True, slots=True)
 class LowRiskOverCommitmentArgs(LoadArgs):
-    """`smoothing_window_size`: number of samples over which the provider smooths;
-    `risk_limit_weights`: weight of the risk from limits, 0..1, for cpu and memory; the rest is the
-    weight of the risk from load.
+    """How the risks from limits and from load are weighed.
+
+    smoothing_window_size: number of samples, from 1, over which the provider smooths
+    risk_limit_weights: weight of the risk from limits, 0 to 1, for cpu and memory, 0.5 without; the
+        rest is the weight of the risk from load
     """
 
     smoothing_window_size: int = 5

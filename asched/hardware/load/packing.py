@@ -29,8 +29,12 @@ from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodClass, Po
 
 @dataclass(frozen=True, slots=True)
 class TargetLoadPackingArgs(LoadArgs):
-    """`target_utilization` in percent of a node's CPU; `default_requests` of a container with
-    neither request nor limit; `default_requests_multiplier` a number as text, as upstream.
+    """The target, and what new pods are expected to use.
+
+    target_utilization: percent of a node's CPU, 1 to 99, up to which pods are packed
+    default_requests: CPU of a container with neither request nor limit
+    default_requests_multiplier: factor of the request of a container without a limit, from 0, in
+        quotes
     """
 
     target_utilization: int = 40

@@ -26,8 +26,10 @@ from asched.plugin import I64, Aspect, Cluster, NodeView, PerClass, PodInfo
 
 @dataclass(frozen=True, slots=True)
 class LoadVariationRiskBalancingArgs(LoadArgs):
-    """The deviation counts as its root of degree `safe_variance_sensitivity`, times
-    `safe_variance_margin`.
+    """How much the deviation counts beside the mean.
+
+    safe_variance_margin: factor of the deviation, from 0
+    safe_variance_sensitivity: the degree of the root that is taken of the deviation, from 0
     """
 
     safe_variance_margin: float = 1.0

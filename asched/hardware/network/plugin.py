@@ -73,8 +73,11 @@ FADES: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyArgs:
-    """`source`: where the levels come from; `topology`: the name of Kueue's or KAI's object;
-    `levels`: label keys from the top down.
+    """Where the tree of domains comes from.
+
+    source: Labels, Kueue, KAI or HyperNode: what has the levels
+    topology: name of the Topology of Kueue or KAI; only with these sources, and needed there
+    levels: label keys of nodes from the top down; only with Labels, and needed there
     """
 
     source: str = LABELS

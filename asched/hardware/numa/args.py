@@ -32,13 +32,28 @@ class ResourceWeight:
 
 @dataclass(frozen=True, slots=True)
 class NumaScoringStrategy:
+    """How zones are scored for guaranteed pods.
+
+    type: LeastAllocated, MostAllocated, BalancedAllocation or LeastNUMANodes
+    resources: resources with weights; others have weight 1
+    """
+
     type: str = LEAST_ALLOCATED
     resources: tuple[ResourceWeight, ...] = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
 @dataclass(frozen=True, slots=True)
 class CacheArgs:
-    """Args of the over-reserve cache."""
+    """Args of the over-reserve cache.
+
+    foreign_pods_detect: All, None, or OnlyExclusiveResources: which of the pods that this profile
+        did not place leave their node out until its agent's next report
+    resync_method: Autodetect, All, or OnlyExclusiveResources: which pods the agent's fingerprint
+        covers; Autodetect takes it from the report
+    resync_scope: All, or OnlyResources: whether a changed policy of the kubelet's topology manager
+        makes a report count at once
+    informer_mode: refused: there is one watch of pods
+    """
 
     foreign_pods_detect: str = ALL
     resync_method: str = AUTODETECT
@@ -61,8 +76,13 @@ class CacheArgs:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourceTopologyMatchArgs(UpstreamArgs):
-    """`cache_resync_period_seconds` above 0 enables the over-reserve cache;
-    `discard_reserved_nodes` takes precedence.
+    """The score, and how pods count that no report has yet.
+
+    cache_resync_period_seconds: above 0, new pods are subtracted from every zone until the agent
+        reports them; reports that do not name all pods are compared again after so many seconds
+    discard_reserved_nodes: leave a node out while pods are being bound to it; takes precedence over
+        the cache
+    preemption_mode: only this one
     """
 
     scoring_strategy: NumaScoringStrategy = field(default_factory=NumaScoringStrategy)

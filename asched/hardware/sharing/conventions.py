@@ -241,7 +241,17 @@ class Registered(Record, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class HamiVGPUArgs:
-    """Names as in HAMi's device configuration; policies of pods without their own."""
+    """Names as in HAMi's device configuration; policies of pods without their own.
+
+    resource_count_name: the resource that is the number of devices
+    resource_memory_name: the resource that is the memory of each device, in MiB
+    resource_memory_percentage_name: the resource that is its percentage, 1 to 100
+    resource_core_name: the resource that is the percentage of its cores, 0 to 100
+    default_memory: memory of a container that requests none, in MiB; 0 is the whole device
+    default_cores: cores of a container that requests none, in percent, 0 to 100
+    gpu_scheduler_policy: `binpack` or `spread`: which device of a node
+    node_scheduler_policy: `binpack` or `spread`: which node
+    """
 
     resource_count_name: str = "nvidia.com/gpu"
     resource_memory_name: str = "nvidia.com/gpumem"
@@ -369,7 +379,14 @@ GROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
 
 @dataclass(frozen=True, slots=True)
 class VolcanoVGPUArgs:
-    """Names as in Volcano's device configuration."""
+    """Names as in Volcano's device configuration.
+
+    resource_count_name: the resource that is the number of devices
+    resource_memory_name: the resource that is the memory of each device, in MiB
+    resource_memory_percentage_name: the resource that is its percentage, 1 to 100
+    resource_core_name: the resource that is the percentage of its cores, 0 to 100
+    schedule_policy: `binpack` or `spread`: which node
+    """
 
     resource_count_name: str = "volcano.sh/vgpu-number"
     resource_memory_name: str = "volcano.sh/vgpu-memory"
@@ -473,7 +490,11 @@ ASSUME_TIME, ASSIGNED = _PREFIX + "ASSUME_TIME", _PREFIX + "ASSIGNED"
 
 @dataclass(frozen=True, slots=True)
 class GpuShareArgs:
-    """Names of resources."""
+    """Names of resources.
+
+    resource_name: the resource that is memory of a device, in the unit of the device plugin
+    count_name: the resource that counts the devices of a node
+    """
 
     resource_name: str = "aliyun.com/gpu-mem"
     count_name: str = "aliyun.com/gpu-count"

@@ -114,7 +114,10 @@ class DeviceAllocated(Record, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class GpuFractionsArgs:
-    """`resource` counts whole GPUs."""
+    """What counts whole GPUs.
+
+    resource: the resource that counts whole GPUs
+    """
 
     resource: str = "nvidia.com/gpu"
 

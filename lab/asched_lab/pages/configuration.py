@@ -95,7 +95,7 @@ def configuration_page(_root: Path) -> str:
             "`profiles[].pluginConfig[].args`, kind `<plugin>Args`.",
             table(("Argument", "Type", "Default", "Meaning"), _arguments()),
             "### Arguments of optional plugins",
-            table(("Argument", "Default"), _optional_arguments()),
+            table(("Argument", "Default", "Meaning"), _optional_arguments()),
             "## Annotations, labels and gates",
             (
                 f"`{PREFIX}` is a prefix, as Kubernetes wants one for such names, and no address:"
@@ -148,23 +148,34 @@ def rows_of(
     without: Sequence[str] = (),
 ) -> Iterator[tuple[str, str, str, str]]:
     """A row for each field that the record's docstring explains; of the others, their parts."""
-    text = inspect.getdoc(record) or ""
-    meanings = dict(re.findall(r"^(\w+): (.+(?:\n +.+)*)", text, re.MULTILINE))
+    meanings = _meanings(record)
     for name, field in fields_of(record).items():
         path, kind, default = prefix + name, field.type, defaults.get(name)
         if name in without:
             continue
         part, mark = (kind.item, "[]") if isinstance(kind, ListOf) else (kind, "")
         if field.attribute in meanings:
-            meaning = " ".join(meanings[field.attribute].split())
-            yield code(path), _type(kind), _shown(default), meaning
+            yield code(path), _type(kind), _shown(default), meanings[field.attribute]
         elif isinstance(part, type):
             yield from rows_of(part, default if isinstance(default, dict) else {}, f"{path}{mark}.")
         else:
-            raise LookupError(
-                f"{path} has no meaning: write a line `{field.attribute}: what it does` in the"
-                f" docstring of {record.__name__} in {record.__module__.replace('.', '/')}.py"
-            )
+            _meaning(record, field.attribute, path, meanings)
+
+
+def _meanings(record: type[Any]) -> dict[str, str]:
+    """The lines `field: meaning` of a docstring."""
+    text = inspect.cleandoc(vars(record).get("__doc__") or "")
+    found = re.findall(r"^(\w+): (.+(?:\n +.+)*)", text, re.MULTILINE)
+    return {name: " ".join(meaning.split()) for name, meaning in found}
+
+
+def _meaning(record: type[Any], name: str, path: str, meanings: Mapping[str, str]) -> str:
+    if name not in meanings:
+        raise LookupError(
+            f"{path} has no meaning: write a line `{name}: what it does` in the docstring of"
+            f" {record.__name__} in {record.__module__.replace('.', '/')}.py"
+        )
+    return meanings[name]
 
 
 def _type(kind: Type) -> str:
@@ -231,17 +242,19 @@ def _arguments() -> Iterator[tuple[str, str, str, str]]:
         yield from rows_of(record, printed(record()), f"{plugin}.")
 
 
-def _optional_arguments() -> Iterator[tuple[str, str]]:
+def _optional_arguments() -> Iterator[tuple[str, str, str]]:
     for name, cls in _optional_classes().items():
         args = _args_of(cls)
         if args is None:
-            yield code(name), "no arguments"
+            yield code(name), "no arguments", ""
             continue
         yield from _dataclass_fields(args, name)
 
 
-def _dataclass_fields(cls: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    """Each field of a dataclass with its default; of fields that are dataclasses each part."""
+def _dataclass_fields(cls: Any, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Each field that a docstring explains, with its default; of others, their parts."""
+    meanings = {k: text for part in reversed(cls.__mro__) for k, text in _meanings(part).items()}
+    hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
         if field.name in ("api_version", "kind"):
             continue
@@ -249,10 +262,12 @@ def _dataclass_fields(cls: Any, prefix: str) -> Iterator[tuple[str, str]]:
         value = field.default
         if field.default_factory is not dataclasses.MISSING:
             value = field.default_factory()
-        if dataclasses.is_dataclass(value):
-            yield from _dataclass_fields(type(value), path)
+        parts = filter(dataclasses.is_dataclass, (type(value), *typing.get_args(hints[field.name])))
+        part = None if field.name in meanings else next(parts, None)
+        if part is not None:
+            yield from _dataclass_fields(part, path)
         else:
-            yield code(path), _default(value)
+            yield code(path), _default(value), _meaning(cls, field.name, path, meanings)
 
 
 def _args_of(cls: Any) -> Any:
