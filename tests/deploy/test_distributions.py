@@ -117,7 +117,7 @@ def test_the_client_names_its_commands_and_where_others_are(client: Path) -> Non
     assert "the whole of asched" in ran(client, "top", "--web")[2]
 
 
-@pytest.mark.parametrize("command", ["explain", "top", "version"])
+@pytest.mark.parametrize("command", ["drain", "explain", "top", "version"])
 def test_a_command_of_the_client_finds_all_its_modules(client: Path, command: str) -> None:
     imports = f"import asched.cli.{command} as c, asched.core.config.problem; print(c.__file__)"
     status, output, errors = ran(client.with_name("python"), "-c", imports)
