@@ -90,10 +90,14 @@ class Pods:
         self._ended = True
 
     def _watch(self, version: str) -> None:
-        path = f"{self._path}&watch=true&timeoutSeconds=3600&resourceVersion={version}"
-        with self.api.answer("GET", path, timeout_s=3600) as answer:
-            while not self._ended and (line := answer.readline()):
-                self._note(json.loads(line), time.monotonic())
+        """Follow the pods; a server ends the watch of a client that reads too slowly."""
+        while not self._ended:
+            path = f"{self._path}&watch=true&timeoutSeconds=3600&resourceVersion={version}"
+            with self.api.answer("GET", path, timeout_s=3600) as answer:
+                while not self._ended and (line := answer.readline()):
+                    event = json.loads(line)
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    self._note(event, time.monotonic())
 
     def _note(self, event: Json, now: float) -> None:
         pod = event["object"]

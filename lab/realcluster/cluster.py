@@ -56,9 +56,6 @@ class Cluster:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
             self._processes.end(name)
         command("ip", "netns", "delete", CONTROL_PLANE_NETWORK)
-        for number in NODES:
-            for _, folder in self._node_cgroups(number):
-                _remove_cgroup(folder)
         for _, folder in self._node_cgroups(NODES[0]):
             _remove_cgroup(folder.parent)
         shutil.rmtree(self._settings.state)
@@ -112,13 +109,16 @@ class Cluster:
         """End everything on a node at once; no connection is closed, as when the power fails."""
         name, network = f"node{number}", node_network(number)
         if self._processes.number(name) is not None:
-            cable = ("ip", "-n", CONTROL_PLANE_NETWORK, "link", "set", name, "down")
-            command(*cable)
+            command("ip", "-n", CONTROL_PLANE_NETWORK, "link", "set", name, "down")
             os.kill(self._processes.child(name), signal.SIGKILL)
         while self._processes.number(name) is not None:
             time.sleep(0.05)
         if Path("/run/netns", network).exists():
             command("ip", "netns", "delete", network)
+            # The kernel would remove it with the namespace, but later.
+            command("ip", "-n", CONTROL_PLANE_NETWORK, "link", "delete", name)
+        for _, folder in self._node_cgroups(number):
+            _remove_cgroup(folder)
 
     def on_node(self, number: int, *words: str) -> str:
         """What a command in all namespaces of a node prints."""

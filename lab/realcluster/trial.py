@@ -139,14 +139,16 @@ class Trial:
             third = local_volume("third", "node3", "b")
             begun = time.monotonic()
             self._apply(third)
+            wait(lambda: len(pods.bound()) == 3, LIMIT_S, "a binding of the third pod")
+            bound = time.monotonic() - begun
             wait(lambda: len(pods.started()) == 3, LIMIT_S, "the third pod")
-            last = time.monotonic() - begun
+            running = time.monotonic() - begun
             places = sorted(each.node for each in pods.seen.values())
         self._delete(stateful_set(name, 3, self._scheduler))
         self._administrator.do("kubectl", "delete", "pvc", "-l", f"app={name}")
         self._delete(*volumes, third, storage_class())
-        placed = f"on {', '.join(places)}"
-        return f"local: {waiting} of 3 waits, Running {last:.1f} s after its volume; {placed}"
+        third_pod = f"bound {bound:.1f} s after its volume, Running {running:.1f} s"
+        return f"local: {waiting} of 3 waits; {third_pod}; on {', '.join(places)}"
 
     def refused(self) -> str:
         """A node is fuller than its kubelet reports; pods exclude each other from nodes."""
@@ -314,7 +316,7 @@ class Trial:
         texts = [f"refused pod: {self._named(refused, 'OutOfcpu')}"]
         for pod in [pod for pod, each in pods.seen.items() if each.bound is None]:
             explained = self._explain(pod, "left-out")
-            texts.append(f"waiting pod: {self._named(explained, 'until')}")
+            texts.append(f"waiting pod: {self._named(explained, 'left out for')}")
         return f"; {', '.join(texts)}"
 
     def _doctor(self, when: str) -> str:
@@ -323,7 +325,8 @@ class Trial:
         return f"exit {ran.returncode}"
 
     def _explain(self, pod: str, file: str) -> str:
-        text = self._administrator.do("asched", "explain", pod)
+        lease = f"{self._installation.namespace}/{self._installation.lease}"
+        text = self._administrator.do("asched", "explain", pod, f"--lease={lease}")
         self._log(file, text)
         return text
 
@@ -374,7 +377,8 @@ class Trial:
         namespace = self._installation.namespace
         selector = "labelSelector=app.kubernetes.io/component%3Dscheduler"
         path = f"/api/v1/namespaces/{namespace}/pods?{selector}"
-        return list(self._api.ask("GET", path)["items"])
+        pods = self._api.ask("GET", path)["items"]
+        return [pod for pod in pods if pod["status"]["phase"] not in ("Succeeded", "Failed")]
 
     def _wait_for_replicas(self) -> None:
         """Wait for two ready replicas and no other, of which one leads."""

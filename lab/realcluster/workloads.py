@@ -53,7 +53,13 @@ def one_per_node(name: str, spec: Json) -> Json:
 
 def never_started(spec: Json) -> Json:
     """Pods whose volume is missing: kubelets admit them and wait, which costs no CPU time."""
-    return {**spec, "volumes": [{"name": "missing", "configMap": {"name": "missing"}}]}
+    (container,) = spec["containers"]
+    mount = {"name": "missing", "mountPath": "/missing"}
+    return {
+        **spec,
+        "containers": [{**container, "volumeMounts": [mount]}],
+        "volumes": [{"name": "missing", "configMap": {"name": "missing"}}],
+    }
 
 
 def stream_pod(name: str, scheduler: str, owner: Json) -> Json:
