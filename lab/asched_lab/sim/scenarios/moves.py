@@ -24,6 +24,7 @@ from asched_lab.sim.steps import (
     Rival,
     Step,
     Wait,
+    cordon,
     end_pods,
     pod_manifest,
 )
@@ -168,7 +169,7 @@ class _Fixed(MovedPods):
 
 
 class FragmentedGpus(_Fixed):
-    """A gang of 8 pods with 8 GPUs each comes to nodes of 8 GPUs, on most of which small pods have
+    """A gang of 8 pods with 8 GPUs each comes to nodes of 8 GPUs, on each of which a small pod has
     one or two.
     """
 
@@ -190,13 +191,14 @@ class FragmentedGpus(_Fixed):
         rng, count = world.rng, world.rng.randint(11, 13)
         offers = {"nvidia.com/gpu": "8"}
         AddNodes(count=count, cpu=(64,), pods=(20,), offers=offers).do(world)
-        # At most what the nodes that the gang leaves over offer, less a GPU for each of them.
-        spare = 7 * (count - GANG)
-        number = 0
-        while spare > 1 and number < count:
-            gpus = rng.choice((1, 1, 2))
-            world.server.create("replicasets", _with_gpus(f"app{number}", gpus))
-            spare, number = spare - gpus, number + 1
+        nodes = world.node_names()
+        for number, node in enumerate(nodes):  # a pod on each
+            for other in nodes:
+                cordon(world, other, unschedulable=other != node)
+            world.server.create("replicasets", _with_gpus(f"app{number}", rng.choice((1, 1, 2))))
+            world.run_for(5.0)
+        for node in nodes:
+            cordon(world, node, unschedulable=False)
 
     def events(self, world: World, number: int) -> Iterator[Step]:
         name = f"train{number}"
