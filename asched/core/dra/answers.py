@@ -225,10 +225,10 @@ class AnswerBook:
                 return None
             rows.update(row_of[name] for name in seers if name in row_of)
         touched = ledger.taken.log.since(answers.taken_cursor)
-        changed = self._nodes.log.since(answers.node_cursor)
+        changed = self._nodes.log.rows(answers.node_cursor, _NODE_ASPECTS)
         if touched is None or changed is None:
             return None
-        rows.update(row for row, aspects in changed if aspects & _NODE_ASPECTS)
+        rows.update(changed)
         for pool_id in dict.fromkeys((device.driver, device.pool) for device in touched):
             names = ledger.inventory.nodes_of(pool_id)
             if names is None:

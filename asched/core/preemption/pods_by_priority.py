@@ -95,11 +95,8 @@ class PodsByPriority:
         """
         nodes, behind = self._cluster.nodes, self._behind
         if self._cursor != nodes.log.end:
-            entries = nodes.log.since(self._cursor)
-            rows: Iterable[int] = range(nodes.height)
-            if entries is not None:
-                rows = {row for row, aspects in entries if aspects & ASPECTS}
-            behind.update(dict.fromkeys(rows))
+            rows = nodes.log.rows(self._cursor, ASPECTS)
+            behind.update(dict.fromkeys(range(nodes.height) if rows is None else rows))
             self._follow_rows()
             self._cursor = nodes.log.end
         while behind:

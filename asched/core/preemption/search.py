@@ -446,15 +446,15 @@ class Prospects(ABC):
 
     def _changed(self, layer: Layer) -> set[int] | None:
         """Rows that may have changed; None if unknown."""
-        entries = self.cluster.nodes.log.since(self._cursor)
-        nominated = layer.log.since(self._seen)
+        rows = self.cluster.nodes.log.rows(self._cursor, self.aspects)
+        nominated = layer.log.rows(self._seen, ALL_ASPECTS)
         budgets = self.budgets.log.since(self._budgets_seen)
-        if entries is None or nominated is None or budgets is None:
+        if rows is None or nominated is None or budgets is None:
             return None
-        rows = {row for row, aspects in entries if aspects & self.aspects}
-        rows.update(row for row, _ in nominated)
         keys = {key for _, key in budgets}
-        return rows.union(*(self._rows_of.get(key, ()) for key in ({"", *keys} if keys else ())))
+        return {*rows, *nominated}.union(
+            *(self._rows_of.get(key, ()) for key in ({"", *keys} if keys else ()))
+        )
 
     def _note_budgets(self, rows: Iterable[int], priority: int) -> None:
         """Record which budgets cover pods on which rows."""
