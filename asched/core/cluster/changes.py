@@ -12,6 +12,7 @@ Readers keep a cursor and read the entries after it. The version of the logged d
 `end`: equal ends mean no change. A cursor before the first entry, -2, is never valid.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import IntFlag
 from itertools import islice
@@ -230,7 +231,7 @@ class RowLog:
         self._rows_max = rows_max or LOG_ENTRIES_MAX
         self._base = 0
         #: aspects -> row -> `end` after its newest entry, the newest last
-        self._ends: dict[int, dict[int, int]] = {}
+        self._ends: dict[int, dict[int, int]] = defaultdict(dict)
         #: grows with every entry; read-only
         self.end = 0
         #: the newest entry: all that a reader with the cursor `end` - 1 has missed
@@ -239,8 +240,8 @@ class RowLog:
     def add(self, row: int, aspects: int) -> None:
         self.last = (row, aspects)
         self.end += 1
-        ends = self._ends.setdefault(aspects, {})
-        if row in ends:  # not `pop`: a call for every pod
+        ends = self._ends[aspects]
+        if row in ends:  # a new entry comes last
             del ends[row]
         ends[row] = self.end
         if len(ends) > self._rows_max:
@@ -252,24 +253,20 @@ class RowLog:
         self._base = self.end = self.end + 2  # not by one, as for an entry
         self._ends.clear()
 
-    def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:
-        """The entries after the cursor, in no order; None if some have been dropped."""
-        if cursor < self._base:
-            return None
-        by_aspects = self._ends.items()
-        return [(row, touched) for touched, ends in by_aspects for row in _after(cursor, ends)]
-
     def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
-        """Rows that changed in one of the aspects since the cursor; None if unknown."""
+        """Rows that changed in one of the aspects since the cursor; None if unknown. Calls nothing:
+        each pod takes a dozen.
+        """
         if cursor < self._base:
             return None
-        found = set[int]()
-        for touched, ends in self._ends.items():
+        found = dict[int, None]()
+        for touched in self._ends:
             if touched & aspects:
-                for row, end in reversed(ends.items()):  # as `_after`, for every pod
-                    if end <= cursor:
+                ends = self._ends[touched]
+                for row in reversed(ends):
+                    if ends[row] <= cursor:
                         break
-                    found.add(row)
+                    found[row] = None
         return tuple(found)
 
     def touched(self, cursor: int) -> int | None:
@@ -278,19 +275,9 @@ class RowLog:
             return None
         found = 0
         for aspects, ends in self._ends.items():
-            if next(reversed(ends.values())) > cursor:
+            if ends[next(reversed(ends))] > cursor:
                 found |= aspects
         return found
-
-
-def _after(cursor: int, ends: dict[int, int]) -> list[int]:
-    """The rows whose newest entry came after the cursor."""
-    rows = []
-    for row, end in reversed(ends.items()):
-        if end <= cursor:
-            break
-        rows.append(row)
-    return rows
 
 
 class ObjectLog(ChangeLog[tuple[str, str]]):

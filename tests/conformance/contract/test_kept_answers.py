@@ -150,9 +150,9 @@ def _outside(changed: set[int], answer: Answer, world: World) -> list[int] | Non
 
 
 def _changed_rows(world: World, cursor: int, aspects: Aspect) -> set[int]:
-    entries = world.cluster.nodes.log.since(cursor)
-    assert entries is not None
-    return {row for row, touched in entries if touched & aspects}
+    rows = world.cluster.nodes.log.rows(cursor, int(aspects))
+    assert rows is not None
+    return set(rows)
 
 
 def _lookalike(pod: Pod) -> Pod:
