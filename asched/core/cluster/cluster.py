@@ -98,9 +98,8 @@ class Cluster(Objects):
         #: counters: grow when a pod comes, goes or moves that has more than amounts, such as labels
         #: of a term, ports or volumes; the second one does not grow by suppositions
         self.counts = self.counts_outside_trials = 0
-        self.is_supposed = (
-            False  #: whether a supposition of several turns has removed existing pods
-        )
+        #: whether a supposition that lasts several turns has removed existing pods
+        self.is_supposed = False
         #: time of the machine's last turn, for what lasts for seconds; unaffected by clock changes
         self.steady_s = 0.0
         #: the same since 1970, for dates that other processes write or read; 0: unknown
