@@ -100,6 +100,10 @@ EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 #: Annotation of the Lease: what its holder says about its time as leader (JSON).
 LEASE_TERM: Final = f"{PREFIX}/term"
+#: Annotations of the Leases of pools, and of the Lease that all of them share
+#: (`core/leader/pools.py`).
+LEASE_POOL: Final = f"{PREFIX}/pool-term"
+LEASE_MEMBERS: Final = f"{PREFIX}/pool-replicas"
 #: Condition of a pending pod, and annotation of a claim without an allocation, that a new leader
 #: wrote, so that late writes of the one before it are refused.
 TAKEN_OVER: Final = f"{PREFIX}/TakenOver"

@@ -38,12 +38,10 @@ from asched.core.leader.election import (
     Act,
     CreateLease,
     Election,
-    LeaseRecord,
     LeaseTimes,
     Lost,
     Predecessor,
     Read,
-    Term,
     Wait,
     WriteLease,
 )
@@ -115,16 +113,14 @@ class LeaseClient:
         except NotFound:
             return None
 
-    async def create(self, record: LeaseRecord, term: Term) -> dict[str, Any]:
+    async def create(self, made: CreateLease) -> dict[str, Any]:
         """POST. Raises AlreadyExists if another replica was faster."""
-        body = self._body({"name": self.name, "namespace": self.namespace}, record, term)
+        body = self._body({"name": self.name, "namespace": self.namespace}, made)
         return await self._send("POST", self._collection, body)
 
-    async def update(
-        self, lease: Mapping[str, Any], record: LeaseRecord, term: Term
-    ) -> dict[str, Any]:
-        """PUT a new record for `lease`, guarded by its resourceVersion. Raises Conflict."""
-        return await self._send("PUT", self._object, self._body(lease["metadata"], record, term))
+    async def update(self, write: WriteLease) -> dict[str, Any]:
+        """PUT a new record, guarded by the lease's resourceVersion. Raises Conflict."""
+        return await self._send("PUT", self._object, self._body(write.lease["metadata"], write))
 
     async def announce(
         self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
@@ -161,14 +157,14 @@ class LeaseClient:
         path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
         await self._send("POST", path, orjson.dumps(event), dict)
 
-    def _body(self, metadata: Mapping[str, Any], record: LeaseRecord, term: Term) -> bytes:
-        annotations = {**(metadata.get("annotations") or {}), **term.annotations}
+    def _body(self, metadata: Mapping[str, Any], write: CreateLease | WriteLease) -> bytes:
+        annotations = {**(metadata.get("annotations") or {}), **write.annotations}
         return orjson.dumps(
             {
                 "kind": "Lease",
                 "apiVersion": "coordination.k8s.io/v1",
                 "metadata": {**metadata, "annotations": annotations},
-                "spec": record.spec(),
+                "spec": write.record.spec(),
             }
         )
 
@@ -231,8 +227,9 @@ class Campaign:
         *,
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
+        election: Election | None = None,
     ) -> None:
-        self.election = Election(stand.rules, draw, stand.schedulers)
+        self.election = election or Election(stand.rules, draw, stand.schedulers)
         self._stand = stand
         self._metrics = metrics
         self._began = began
@@ -243,7 +240,7 @@ class Campaign:
         self._leader_logged = ""
         #: Which act failed last, and its error.
         self._complained: tuple[type[Act], str] | tuple[()] = ()
-        metrics.leads(stand.name, is_leader=False)
+        self._report(is_leader=False)
 
     def may_act(self) -> bool:
         """Whether this process leads and the lease cannot have expired."""
@@ -285,7 +282,7 @@ class Campaign:
                 if self.election.is_leader and not was_leader:
                     group.create_task(self._emit(client, "became leader"))
                 self._log_leader()
-        self._metrics.leads(self._stand.name, is_leader=False)
+        self._report(is_leader=False)
         log.error("Leaderelection lost", extra={"lock": self._label})
         await self._emit(client, "stopped leading")
 
@@ -304,7 +301,7 @@ class Campaign:
             await self._give_back(client, is_handed_on=is_handed_on, is_dying=is_dying)
         except ClientError as error:
             log.warning("Failed to release lock", extra={"lock": self._label, "err": error})
-        self._metrics.leads(self._stand.name, is_leader=False)
+        self._report(is_leader=False)
 
     async def hand_on(self, client: LeaseClient, *, is_settled: bool) -> None:
         """Stop leading, and release a lease that was lost because the server did not answer, once
@@ -315,7 +312,7 @@ class Campaign:
         expires by itself first, as for a replica that saw all of it.
         """
         self.election.resign()
-        self._metrics.leads(self._stand.name, is_leader=False)
+        self._report(is_leader=False)
         if not is_settled:
             await asyncio.sleep(max(self.election.ends_s - self._now_s(), 0.0))
         until_s = self._now_s() + HAND_ON_S
@@ -341,7 +338,12 @@ class Campaign:
             lease, self._now_s(), is_handed_on=is_handed_on, is_dying=is_dying
         )
         if write is not None:
-            await client.update(write.lease, write.record, write.term)
+            await client.update(write)
+
+    def _report(self, *, is_leader: bool) -> None:
+        """Report who leads; a lease that several processes hold has no leader."""
+        if not self.election.is_shared:
+            self._metrics.leads(self._stand.name, is_leader=is_leader)
 
     def _now_s(self) -> float:
         """The time, after setting the wall clock's offset for the times in the lease."""
@@ -373,7 +375,7 @@ class Campaign:
         following = election.written(answer, self._now_s())
         if not is_renewal:
             log.info("Successfully acquired lease", extra={"lock": self._label})
-            self._metrics.leads(self._stand.name, is_leader=True)
+            self._report(is_leader=True)
             self._began()
         return following
 
@@ -433,9 +435,12 @@ class LeaderCandidate:
         *,
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
+        election: Election | None = None,
     ) -> None:
         self.is_leading = asyncio.Event()
-        self.campaign = Campaign(stand, metrics, self._began, clock=clock, draw=draw)
+        self.campaign = Campaign(
+            stand, metrics, self._began, clock=clock, draw=draw, election=election
+        )
         self.may_act = self.campaign.may_act
         self.fence_s = self.campaign.fence_s
         self.health_problem = self.campaign.health_problem
@@ -452,9 +457,13 @@ class LeaderCandidate:
 
     async def run(self) -> None:
         try:
-            await self.campaign.run(self._stand.client(self._session))
+            await self._compete(self._session)
         finally:
             self.is_leading.clear()
+
+    async def _compete(self, session: Session) -> None:
+        """Campaign until leadership is lost."""
+        await self.campaign.run(self._stand.client(session))
 
     @property
     def predecessor(self) -> Predecessor | None:
@@ -480,20 +489,27 @@ class LeaderCandidate:
         """Release the lease at a clean stop; `run` must have ended. `is_handed_on`: all writes of
         this process are answered.
         """
-        client = self._stand.client(self._session)
-        await self.campaign.release(client, is_handed_on=is_handed_on)
+        await self._release(self._session, is_handed_on=is_handed_on)
+
+    async def _release(
+        self, session: Session, *, is_handed_on: bool, is_dying: bool = False
+    ) -> None:
+        client = self._stand.client(session)
+        await self.campaign.release(client, is_handed_on=is_handed_on, is_dying=is_dying)
 
     async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
         """After `run`: stop leading, and release the lease as soon as that is possible, or until
         `stop` is set. `is_settled`: no requested write can still be carried out.
         """
-        client = self._stand.client(self._session)
-        giving = asyncio.ensure_future(self.campaign.hand_on(client, is_settled=is_settled))
+        giving = asyncio.ensure_future(self._hand_on(is_settled=is_settled))
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait((giving, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
             await ended((giving, stopped))
+
+    async def _hand_on(self, *, is_settled: bool) -> None:
+        await self.campaign.hand_on(self._stand.client(self._session), is_settled=is_settled)
 
     def _began(self) -> None:
         self.is_leading.set()
@@ -501,10 +517,10 @@ class LeaderCandidate:
 
 def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
     match act:
-        case CreateLease(record, term):
-            return client.create(record, term)
-        case WriteLease(lease, record, term):
-            return client.update(lease, record, term)
+        case CreateLease():
+            return client.create(act)
+        case WriteLease():
+            return client.update(act)
     return client.get()
 
 
@@ -545,8 +561,9 @@ class LeaseThread(LeaderCandidate):
         observe: Observer = observe_nothing,
         clock: Clock | None = None,
         end: Callable[[], None] = end_process,
+        **more: Any,
     ) -> None:
-        super().__init__(session, stand, metrics, clock=clock)
+        super().__init__(session, stand, metrics, clock=clock, **more)
         self._options = options
         self._observe = observe
         self._end = end
@@ -606,7 +623,7 @@ class LeaseThread(LeaderCandidate):
 
     async def _stands(self) -> None:
         self._own = await self._connected()
-        await self.campaign.run(self._stand.client(self._own))
+        await self._compete(self._own)
 
     async def _connected(self) -> Session:
         """Connect; the scheduling loop has used the credentials, so a failure may be temporary."""
@@ -635,8 +652,7 @@ class LeaseThread(LeaderCandidate):
         telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
         telling.start()
         assert self._own is not None, "leading needs a connection"
-        client = self._stand.client(self._own)
-        await self.campaign.release(client, is_handed_on=False, is_dying=True)
+        await self._release(self._own, is_handed_on=False, is_dying=True)
         telling.join(TELLING_S)
         self._end()
 

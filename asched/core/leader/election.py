@@ -29,7 +29,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderele
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import floor
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -140,10 +140,15 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class CreateLease(msgspec.Struct, frozen=True):
-    """POST the lease; answer with `written` or `failed`."""
+    """POST the lease; answer with `written` or `failed`. `notes`: annotations beside the term."""
 
     record: LeaseRecord
     term: Term
+    notes: Mapping[str, str] = {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return {**self.term.annotations, **self.notes}
 
 
 class WriteLease(msgspec.Struct, frozen=True):
@@ -152,6 +157,11 @@ class WriteLease(msgspec.Struct, frozen=True):
     lease: Mapping[str, Any]
     record: LeaseRecord
     term: Term
+    notes: Mapping[str, str] = {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return {**self.term.annotations, **self.notes}
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -178,11 +188,16 @@ class Election:
     the names that it schedules for; more may be added at any time.
     """
 
+    #: Whether several processes hold the lease together.
+    is_shared: ClassVar[bool] = False
+
     def __init__(
         self, rules: LeaseTimes, draw: Callable[[], float], schedulers: Iterable[str] = ()
     ) -> None:
         self.rules = rules
         self.schedulers = frozenset(schedulers)
+        #: Whether renewals write over the version seen last, without a read.
+        self.writes_unread = True
         self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
@@ -236,7 +251,9 @@ class Election:
             return self._lost()
         self._tried_s = now_s
         is_offered, self._is_offered = self._is_offered and self.is_fit, False
-        self._is_fast = is_offered or (self.is_leader and self._holds() and self._is_valid(now_s))
+        self._is_fast = is_offered or (
+            self.writes_unread and self.is_leader and self._holds() and self._is_valid(now_s)
+        )
         if is_offered:
             return self._take(now_s)
         if self._is_fast:
@@ -266,12 +283,16 @@ class Election:
         """Our write succeeded."""
         self.lease = lease
         self._seen, self._seen_s = LeaseRecord.of(lease), now_s
-        self.renewed_s = self._tried_s
-        self._deadline_s = self.renewed_s + self.rules.retry_s + self.rules.renew_s
+        self._renewed(self._tried_s)
         if not self.is_leader:
             self.phase = ElectionPhase.LEADING
             return self.woke(now_s)
         return Wait(now_s + self.rules.retry_s)
+
+    def _renewed(self, sent_s: float) -> None:
+        """The lease was renewed by what was sent at this time, or later."""
+        self.renewed_s = sent_s
+        self._deadline_s = sent_s + self.rules.retry_s + self.rules.renew_s
 
     def failed(self, now_s: float) -> Act:
         """The request under way failed, for any reason."""
@@ -320,7 +341,8 @@ class Election:
             renew_time=stamp,
         )
         is_clean = is_handed_on and self.predecessor is None and not is_dying
-        return WriteLease(lease, gone, replace(self._term(gone), is_handed_on=is_clean))
+        term = replace(self._term(gone), is_handed_on=is_clean)
+        return WriteLease(lease, gone, term, self._notes(now_s))
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -329,27 +351,35 @@ class Election:
         if not self.is_fit:
             self._is_offered = True
             return self._again(now_s)
-        if self.lease is None:
-            self.predecessor = Predecessor()
-            record = self._fresh(now_s, 0)
-            return CreateLease(record, self._term(record))
         before, term = self._seen, Term.of(self.lease)
+        if self.lease is None:
+            record = self._fresh(now_s, 0)
+            self.predecessor = self._predecessor(Predecessor(), is_clean=False)
+            return CreateLease(record, self._term(record), self._notes(now_s))
         record = self._fresh(now_s, before.transitions + 1)
         since_s = floor(now_s + self.wall_ahead_s) - UNCLEAN_S
         ends = [at_s for at_s in term.unclean_ends if at_s > since_s] if term is not None else []
         if before.holder:
             ends.append(since_s + UNCLEAN_S)
         self._unclean_ends = tuple(ends)
-        self.predecessor = None
-        if before.holder or term is None or not term.is_handed_on:
-            is_new = before == LeaseRecord()  # made by hand, and never held
-            sealable = () if is_new else None if term is None else term.sealable
-            unclean = len(ends) if before.holder else 0
-            self.predecessor = Predecessor(record.transitions, sealable, unclean)
+        is_new = before == LeaseRecord()  # made by hand, and never held
+        sealable = () if is_new else None if term is None else term.sealable
+        unclean = len(ends) if before.holder else 0
+        was_last = Predecessor(record.transitions, sealable, unclean)
+        is_clean = not before.holder and term is not None and term.is_handed_on
+        self.predecessor = self._predecessor(was_last, is_clean=is_clean)
         return self._write(self.lease, record)
 
+    def _predecessor(self, last: Predecessor, *, is_clean: bool) -> Predecessor | None:
+        """The leader before us; None if it handed on the lease that we take."""
+        return None if is_clean else last
+
     def _write(self, lease: Mapping[str, Any], record: LeaseRecord) -> WriteLease:
-        return WriteLease(lease, record, self._term(record))
+        return WriteLease(lease, record, self._term(record), self._notes(self._sent_s))
+
+    def _notes(self, now_s: float) -> Mapping[str, str]:  # noqa: ARG002 - for subclasses
+        """Annotations to be written beside the term."""
+        return {}
 
     def _term(self, record: LeaseRecord) -> Term:
         before = () if self.predecessor is None else self.predecessor.sealable

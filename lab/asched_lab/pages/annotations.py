@@ -59,6 +59,20 @@ MARKERS: Final[tuple[Marker, ...]] = (
         " are answered, when leaders ended without releasing the Lease (JSON)",
     ),
     Marker(
+        f"{PREFIX}/pool-term",
+        "annotation of the Lease of a pool",
+        f"{_READ}, {_WRITTEN}",
+        "`poolLeases`",
+        "Up to which versions the holder has seen nodes and namespaces (JSON)",
+    ),
+    Marker(
+        f"{PREFIX}/pool-replicas",
+        "annotation of the Lease",
+        f"{_READ}, {_WRITTEN}",
+        "`poolLeases`",
+        "The replicas that share the pools, each with a number that it increases (JSON)",
+    ),
+    Marker(
         f"{PREFIX}/TakenOver",
         "condition of a pod, annotation of a ResourceClaim",
         _WRITTEN,

@@ -39,7 +39,7 @@ class World:
             return election.failed(self.now_s)
         if isinstance(act, Read):
             return election.lease_read(self.lease, self.now_s)
-        self.put(record, act.term)
+        self.put(record, act)
         return election.written(self.lease, self.now_s)
 
     def _accepts(self, act):
@@ -49,11 +49,11 @@ class World:
             return act.lease["metadata"]["resourceVersion"] == str(self.version)
         return True
 
-    def put(self, record, term=None):
-        """A write; without a term it leaves the annotations, as one by another client."""
+    def put(self, record, written=None):
+        """A write with annotations; without any, as one by another client, it leaves them."""
         self.version += 1
         kept = ((self.lease or {}).get("metadata") or {}).get("annotations") or {}
-        annotations = {**kept, **(term.annotations if term is not None else {})}
+        annotations = {**kept, **(written.annotations if written is not None else {})}
         self.lease = {
             "metadata": {
                 "name": "l",
