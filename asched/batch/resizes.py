@@ -94,7 +94,9 @@ class DeferredResizes(Extension):
         now_s = self.context.now_s
         ready = [self._deferred[uid] for uid, at_s in self._due.items() if at_s <= now_s]
         for known in nsmallest(AT_ONCE, ready, key=lambda known: -known.pod.priority):
-            if known.is_asking:
+            pools = self.context.pools
+            is_ours = pools is None or pools.may_use_node(known.pod.spec.node_name)
+            if known.is_asking or not is_ours:
                 self._due[known.pod.uid] = now_s + ASKING_S
             else:
                 del self._due[known.pod.uid]

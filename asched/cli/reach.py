@@ -21,6 +21,8 @@ import msgspec
 import orjson
 
 from asched.cli.pages import PageError, quoted
+from asched.core.config.pools import DEFAULT_POOL
+from asched.core.leader.pools import is_of_layout, lease_of_pool
 from asched.kube.errors import ApiError, ClientError, Forbidden, NotFound, api_error
 from asched.kube.fast import FastTransport
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
@@ -178,6 +180,8 @@ async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
             await _check_outside(session)
         return await _only_one(session, namespace, what)
     holder = found.spec.holder_identity or ""
+    if is_of_layout(holder):  # each pool has a lease
+        return await _leader(session, namespace, lease_of_pool(lease, DEFAULT_POOL))
     name = holder.rpartition("_")[0]
     if not name:
         raise PageError(f"{what} has no holder at the moment; try again in a few seconds")

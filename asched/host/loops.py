@@ -22,14 +22,18 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer, Fact, WallClock
+from asched.core.config.pools import DEFAULT_POOL
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.framework.waiting import Stage
+from asched.core.leader.election import Predecessor
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.host.election import LeaderCandidate, LostLeadershipError
 from asched.host.memory import Collector, own_process
 from asched.host.plugin_calls import PluginCalls
+from asched.host.pool_leases import PoolCandidate
+from asched.host.pools import PoolKeeper
 from asched.host.seal import Seal
 from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
@@ -109,6 +113,8 @@ class Scheduler:
         self.begun = asyncio.Event()  # the first turn that may schedule
         self.is_stopping = False
         self.leadership = leadership  # None: always leading
+        #: What this process holds where each pool has a Lease; None: all.
+        self.pools = PoolKeeper(self, leadership) if isinstance(leadership, PoolCandidate) else None
         self._delay_cache = delay_cache  # list nothing before leading
         self._is_open = False
         #: The state was invalid: no further effect is sent.
@@ -164,6 +170,8 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop`. Raises CannotStartError, StartOverError, or a task's error."""
         was_active, self.machine.is_active = self.machine.is_active, False
+        if self.pools is not None:
+            self.pools.begin()
         with self._memory as self._collector:
             try:
                 self.tasks.spawn("dispatcher", self.dispatcher.run())
@@ -194,9 +202,11 @@ class Scheduler:
                         self.tasks.spawn("watchdog", self.watchdog.watch_over(self.may_act))
                     if was_active:
                         # late bindings of the leader before are made to fail first
-                        seal = self.tasks.spawn("seal", Seal(self).run())
+                        seal = self.tasks.spawn("seal", self._seal())
                         await self._first(seal, self._stop.wait(), self.tasks.failed)
                         await self.tasks.cancel("seal")
+                    if was_active and self.pools is not None:
+                        self.tasks.spawn("pools", self.pools.run())
                     self._is_open = was_active and not self._stop.is_set()
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
@@ -242,9 +252,19 @@ class Scheduler:
         """Whether no other process can be leading."""
         return not self._is_void and (self.leadership is None or self.leadership.may_act())
 
-    def fence_s(self) -> float:
-        """For how long this process may act."""
+    def fence_s(self, effect: Effect) -> float:
+        """For how long this process may perform an effect; -inf if another one decides about
+        it.
+        """
+        if self.pools is not None:
+            return self.pools.fence_s(effect)
         return inf if self.leadership is None else self.leadership.fence_s()
+
+    def keeps_statuses(self) -> bool:
+        """Whether this process, if it may act, writes what only one may write: of several that
+        share pools the holder of the pool `default` does.
+        """
+        return self.pools is None or self.pools.holds(DEFAULT_POOL)
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
@@ -352,12 +372,19 @@ class Scheduler:
         self.leadership.qualify()
         await self._first(self.leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
 
+    async def _seal(self) -> None:
+        """Make sure that nothing of the leader before this one is carried out late."""
+        leadership = self.leadership
+        await Seal(self, Predecessor() if leadership is None else leadership.predecessor).run()
+        if leadership is not None:
+            leadership.sealed()
+
     async def _campaign(self, leadership: LeaderCandidate) -> None:
         """Lead until leadership is lost; nothing is decided or sent after that."""
         await leadership.run()
         self._is_open = self.machine.is_active = False
         is_settled = self._is_settled
-        await self.tasks.cancel("dispatcher")
+        await self.tasks.cancel("dispatcher", "pools")
         await leadership.hand_on(self._stop, is_settled=is_settled)
         raise LostLeadershipError("another process may lead now")
 
@@ -366,6 +393,7 @@ class Scheduler:
     async def _drain(self) -> None:
         """Stop scheduling, wait for the answers of bindings, and empty the lanes."""
         self.is_stopping, self._is_open, self.machine.is_active = True, False, False
+        await self.tasks.cancel("pools")
         until_s = self.clock.now_s() + DRAIN_S / 2
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
@@ -399,7 +427,7 @@ class Scheduler:
         """Send nothing more, not even queued effects; another process may be leading."""
         self._is_void, self._is_open, self.machine.is_active = True, False, False
         is_settled = self._is_settled
-        await self.tasks.cancel("dispatcher", "election")
+        await self.tasks.cancel("dispatcher", "election", "pools")
         if self.leadership is not None:
             await self.leadership.hand_on(self._stop, is_settled=is_settled)
         if not self._stop.is_set():

@@ -20,10 +20,11 @@ import msgspec
 from asched.core.cluster.facts import Fact
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.config.gates import table_of
+from asched.core.config.layout import layout_of, pools_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, VersionChoice
 from asched.core.cycle.machine import Machine
-from asched.core.framework.effects import Lane
+from asched.core.framework.effects import Effect, Lane
 from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import ExtenderChain, Runner
@@ -39,6 +40,7 @@ from asched.host.ending import Ending, EndRequestedError
 from asched.host.event_loop import run_on_loop
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
+from asched.host.pool_leases import PoolThread
 from asched.host.server_version import ServerVersionWatch
 from asched.host.user_plugins import catalogue
 from asched.host.user_plugins.catalogue import Catalogue
@@ -88,12 +90,13 @@ def listeners_of(
     metrics: Metrics,
     *,
     may_act: Callable[[], bool],
+    keeps_statuses: Callable[[], bool],
     spawn: Callable[[str, Coroutine[Any, Any, None]], object],
     writes_statuses: bool,
     options: ReflectorOptions | None = None,
 ) -> Mapping[Kind, Listener]:
     """Listeners by kind; `options` are for streams of their own. `writes_statuses`: include the
-    status controllers of PodGroups and ElasticQuotas.
+    status controllers of PodGroups and ElasticQuotas, which write while `keeps_statuses`.
     """
     context = machine.context
 
@@ -109,13 +112,13 @@ def listeners_of(
         session,
         context.cluster,
         args=partial(context.args_by_profile, CapacitySchedulingArgs),
-        may_act=may_act,
+        may_act=keeps_statuses,
         written=metrics.own.quota_statuses.add,
     )
     groups = GroupStatus(
         session,
         args=lambda: context.gangs.coscheduled,
-        may_act=may_act,
+        may_act=keeps_statuses,
         spawn=spawn,
         written=metrics.own.group_statuses.add,
         options=options,
@@ -271,8 +274,8 @@ class _Run:
         def may_send() -> bool:
             return plan.shadow is None and made.may_act()
 
-        def fence_s() -> float:
-            return made.fence_s()
+        def fence_s(effect: Effect) -> float:
+            return made.fence_s(effect)
 
         def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
             made.tasks.spawn(name, work)
@@ -295,6 +298,7 @@ class _Run:
                 machine,
                 metrics,
                 may_act=may_send,
+                keeps_statuses=lambda: may_send() and made.keeps_statuses(),
                 spawn=spawn,
                 writes_statuses=plan.writes_statuses,
             ),
@@ -431,12 +435,18 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
         election.retry_period_ns / NS_PER_SECOND,
     )
     schedulers = tuple(profile.scheduler_name for profile in plan.configuration.profiles)
-    return LeaseThread(
+    stand = Stand(rules, election.resource_namespace, election.resource_name, schedulers)
+    options, observe = plan.connection, metrics.client.requested
+    if not plan.configuration.pool_leases:
+        return LeaseThread(session, stand, metrics.leader, options=options, observe=observe)
+    return PoolThread(
         session,
-        Stand(rules, election.resource_namespace, election.resource_name, schedulers),
+        stand,
         metrics.leader,
-        options=plan.connection,
-        observe=metrics.client.requested,
+        options=options,
+        observe=observe,
+        pools=pools_of(plan.configuration),
+        layout=layout_of(plan.configuration),
     )
 
 

@@ -15,11 +15,15 @@ A late allocation of a ResourceClaim could give a device away twice in the same 
 is written to the device. So where there are devices, an annotation of every claim without an
 allocation is changed, too.
 
-A leader that handed the lease on, with all its writes answered, needs no seal. One that ends before
-its own seal is complete cannot hand on: its successor seals both. Without an election
-nothing says how the last process ended, so its pods are always sealed. A predecessor that has not
-said on the lease that its bindings carry versions (kube-scheduler on the same lease, or an older
-release) cannot be sealed: this process waits until none of its requests can be carried out.
+A leader that handed the lease on, with all its writes answered, needs no seal; its successor only
+catches up with them. One that ends before its own seal is complete cannot hand on: its successor
+seals both. Without an election nothing says how the last process ended, so its pods are always
+sealed. A predecessor that has not said on the lease that its bindings carry versions
+(kube-scheduler on the same lease, or an older release) cannot be sealed: this process waits until
+none of its requests can be carried out.
+
+With a Lease for each pool the same is done for each pool that is taken, and for what a binding of
+its last holder could reach (`host/pools.py`).
 
 What else a predecessor may have sent, and why it needs no seal when it arrives late:
 
@@ -42,9 +46,9 @@ Bounds  TOUCHES_MAX requests at a time; one that fails is repeated after PAUSE_S
 import asyncio
 import logging
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from asched import names
 from asched.core.cycle.orders import LeadersEnded
@@ -56,11 +60,9 @@ from asched.core.model.meta import runs_backwards
 from asched.core.model.pod import Pod
 from asched.kube.errors import TooManyRequests, TransportError, api_error
 from asched.kube.retries import overload_wait_s
+from asched.kube.running import Running
 from asched.kube.transport import Transport
 from asched.kube.writes import request_for, version_of
-
-if TYPE_CHECKING:
-    from asched.host.loops import Scheduler
 
 log = logging.getLogger("asched.leader")
 
@@ -82,11 +84,45 @@ class SealError(Exception):
     """The server does not let a pod be touched."""
 
 
-class Seal:
-    """Makes sure that nothing of the predecessor can surprise this leader."""
+class Reach(Protocol):
+    """What late writes of a predecessor could reach."""
 
-    def __init__(self, scheduler: "Scheduler") -> None:
+    def pod(self, pod: Pod) -> bool:
+        """Whether a binding could."""
+
+    def claim(self, claim: ResourceClaim) -> bool:
+        """Whether an allocation could."""
+
+
+class AllThatIsOpen(Reach):
+    """All pods and claims of the predecessor's schedulers."""
+
+    def pod(self, pod: Pod) -> bool:  # noqa: ARG002
+        return True
+
+    def claim(self, claim: ResourceClaim) -> bool:  # noqa: ARG002
+        return True
+
+
+ALL_THAT_IS_OPEN: Final = AllThatIsOpen()
+
+
+class Seal:
+    """Makes sure that nothing of the predecessor can surprise this leader. `kinds` are caught up
+    with beside pods and claims.
+    """
+
+    def __init__(
+        self,
+        scheduler: Running,
+        predecessor: Predecessor | None,
+        reach: Reach = ALL_THAT_IS_OPEN,
+        kinds: Iterable[Kind] = (),
+    ) -> None:
         self._scheduler = scheduler
+        self._predecessor = predecessor
+        self._reach = reach
+        self._kinds = tuple(kinds)
         self._context = scheduler.machine.context
         #: The versions of the last pod and the last claim that were touched.
         self._touched: dict[Kind, str] = {}
@@ -94,10 +130,10 @@ class Seal:
 
     async def run(self) -> None:
         """Return when this leader may decide."""
-        scheduler, predecessor = self._scheduler, self._predecessor()
+        scheduler, predecessor = self._scheduler, self._predecessor
+        await self._catch_up()
         if predecessor is None:
             return
-        await self._catch_up()
         self._caught_up_s = scheduler.clock.now_s()
         if predecessor.sealable is None:
             await self._wait("the last holder of the lease did not say that it can be sealed")
@@ -106,19 +142,14 @@ class Seal:
             run = f"{predecessor.transitions}, {uuid.UUID(int=scheduler.rng.getrandbits(128))}"
             owned = {*predecessor.sealable, *self._context.runners}
             await self._touch_all(owned, f"a new scheduler decides about this pod: {run}")
-        if scheduler.leadership is not None:
-            scheduler.leadership.sealed()
         scheduler.inbox.put(LeadersEnded(predecessor.unclean_ends))
-
-    def _predecessor(self) -> Predecessor | None:
-        leadership = self._scheduler.leadership
-        return Predecessor() if leadership is None else leadership.predecessor
 
     async def _catch_up(self) -> None:
         """Receive everything that has happened to pods and claims by now, or to the last touch."""
         scheduler = self._scheduler
         has_devices = self._context.cluster.all(RESOURCE_SLICE)
-        kinds = self._touched or dict.fromkeys((POD, RESOURCE_CLAIM) if has_devices else (POD,), "")
+        first = POD, *((RESOURCE_CLAIM,) if has_devices else ()), *self._kinds
+        kinds = self._touched or dict.fromkeys(first, "")
         async with asyncio.TaskGroup() as group:
             for kind, newest in kinds.items():
                 again = partial(scheduler.list_again, (kind,))
@@ -141,8 +172,16 @@ class Seal:
         scheduler, cluster = self._scheduler, self._context.cluster
         claims = cluster.all(RESOURCE_CLAIM).values()
         open_ones: list[tuple[Kind, Pod | ResourceClaim]] = [
-            *((POD, pod) for pod in cluster.pods_seen.values() if _is_open(pod, owned)),
-            *((RESOURCE_CLAIM, claim) for claim in claims if claim.status.allocation is None),
+            *(
+                (POD, pod)
+                for pod in cluster.pods_seen.values()
+                if _is_open(pod, owned) and self._reach.pod(pod)
+            ),
+            *(
+                (RESOURCE_CLAIM, claim)
+                for claim in claims
+                if claim.status.allocation is None and self._reach.claim(claim)
+            ),
         ]
         if not open_ones:
             return

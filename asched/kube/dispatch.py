@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import inf
@@ -74,6 +74,8 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 WRITTEN_S: Final = 20.0
 #: The shortest time-out of a binding; the fence is checked once more when it is sent.
 FENCE_S_MIN: Final = 0.001
+#: The answer to an effect about objects of a pool that this process does not hold.
+NOT_OURS: Final = "not sent: another replica holds the pool of the pod or of the node"
 
 
 class DispatchOptions(msgspec.Struct, frozen=True):
@@ -104,9 +106,11 @@ class Dispatcher:
         recorder: EventRecorder | None = None,
         extenders: Extenders | None = None,
         may_send: Callable[[], bool] = no_fence,
-        fence_s: Callable[[], float] = lambda: inf,
+        fence_s: Callable[[Effect], float] = lambda _: inf,
     ) -> None:
-        """`fence_s` returns for how long this process may act: bindings end before that."""
+        """`fence_s` returns for how long this process may perform an effect: bindings end before
+        that. -inf: another process decides about its objects.
+        """
         self.options = options or DispatchOptions()
         self._fence_s = fence_s
         self._on_answer = on_answer
@@ -132,8 +136,10 @@ class Dispatcher:
         self._delayed_bindings: dict[str, QueuedWrite] = {}
         #: uid -> (version, when) of pods in answers to our patches: the watch may show it later
         self._written: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        #: When the last request that may still be carried out was sent.
+        #: When the last request that may still be carried out was sent; those of the last minute.
         self._doubtful_s = -inf
+        self._doubtful: deque[tuple[float, Effect]] = deque()
+        self._in_flight: set[QueuedWrite] = set()
         #: Jobs waiting for their next attempt.
         self._delayed: dict[QueuedWrite, asyncio.TimerHandle] = {}
         own = session.options
@@ -318,6 +324,19 @@ class Dispatcher:
         is_quiet = all(not state.in_flight_count for state in self._lanes)
         return is_quiet and self._loop.time() - self._doubtful_s > LANDS_WITHIN_S
 
+    def is_settled_for(self, concerns: Callable[[Effect], bool]) -> bool:
+        """As `is_settled`, of the effects that `concerns` selects, queued ones apart."""
+        since_s = self._loop.time() - LANDS_WITHIN_S
+        while self._doubtful and self._doubtful[0][0] < since_s:
+            self._doubtful.popleft()
+        effects = [job.effect for job in self._in_flight] + [known for _, known in self._doubtful]
+        return not any(map(concerns, effects))
+
+    def _doubt(self, effect: Effect, sent_s: float) -> None:
+        """A request may still be carried out."""
+        self._doubtful_s = max(self._doubtful_s, sent_s)
+        self._doubtful.append((sent_s, effect))
+
     def _pump_at(self, when_s: float) -> None:
         if self._pump_timer is not None:
             if self._pump_s <= when_s:
@@ -336,6 +355,7 @@ class Dispatcher:
     async def _perform(self, state: LaneState, job: QueuedWrite) -> None:
         """Make one attempt and act on its outcome."""
         is_over = True
+        self._in_flight.add(job)
         try:
             job.attempt_count += 1
             if isinstance(job.effect, AskExtender):
@@ -347,7 +367,7 @@ class Dispatcher:
                 self._answer(job.ids, outcome)
                 return
             if is_doubtful(outcome):
-                self._doubtful_s = max(self._doubtful_s, sent_s)
+                self._doubt(job.effect, sent_s)
             if isinstance(job.effect, Bind):
                 if version := version_of(outcome):
                     self.on_bound(version)
@@ -366,10 +386,11 @@ class Dispatcher:
                     self._answer(job.ids, step)
         except asyncio.CancelledError:
             self._group = None  # shutting down: start nothing more
-            self._doubtful_s = self._loop.time()
+            self._doubt(job.effect, self._loop.time())
             self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
             raise
         finally:
+            self._in_flight.discard(job)
             state.in_flight_count -= 1
             if is_over and state.lane is Lane.STATUS:
                 self._status_done(job)
@@ -381,8 +402,11 @@ class Dispatcher:
         """Send the request. An effect of a plugin that cannot be encoded is refused here."""
         try:
             event, timeout_s = job.event, self.options.attempt_timeout_s
+            fence_s = self._fence_s(job.effect)
+            if fence_s == -inf:
+                return Refused(job.effect.id, 0, NOT_OURS)
             if isinstance(job.effect, Bind):
-                timeout_s = min(timeout_s, max(self._fence_s(), FENCE_S_MIN))
+                timeout_s = min(timeout_s, max(fence_s, FENCE_S_MIN))
             if event is None:
                 request = request_for(job.effect, timeout_s)
             else:

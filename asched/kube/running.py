@@ -1,6 +1,7 @@
 """Protocol of a running scheduler, for pages, figures and audits; `asched.host` implements it."""
 
 from collections.abc import Iterable, Mapping
+from random import Random
 from typing import Protocol
 
 from asched.core.cycle.machine import Machine
@@ -9,6 +10,7 @@ from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
 from asched.kube.history import History
 from asched.kube.inbox import Inbox
+from asched.kube.session import Session
 from asched.kube.tasks import Tasks
 from asched.kube.watch import Reflector
 from asched.kube.watchdog import ReflectorWatchdog
@@ -17,6 +19,7 @@ from asched.kube.watchdog import ReflectorWatchdog
 class Running(Protocol):
     """The parts of a scheduler that other packages read, and requests they may make."""
 
+    session: Session
     machine: Machine
     clock: Clock
     inbox: Inbox
@@ -24,6 +27,7 @@ class Running(Protocol):
     dispatcher: Dispatcher
     watchdog: ReflectorWatchdog
     history: History
+    rng: Random
     is_synced: bool
 
     @property
@@ -31,6 +35,9 @@ class Running(Protocol):
 
     def may_act(self) -> bool:
         """Whether no other process can be the leader."""
+
+    async def taken_in(self) -> None:
+        """Wait until the machine has processed all facts that have arrived."""
 
     async def list_again(self, kinds: Iterable[Kind]) -> None:
         """List these kinds again, and wait until the lists are processed."""

@@ -139,7 +139,10 @@ class Inspection:
             page["group"] = group
         page.update(places.place_of(self._context, pod))
         if runner is not None and runner.profile.pools is not None:
-            page["pool"] = runner.profile.pools.of_pod(cluster.classes.class_of(pod))._asdict()
+            pools = runner.profile.pools
+            found = pools.of_pod(cluster.classes.class_of(pod))
+            is_ours = bool(pod.spec.node_name) or pools.may_decide(pod)
+            page["pool"] = found._replace(is_decided_here=is_ours)._asdict()
         waits = not page["node"]
         if waits and (nomination := places.nomination_of(self._context, pod, history)):
             page["nomination"] = nomination

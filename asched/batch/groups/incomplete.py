@@ -179,7 +179,7 @@ def _counted(names: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _ours(context: SchedulerContext, pods: GroupPods) -> list[Pod]:
-    return [pod for pod in islice(pods.unplaced.values(), PODS_MAX) if context.owns(pod)]
+    return [pod for pod in islice(pods.unplaced.values(), PODS_MAX) if context.decides(pod)]
 
 
 def _statuses(context: SchedulerContext, key: str, why: str) -> Iterator[Effect]:

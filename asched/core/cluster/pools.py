@@ -1,11 +1,12 @@
-"""Which pool each node and each namespace belongs to.
+"""Which pool each node and each namespace belongs to, and which of them this process may use.
 
 Rules   what no pool of the configuration names belongs to the pool `default`. A node that two
         pools select is used by none; of a namespace that two pools select no pod is placed.
+        Where several processes share the pools, `pool_tenure.py` says what this one may use.
 Cost    rows are compared again when their labels change; namespaces when one of them changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,9 +16,11 @@ from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass
+from asched.core.cluster.pool_tenure import LetGo, Tenure
 from asched.core.config.pools import DEFAULT_POOL, NodePool
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.meta import LabelSelector, LabelSelectorRequirement
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Labels, Selector, compile_selector
 from asched.core.model.storage import storage_of
@@ -26,6 +29,8 @@ I32 = npt.NDArray[np.int32]
 
 #: In place of a pool's number: selected by more than one pool.
 SEVERAL: Final = -1
+#: In place of a row's pool: this process may not use the node, or not yet.
+NOT_OURS: Final = -2
 IN_SEVERAL: Final = "belongs to several pools: {}"
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 _LABELS: Final = int(Aspect.LABELS | Aspect.LIVE)
@@ -75,10 +80,13 @@ class PoolRules:
 
 
 class PodPool(NamedTuple):
-    """The pool that a pod belongs to, for people; `name` is empty if it belongs to none."""
+    """The pool that a pod belongs to, for people; `name` is empty if it belongs to none.
+    `is_decided_here`: this process decides for the pod, or placed it.
+    """
 
     name: str
     why: str
+    is_decided_here: bool = True
 
 
 class Pools:
@@ -94,6 +102,16 @@ class Pools:
         self._cursor = -1
         self._of_namespace: dict[str, int] = {}
         self._epoch = -1
+        #: None: this process uses all pools.
+        self.tenure: Tenure | None = None
+
+    @classmethod
+    def of(cls, pools: Sequence[NodePool], cluster: Cluster) -> "Pools":
+        """The same object for the same pools: a reload does not end what is held."""
+        made = cluster.singleton(_Made)
+        if made.pools is None or made.written != tuple(pools):
+            made.written, made.pools = tuple(pools), cls(pools, cluster)
+        return made.pools
 
     @property
     def version(self) -> int:
@@ -110,6 +128,65 @@ class Pools:
         if pool is None:
             pool = self._of_namespace[name] = self._only(self.selecting(name))
         return pool
+
+    def of_waiting(self, pod: Pod) -> int:
+        """The pool that decides for a pod without a node, or SEVERAL."""
+        if only_node(pod) and is_of_one_node(self.cluster.classes.class_of(pod)):
+            node = self.cluster.node_of(only_node(pod))
+            return SEVERAL if node is None else self.with_labels(node.labels)
+        return self.of_namespace(pod.metadata.namespace)
+
+    # --- where several processes share the pools -------------------------------------------------
+
+    def hold(self, let_go: Mapping[str, LetGo], new: Sequence[str]) -> set[int]:
+        """Use these pools only, by name, from now on (`Tenure.hold`)."""
+        if self.tenure is None:
+            self.tenure = Tenure()
+        before = self.of_rows().copy()
+        number = self.names.index
+        by_number = {number(name): versions for name, versions in let_go.items()}
+        changed = self.tenure.hold(by_number, map(number, new))
+        self._cursor = -1
+        nodes = self.cluster.nodes
+        for row in np.flatnonzero(self.of_rows()[: len(before)] != before).tolist():
+            nodes.log.add(row, _LABELS)
+        return changed
+
+    def may_decide(self, pod: Pod) -> bool:
+        """Whether this process may decide now for a pod without a node."""
+        if self.tenure is None:
+            return True
+        if only_node(pod) and is_of_one_node(self.cluster.classes.class_of(pod)):
+            return self.may_use_node(only_node(pod))
+        return self.may_use_namespace(pod.metadata.namespace)
+
+    def may_use_node(self, name: str) -> bool:
+        """Whether this process may use a node, and decide for the pods there."""
+        if self.tenure is None:
+            return True
+        row = self.cluster.nodes.row_of.get(name)
+        return row is not None and bool(self.of_rows()[row] >= 0)
+
+    def may_use_namespace(self, name: str) -> bool:
+        """Whether this process may decide for the pods of a namespace."""
+        if self.tenure is None:
+            return True
+        known = self.cluster.get(NAMESPACE, name)
+        if known is None:
+            return False
+        version = known.metadata.resource_version
+        return self.tenure.may_use_namespace(name, self.of_namespace(name), version)
+
+    def evaluate(self) -> None:
+        """Note the present pool of all nodes and namespaces."""
+        assert self.tenure is not None, "all pools are held"
+        self.of_rows()
+        namespaces = self.cluster.all(NAMESPACE)
+        for name in namespaces:
+            self.may_use_namespace(name)
+        self.tenure.forget(self.cluster.nodes.row_of, namespaces)
+
+    # --- of one configuration --------------------------------------------------------------------
 
     def selecting(self, namespace: str) -> list[int]:
         """The pools that select a namespace."""
@@ -140,7 +217,9 @@ class Pools:
         return self._only(self.rules.of_node(labels))
 
     def of_rows(self) -> I32:
-        """int32[H]: the pool of each row, or SEVERAL. Read-only; rows without a node have any."""
+        """int32[H]: the pool of each row, SEVERAL or NOT_OURS. Read-only; rows without a node have
+        any.
+        """
         nodes = self.cluster.nodes
         height, log = nodes.height, nodes.log
         if self._cursor != log.end:
@@ -151,7 +230,7 @@ class Pools:
             for row in range(height) if changed is None else changed:
                 node = nodes.node_at[row] if row < height else None
                 if node is not None:
-                    self._rows[row] = self.with_labels(node.labels)
+                    self._rows[row] = self._of_row(node)
         return self._rows[:height]
 
     def nodes_in_several(self) -> list[str]:
@@ -160,10 +239,25 @@ class Pools:
         found = (node_at[row] for row in np.flatnonzero(self.of_rows() == SEVERAL).tolist())
         return [node.name for node in found if node is not None]
 
+    def _of_row(self, node: Node) -> int:
+        pool = self.with_labels(node.labels)
+        if self.tenure is None:
+            return pool
+        is_ours = self.tenure.may_use_node(node.name, pool, node.metadata.resource_version)
+        return pool if is_ours or pool == SEVERAL else NOT_OURS
+
     def _only(self, pools: Sequence[int]) -> int:
         if len(pools) > 1:
             return SEVERAL
         return pools[0] if pools else len(self.names) - 1
+
+
+class _Made:
+    """The pools of the newest configuration."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self.written: tuple[NodePool, ...] = ()
+        self.pools: Pools | None = None
 
 
 def only_node(pod: Pod) -> str:

@@ -175,7 +175,8 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
 def with_pools(resolved: ResolvedProfile) -> ResolvedProfile:
     """The profile with the plugin that places pods on nodes of their pools, before all others."""
     first = (WeightedPlugin(names.NODE_POOLS),)
-    points = {point: (*first, *resolved.at(point)) for point in ("preFilter", "filter")}
+    at = "preEnqueue", "preFilter", "filter"
+    points = {point: (*first, *resolved.at(point)) for point in at}
     return ResolvedProfile(resolved.profile, {**resolved.points, **points})
 
 

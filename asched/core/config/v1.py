@@ -246,6 +246,7 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
     pod_initial_backoff_s: Backoff after the first failed attempt
     pod_max_backoff_s: Longest backoff
     delay_cache_until_active: Fill the cache only after the lease is held
+    pool_leases: A Lease for each pool: several replicas decide, each for the pools that it holds
     """
 
     kind: ClassVar[str] = KIND
@@ -263,6 +264,7 @@ class SchedulerConfiguration(ConfigDocument, frozen=True):
     extenders: tuple[Extender, ...] = ()
     #: Our own: parts of the cluster with pods of their own.
     pools: tuple[NodePool, ...] = ()
+    pool_leases: Annotated[_Bool, FieldMark.START_ONLY] = False
     #: The feature gates that apply.
     gates: Annotated[Mapping[str, bool], FieldMark.OWN] = msgspec.field(
         default_factory=lambda: DEFAULT_GATES

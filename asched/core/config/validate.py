@@ -27,6 +27,7 @@ from asched.core.config.problem import (
 )
 from asched.core.config.v1 import (
     LATER_POINTS,
+    MULTI_POINT,
     NO_PLUGINS,
     Extender,
     KubeSchedulerProfile,
@@ -40,6 +41,10 @@ from asched.core.model.requests import is_extended
 #: In-tree plugins of older versions that v1 rejects by name, except inside multiPoint.
 REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 QUEUE_SORT: Final = "queueSort"
+#: Plugins whose work over time, for units of all pools, one process does.
+NOT_BY_POOL: Final = frozenset(
+    {names.CHECK_AND_HOLD, names.BACKFILL, names.REBALANCE, names.GROUP_SCALE_UP}
+)
 #: Upstream mistakenly finds NodeResourcesFit by the kind of its args: a plugin that is configured
 #: under that name is reported with wrong args.
 MISNAMED_PLUGIN: Final = kind_of_args(names.NODE_RESOURCES_FIT)
@@ -54,7 +59,33 @@ def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES
     if configuration.pod_max_backoff_s < configuration.pod_initial_backoff_s:
         text = "must be greater than or equal to podInitialBackoffSeconds"
         faults.append(invalid(("podMaxBackoffSeconds",), configuration.pod_max_backoff_s, text))
-    return faults + _extenders(configuration.extenders) + pool_faults(configuration.pools)
+    faults += _extenders(configuration.extenders) + pool_faults(configuration.pools)
+    return faults + pool_lease_faults(configuration)
+
+
+def pool_lease_faults(configuration: SchedulerConfiguration) -> list[Problem]:
+    """What several processes cannot divide by pools, and what they need."""
+    path, faults = ("poolLeases",), list[Problem]()
+    if not configuration.pool_leases:
+        return faults
+    if not configuration.pools:
+        faults.append(forbidden(path, "there are no pools"))
+    if not configuration.leader_election.leader_elect:
+        faults.append(forbidden(path, "needs leaderElection.leaderElect"))
+    if configuration.delay_cache_until_active:
+        faults.append(forbidden(("delayCacheUntilActive",), "not together with poolLeases"))
+    for i, extender in enumerate(configuration.extenders):
+        if extender.bind_verb:
+            text = "its bindings carry no version, so that late ones could not be refused"
+            faults.append(forbidden(("extenders", i, "bindVerb"), text))
+    for i, profile in enumerate(configuration.profiles):
+        for point in (*names.EXTENSION_POINTS, MULTI_POINT):
+            for j, plugin in enumerate(profile.plugin_set(point).enabled):
+                if plugin.name in NOT_BY_POOL:
+                    at: Path = ("profiles", i, "plugins", point, "enabled", j)
+                    text = f"{plugin.name} decides for all pools; leave out it or poolLeases"
+                    faults.append(forbidden(at, text))
+    return faults
 
 
 def _leader_election(election: LeaderElection) -> list[Problem]:

@@ -9,6 +9,7 @@ import msgspec
 from asched.core.cluster.cluster import Cluster, ObservedChange
 from asched.core.cluster.facts import Answer, Fact
 from asched.core.cluster.nominated import Nominator
+from asched.core.cluster.pools import Pools
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.decision_records import DecisionRecorder, RecordedChoice
 from asched.core.cycle.extension_points import ExtensionPoints
@@ -104,9 +105,19 @@ class SchedulerContext(msgspec.Struct):
         nodes, moved = self.cluster.nodes, self.nominator.generation
         return nodes.log.end, nodes.generation, self.cluster.epoch, moved
 
+    @property
+    def pools(self) -> Pools | None:
+        """The pools of the configuration, which all profiles share; None if it has none."""
+        return next(iter(self.runners.values())).profile.pools
+
     def owns(self, pod: Pod) -> bool:
         """Whether a current profile has the pod's scheduler name."""
         return pod.spec.scheduler_name in self.runners
+
+    def decides(self, pod: Pod) -> bool:
+        """Whether this process decides for a pod without a node: it owns it, and holds its pool."""
+        pools = self.pools
+        return self.owns(pod) and (pools is None or pools.may_decide(pod))
 
     def why_not_placed(self, attempt: Attempt, node: str = "") -> str:
         """Why the pod of an attempt is not to be placed (on `node`) any more, by its newest

@@ -9,12 +9,15 @@ counted there.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from asched import names
+from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT, Change
 from asched.core.cluster.facts import Fact
+from asched.core.cluster.pool_tenure import LetGo
+from asched.core.cluster.pools import Pools
 from asched.core.cluster.refusals import Owner
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
@@ -171,6 +174,37 @@ class QueueAmended(Order, frozen=True):
             if fault in (Fault.UNQUEUED, Fault.OUTDATED):
                 queue.add(context.cluster.pods_seen[key], now_s)
         return ()
+
+
+class PoolsHeld(Order, frozen=True):
+    """Decide for these pools only from now on. `let_go`: by name of a held pool, up to which
+    versions of nodes and namespaces all other pools have let go; `new`: those that were taken just
+    now.
+    """
+
+    let_go: Mapping[str, tuple[int, int]]
+    new: tuple[str, ...] = ()
+
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
+        pools = context.pools
+        assert pools is not None, "the configuration has pools"
+        let_go = {name: LetGo(*versions) for name, versions in self.let_go.items()}
+        changed = pools.hold(let_go, self.new)
+        context.queue.in_flight.record(Change(UNSCHEDULABLE_TIMEOUT))
+        context.queue.sliced_work.do(_gating(context, pools, changed))
+        return ()
+
+
+def _gating(context: SchedulerContext, pools: Pools, changed: Container[int]) -> Iterator[None]:
+    """Gate the waiting pods of pools that are not held any more, and try those of the others."""
+    queue, note = context.queue, context.queue.sliced_work.budget.note
+    for queued in queue.places.all():
+        note(LOOKED_AT_STEPS)
+        if pools.of_waiting(queued.pod) in changed:
+            queue.places.leave(queued)
+            queue.try_again(queued, context.now_s)
+            note(WAKE_STEPS)
+        yield
 
 
 class Reconfigured(Order, frozen=True):

@@ -6,6 +6,7 @@ Rejects   nodes of other pools, and nodes that several pools select; evicting po
           as DaemonSets make them, belongs to the pool of its node, whatever its namespace.
           A pod with a rule that may concern pods of another pool (`Plugin.scope`): what is allowed
           must not depend on which of them is placed first, and each pool decides for itself.
+          Pods and nodes of pools that another process holds: these pods are gated.
 Retry     a node comes to the pod's pool; a namespace that the pod's rules are about changes.
 Cost      one comparison for each row, and again for rows whose labels change.
 """
@@ -19,7 +20,14 @@ from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo
-from asched.core.cluster.pools import IN_SEVERAL, SEVERAL, Pools, is_of_one_node, only_node
+from asched.core.cluster.pools import (
+    IN_SEVERAL,
+    NOT_OURS,
+    SEVERAL,
+    Pools,
+    is_of_one_node,
+    only_node,
+)
 from asched.core.cluster.view import NodeView
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
@@ -35,7 +43,7 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.framework.runner import ExtenderChain
-from asched.core.framework.status import Reason, unresolvable
+from asched.core.framework.status import SUCCESS, Reason, Status, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -43,7 +51,9 @@ from asched.core.model.workload import Namespace
 
 OTHER_POOL: Final = Reason("node(s) belonged to another pool", resolvable=False)
 SEVERAL_POOLS: Final = Reason("node(s) belonged to several pools", resolvable=False)
-
+HELD_ELSEWHERE: Final = Reason("node(s) were not free to be used by their pool", resolvable=False)
+#: Of a pod that this process does not decide.
+NOT_DECIDED_HERE: Final = "another replica holds the pod's pool, or has not let go of it yet"
 
 #: The rule may concern pods of any namespace.
 ANY: Final = "rule of {} may concern pods of any namespace, so all would have to share a pool"
@@ -53,10 +63,10 @@ NAMED_MAX: Final = 5
 REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 
 
-class NodePools(PreFilterPlugin, FilterPlugin):
+class NodePools(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin):
     name = names.NODE_POOLS
     scope = Scope.NODE
-    reasons = (OTHER_POOL, SEVERAL_POOLS)
+    reasons = (OTHER_POOL, SEVERAL_POOLS, HELD_ELSEWHERE)
     depends_on = Aspect.LABELS | Aspect.LIVE
     kinds = (NAMESPACE,)
 
@@ -76,7 +86,12 @@ class NodePools(PreFilterPlugin, FilterPlugin):
         rejects = extenders is not None and (extenders.has_filter or extenders.has_preempt)
         self._extenders = extenders if rejects else None
 
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return SUCCESS if self.pools.may_decide(pod) else unresolvable(NOT_DECIDED_HERE)
+
     def share_key(self, pod: PodInfo) -> Hashable:
+        if not self.pools.may_decide(pod.pod):
+            return NOT_DECIDED_HERE
         if why := self._obstacle(pod):
             return why
         if self._is_of_node(pod.cls):
@@ -86,6 +101,8 @@ class NodePools(PreFilterPlugin, FilterPlugin):
         return pool if pool >= 0 else namespace
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        if not self.pools.may_decide(pod.pod):  # it was queued before its namespace moved
+            return PreFilterResult(unresolvable(NOT_DECIDED_HERE))
         if why := self._obstacle(pod):
             return PreFilterResult(unresolvable(why))
         if self._is_of_node(pod.cls):
@@ -103,6 +120,7 @@ class NodePools(PreFilterPlugin, FilterPlugin):
         if data is not None:
             codes[pools != data] = 1
         codes[pools == SEVERAL] = 2
+        codes[pools == NOT_OURS] = 3
         return codes
 
     def _obstacle(self, pod: PodInfo) -> str:

@@ -28,7 +28,9 @@ from msgspec.structs import replace
 
 from asched.core.config import text
 from asched.core.config.fields import DeclaredField, FieldMark, fields_of
+from asched.core.config.merge import UnusableProfileError
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.validate import pool_lease_faults
 from asched.core.cycle.context import kinds_read
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.model.kinds import Kind
@@ -148,9 +150,16 @@ class Reloader:
         if fixed:
             log.warning("a change of %s takes effect with the next start", ", ".join(fixed))
         kept = {field.attribute: getattr(then, field.attribute) for field in _start_only()}
+        if then.pool_leases:
+            if now.pools != then.pools:
+                log.warning("a change of pools takes effect with the next start: each has a Lease")
+            kept["pools"] = then.pools
         rate = {name: getattr(now.client_connection, name) for name in RATE}
         kept["client_connection"] = replace(then.client_connection, **rate)
-        return replace(wanted, configuration=replace(now, **kept))
+        followed = replace(now, **kept)
+        if faults := pool_lease_faults(followed):
+            raise UnusableProfileError(faults)
+        return replace(wanted, configuration=followed)
 
     async def _apply(self, wanted: DesiredSetup) -> None:
         """Take over the settings. Raises REFUSALS, without any change."""

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.default_plugins import KnownPlugins
+from asched.core.config.layout import pools_of
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, OLDEST_SERVER, VersionChoice, for_server, minor_of
@@ -217,6 +218,7 @@ async def _check_access(
             for profile in configuration.profiles
             for entry in profile.plugin_configs
         ),
+        pools=pools_of(configuration) if configuration.pool_leases else (),
         own=own,
     )
     found = await check_permissions(reader, needs, examination.other)

@@ -19,6 +19,7 @@ from asched import names
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.problem import did_you_mean
 from asched.core.config.v1 import LeaderElection
+from asched.core.leader.pools import lease_of_pool
 from asched.core.model.kinds import (
     COMPOSITE_POD_GROUP,
     COSCHEDULING_GROUP,
@@ -212,12 +213,14 @@ def needed(
     gates: Mapping[str, bool] = DEFAULT_GATES,
     writes_statuses: bool = False,
     keeps_nodes: bool = False,
+    pools: Iterable[str] = (),
     own: Mapping[str, Iterable[Right]] | None = None,
 ) -> list[NeededRight]:
     """Every right for these plugins, each once, in the order of first use.
 
     `writes_statuses`: whether --status-controllers is given; `keeps_nodes`: whether CheckAndHold
-    has keepNodes. `own` are the rights that users' plugins declare.
+    has keepNodes. `pools` are those that have a lease, `own` the rights that users' plugins
+    declare.
     """
     enabled, declared = set(plugins), own or {}
     found: dict[Right, str] = {}
@@ -244,8 +247,9 @@ def needed(
     for plugin in filter(enabled.__contains__, WRITES):
         add(plugin, *WRITES[plugin])
     if election.leader_elect:
-        rights = lease_rights(election.resource_namespace, election.resource_name)
-        add(LEADER_ELECTION, *rights)
+        name = election.resource_name
+        for lease in (name, *(lease_of_pool(name, pool) for pool in pools)):
+            add(LEADER_ELECTION, *lease_rights(election.resource_namespace, lease))
     if is_serving:
         add(SERVING, *DELEGATION)
     for plugin in filter(enabled.__contains__, declared):

@@ -1,20 +1,24 @@
-"""`asched doctor`: the pools of a configuration, compared with the nodes and namespaces there are.
+"""`asched doctor`: the pools of a configuration, compared with the nodes and namespaces there are,
+and who holds them where each has a Lease.
 
 Bounds  the nodes and namespaces that the reader reads; NAMED_MAX of them by name.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from asched.core.cluster.pools import PoolRules
+from asched.core.config.layout import pools_of
 from asched.core.config.pools import DEFAULT_POOL
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.leader.pools import TERM_SEPARATOR, lease_of_pool
 from asched.core.model.kinds import NAMESPACE, NODE
 from asched.core.model.selector import Labels
 from asched.kube.errors import ClientError
-from asched.ops.doctor.notes import Finding, JsonObject, State, unreadable
-from asched.ops.doctor.reader import ClusterReader
+from asched.ops.doctor.notes import Finding, JsonObject, State, ago, seconds_since, unreadable
+from asched.ops.doctor.reader import ClusterReader, namespaced, or_none
 
 CHECK: Final = "pools"
 NAMED_MAX: Final = 5
@@ -23,7 +27,7 @@ NAMED_MAX: Final = 5
 async def check_pools(
     reader: ClusterReader, configuration: SchedulerConfiguration
 ) -> list[Finding]:
-    """Nodes and namespaces that several pools select, and pools without any."""
+    """Nodes and namespaces that several pools select, pools without any, and their holders."""
     rules = PoolRules(configuration.pools)
     try:
         nodes = await reader.of_kind(NODE)
@@ -34,7 +38,29 @@ async def check_pools(
         *_findings(rules, "node", nodes, lambda _, labels: rules.of_node(labels)),
         *_findings(rules, "namespace", namespaces, rules.of_namespace),
     ]
-    return found or [Finding(CHECK, State.OK, "each node and each namespace is in one pool")]
+    found = found or [Finding(CHECK, State.OK, "each node and each namespace is in one pool")]
+    if configuration.pool_leases:
+        found += [await _holder(reader, configuration, pool) for pool in pools_of(configuration)]
+    return found
+
+
+async def _holder(
+    reader: ClusterReader, configuration: SchedulerConfiguration, pool: str
+) -> Finding:
+    election = configuration.leader_election
+    namespace, name = election.resource_namespace, lease_of_pool(election.resource_name, pool)
+    path = namespaced("coordination.k8s.io/v1", namespace, "leases", name)
+    try:
+        lease = await or_none(reader.get(path))
+    except ClientError as error:
+        return unreadable(CHECK, f"lease {namespace}/{name}", error)
+    spec = (lease or {}).get("spec") or {}
+    holder = (spec.get("holderIdentity") or "").partition(TERM_SEPARATOR)[0]
+    age_s = seconds_since(spec.get("renewTime"), datetime.now(UTC))
+    if not holder or age_s is None or age_s > (spec.get("leaseDurationSeconds") or 15):
+        cure = "see replicas and permissions above: a replica needs the rights to this lease"
+        return Finding(CHECK, State.PROBLEM, f"no replica holds pool {pool} ({name})", cure)
+    return Finding(CHECK, State.OK, f"pool {pool} is held by {holder}, renewed {ago(age_s)}")
 
 
 def _findings(

@@ -15,7 +15,9 @@ from datetime import datetime
 from typing import Final
 
 from asched import names
+from asched.core.config.layout import layout_of
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.leader.pools import holder_of_layout, is_of_layout
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, State, ago, seconds_since, unreadable
 from asched.ops.doctor.reader import ClusterReader, namespaced, or_none
@@ -107,6 +109,8 @@ async def check_lease(
     if not is_live or age_s is None:
         return [_no_holder(where, holder, age_s, own)], ""
     text = f'{where} is held by "{holder}", renewed {ago(age_s)}'
+    if is_of_layout(holder):
+        return [_shared(text, holder, configuration)], ""
     host = _host_of(holder)
     for candidate in own:
         if candidate.runs_on(host):
@@ -115,6 +119,16 @@ async def check_lease(
     text = f"{text}: another process would stand by"
     cure = "nothing to do if that is a replica of this installation; otherwise use another lease"
     return [Finding(LEASE, State.WARNING, text, cure)], host
+
+
+def _shared(text: str, holder: str, configuration: SchedulerConfiguration) -> Finding:
+    """Replicas that share pools hold the lease together."""
+    layout = layout_of(configuration) if configuration.pool_leases else ""
+    if holder == holder_of_layout(layout):
+        return Finding(LEASE, State.OK, f"{text}: replicas with these pools")
+    text = f"{text}: replicas with other pools, or other lease times; none of this one decides"
+    cure = "restart all replicas with one configuration"
+    return Finding(LEASE, State.PROBLEM, text, cure)
 
 
 def _no_holder(

@@ -44,10 +44,10 @@ class Function(NamedTuple):
 
 
 async def of_shape(
-    shape: str, nodes: int, warm: int, pods: int, plugins: Sequence[str] = ()
+    shape: str, nodes: int, warm: int, pods: int, plugins: Sequence[str] = (), **settings: Any
 ) -> Calls:
     """Count calls for `pods` pods after `warm` pods that fill all caches. `plugins`: enabled beside
-    those of the default profile.
+    those of the default profile. `settings`: further fields of the configuration.
     """
     counts = [0, 0]
 
@@ -57,7 +57,7 @@ async def of_shape(
         elif event == "c_call":
             counts[1] += 1
 
-    await _place(shape, nodes, warm, pods, note, plugins)
+    await _place(shape, nodes, warm, pods, note, plugins, **settings)
     return Calls(counts[0] / pods, counts[1] / pods)
 
 
@@ -83,11 +83,12 @@ async def _place(
     pods: int,
     note: Callable[[FrameType, str, Any], None],
     plugins: Sequence[str] = (),
+    **settings: Any,
 ) -> None:
     """Place pods with `note` as the profile function of the machine's turns."""
     enabled = {"multiPoint": {"enabled": [{"name": name} for name in plugins]}}
     profile = {"schedulerName": SCHEDULER, "plugins": enabled}
-    world, maker = DecideWorld(configuration({"profiles": [profile]})), ROWS[shape]
+    world, maker = DecideWorld(configuration({"profiles": [profile], **settings})), ROWS[shape]
     world.machine.limit = CountedLimit(CYCLES)
     handle, numbers = world.machine.handle, count()
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.config.pools import DEFAULT_POOL
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.names import POOL_LABEL
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
@@ -212,6 +213,10 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
             namespace, pod, uid, owner, node, reason, reporter = rest[:7]
             who = [text and names.of(text) for text in (namespace, pod, uid, owner, node)]
             return [name, *who, names.term(reason), names.of(reporter)]
+        case "PoolsHeld":
+            let_go, *new = rest
+            versions = {_pool(pool, names): known for pool, known in let_go.items()}
+            return [name, versions, *([_pool(pool, names) for pool in pools] for pools in new)]
         case "QueueAmended":
             return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
     return parts
@@ -302,6 +307,10 @@ def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> di
             for number, extender in enumerate(document["extenders"])
         ]
     return document
+
+
+def _pool(name: str, names: Pseudonyms) -> str:
+    return name if name == DEFAULT_POOL else names.of(name)
 
 
 def _labels(args: Any, changed: Any) -> dict[str, Any]:

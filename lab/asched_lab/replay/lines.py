@@ -10,7 +10,7 @@ import msgspec
 from asched import names
 from asched.core.cluster import facts
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
-from asched.core.cycle.orders import KubeletRefused, LeadersEnded, QueueAmended
+from asched.core.cycle.orders import KubeletRefused, LeadersEnded, PoolsHeld, QueueAmended
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.status import Code, Status
 from asched.core.model.decode import MalformedError, parse
@@ -81,6 +81,7 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
     for kind in (
         WallClock,
         LeadersEnded,
+        PoolsHeld,
         facts.Bound,
         facts.Refused,
         facts.Unknown,

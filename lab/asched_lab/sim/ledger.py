@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asched.core.cluster.facts import Answer
 from asched.core.framework.effects import Bind
 from asched.core.leader.election import Term
+from asched.core.leader.pools import TERM_SEPARATOR
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import BY_PATH
 from asched_lab.sim.checker import (
@@ -62,15 +63,18 @@ class Ledger:
         self.elsewhere: set[str] = set()
         #: uid -> how often the server accepted a binding of the pod, from any client.
         self.accepted: Counter[str] = Counter()
-        self._open: dict[int, str] = {}  # effect id -> uid
+        self._open: dict[tuple[str, int], str] = {}  # process and effect id -> uid
 
     def complain(self, text: str) -> None:
         if len(self.broken) < BROKEN_MAX:
             self.broken.append(text)
 
-    def sends(self, bind: Bind, *, node: Json | None, placed: Mapping[str, str]) -> None:
-        """The machine sends a binding. `node`: as it knows it, None if it knows none; `placed`: the
-        pods it has seen on this node, and this pod if it was seen on one, uid to node.
+    def sends(
+        self, bind: Bind, *, by: str = "", node: Json | None, placed: Mapping[str, str]
+    ) -> None:
+        """The machine of a process sends a binding. `node`: as it knows it, None if it knows none;
+        `placed`: the pods it has seen on this node, and this pod if it was seen on one, uid to
+        node.
         """
         if node is None:
             self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
@@ -82,14 +86,19 @@ class Ledger:
             uid for uid, node in placed.items() if node == bind.node and uid not in self.ours
         )
         self._sent[bind.pod.uid] = self._last[bind.node] = Sent(bind, node, others)
-        self._open[bind.id] = bind.pod.uid
+        self._open[by, bind.id] = bind.pod.uid
 
-    def hears(self, answer: Answer) -> None:
-        self._open.pop(answer.effect_id, None)
+    def hears(self, answer: Answer, by: str = "") -> None:
+        self._open.pop((by, answer.effect_id), None)
 
     def process_died(self) -> None:
         """A new process numbers its effects anew; none of the old one is open any more."""
         self._open.clear()
+
+    def one_died(self, process: str) -> None:
+        """As `process_died`, while others go on."""
+        for key in [key for key in self._open if key[0] == process]:
+            del self._open[key]
 
     def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, is_lie: bool) -> None:
         """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are its
@@ -145,33 +154,39 @@ LEASE: Final = BY_PATH["coordination.k8s.io", "v1", "leases"]
 
 
 class Leases:
-    """Checks the lease and complains to the ledger."""
+    """Checks the leases and complains to the ledger."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._written_s = 0.0  # when the server stored the current record
+        self._written_s: dict[str, float] = {}  # when the server stored the current records
         self._over_s: dict[Process, float] = {}  # since when a leader may not act
         world.server.store.table(LEASE.storage).listeners.append(self._hear)
 
     def _hear(self, change: Change) -> None:
         now_s, world = self._world.clock.now_s(), self._world
+        name = change.new.obj["metadata"]["name"]
         before = {} if change.old is None else change.old.obj["spec"]
         after = change.new.obj["spec"]
         was, now = before.get("holderIdentity") or "", after.get("holderIdentity") or ""
         lasts_s = before.get("leaseDurationSeconds", 0)
         if was and not now and (term := Term.of(change.new.obj)) and term.is_handed_on:
-            late = sum(process.wire.bindings for process in world.processes if process.name == was)
+            late = sum(
+                world.concerns(name, process, bind)
+                for process in world.processes
+                if process.name == process_of(was)
+                for bind in process.wire.open_bindings()
+            )
             if late:
-                world.ledger.complain(f"{was} hands its lease on, {late} bindings are on their way")
+                world.ledger.complain(f"{was} hands {name} on, {late} bindings are on their way")
         if now and now != was and before:
-            takers = [process for process in world.processes if process.name == now]
+            takers = [process for process in world.processes if process.name == process_of(now)]
             rate = takers[0].clock_rate if takers else 1.0
-            early_s = self._written_s + lasts_s / rate - now_s
+            early_s = self._written_s[name] + lasts_s / rate - now_s
             if was and early_s > 0.0:
                 world.ledger.complain(f"{now} took the lease {early_s:.1f} s before its end")
             if after["leaseTransitions"] <= before["leaseTransitions"]:
                 world.ledger.complain(f"{now} took the lease of {was!r} as if it were its own")
-        self._written_s = now_s
+        self._written_s[name] = now_s
 
     def check(self) -> None:
         """Check the processes that lead."""
@@ -185,3 +200,8 @@ class Leases:
             elif now_s - self._over_s.setdefault(process, now_s) > LEASE_S:
                 self._over_s[process] = now_s
                 self._world.ledger.complain(f"{process.name} stands as leader, its time is over")
+
+
+def process_of(holder: str) -> str:
+    """The process that holds a lease; a pool's lease names its term, too."""
+    return holder.partition(TERM_SEPARATOR)[0]

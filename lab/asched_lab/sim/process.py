@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer, Fact, Listed, Seen
+from asched.core.config.layout import layout_of, pools_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
@@ -29,6 +30,7 @@ from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.election import LeaderCandidate, LostLeadershipError, Stand
 from asched.host.loops import Scheduler
 from asched.host.memory import Collector
+from asched.host.pool_leases import PoolCandidate
 from asched.host.process import listeners_of
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import Clock
@@ -55,6 +57,7 @@ Handle = Callable[[Iterable[Fact], float], list[Effect]]
 LEASE_S: Final = 5.0
 RENEW_S: Final = 10 / 3
 RETRY_S: Final = 2 / 3
+LEASE_NAME: Final = "asched"
 #: Lanes that are empty once everything is settled; events may still be written in series.
 SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
 #: Size limit of one recording; a run needs some tens of kilobytes.
@@ -180,8 +183,8 @@ class Process:
         session, metrics = await WireSession.begun(self.wire, self._leaves), self.metrics
         if is_elected:
             rules = LeaseTimes(self.name, LEASE_S, RENEW_S, RETRY_S)
-            stand = Stand(rules, "kube-system", "asched", tuple(self.machine.context.runners))
-            self.candidate = LeaderCandidate(session, stand, metrics.leader, clock=clock, draw=draw)
+            stand = Stand(rules, "kube-system", LEASE_NAME, tuple(self.machine.context.runners))
+            self.candidate = self._candidate(session, stand, clock, draw)
         return Scheduler(
             session,
             self.machine,
@@ -193,7 +196,7 @@ class Process:
                 extenders=self.world.extenders,
                 metrics=metrics.client,
                 may_send=lambda: self.may_act,
-                fence_s=lambda: self.scheduler.fence_s(),  # noqa: PLW0108 - not yet there
+                fence_s=lambda effect: self.scheduler.fence_s(effect),  # noqa: PLW0108 - not yet there
             ),
             kinds=self.kinds,
             listeners=listeners_of(
@@ -201,6 +204,7 @@ class Process:
                 self.machine,
                 metrics,
                 may_act=lambda: self.may_act,
+                keeps_statuses=lambda: self.may_act and self.scheduler.keeps_statuses(),
                 writes_statuses=True,
                 spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
                 options=ReflectorOptions(rng=rng, clock=self.loop.time),
@@ -210,6 +214,22 @@ class Process:
             memory=nullcontext(Collector(now_s) if self.world.collects else Uncollected()),
             rng=rng,
             recorder=self.recorder,
+        )
+
+    def _candidate(
+        self, session: Session, stand: Stand, clock: Clock, draw: Callable[[], float]
+    ) -> LeaderCandidate:
+        written, metrics = self.world.setup.configuration, self.metrics.leader
+        if not written.pool_leases:
+            return LeaderCandidate(session, stand, metrics, clock=clock, draw=draw)
+        return PoolCandidate(
+            session,
+            stand,
+            metrics,
+            pools=pools_of(written),
+            layout=layout_of(written),
+            clock=clock,
+            draw=draw,
         )
 
     async def _audited(self, period_s: float) -> Auditor:
@@ -261,8 +281,8 @@ class Process:
 
     @property
     def is_acting(self) -> bool:
-        """Whether this is the process whose decisions count."""
-        return self is self.world.acting
+        """Whether the decisions of this process count."""
+        return self is self.world.acting or self.world.shares_pools
 
     def cut_off(self, seconds: float) -> None:
         """The network between the process and the server fails for this time."""
@@ -353,7 +373,12 @@ class Process:
     def hears(self, answer: Answer) -> None:
         """An answer arrives."""
         if self.is_acting:
-            self.world.ledger.hears(answer)
+            self.world.ledger.hears(answer, self.name)
+
+    def holds(self, pool: str) -> bool:
+        """Whether it may act for a pool, where each pool has a lease."""
+        candidate = self.candidate
+        return isinstance(candidate, PoolCandidate) and candidate.pool_fence_s(pool) > 0.0
 
 
 def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:

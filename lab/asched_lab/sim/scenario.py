@@ -210,6 +210,16 @@ def _unfinished(
     *,
     may_be_late: bool = False,
 ) -> list[str]:
+    found = []
+    for process in world.deciding:
+        world.acting = process
+        found += _unfinished_of_acting(scenario, world, moody, may_be_late=may_be_late)
+    return found
+
+
+def _unfinished_of_acting(
+    scenario: Scenario, world: World, moody: frozenset[str], *, may_be_late: bool
+) -> list[str]:
     moody |= scenario.beyond_filters
     found = [*unsettled(world), *audit(world), *lost(world)]
     if found:  # a process with missing objects cannot place all pods

@@ -12,7 +12,7 @@ sent. Each stream has its own delay.
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from itertools import count
@@ -517,14 +517,12 @@ class Wire:
             return ConnectionLost("the connection broke")
         return self._carry_out(request, late=False)
 
-    @property
-    def bindings(self) -> int:
-        """Open bindings of pods without a node: each may still be carried out."""
+    def open_bindings(self) -> Iterator[Bind]:
+        """Bindings under way of pods without a node: each may still be carried out."""
         sent = [travel.request for travel in self._travelling.values() if not travel.heard.done()]
-        return sum(
-            _is_binding(request) and not self._is_placed(request)
-            for request in (*sent, *self._late)
-        )
+        for request in (*sent, *self._late):
+            if _is_binding(request) and not self._is_placed(request):
+                yield bind_of(request)
 
     def _is_placed(self, binding: WireRequest) -> bool:
         *_, namespace, _, name, _ = binding.path.partition("?")[0].split("/")

@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.layout import pools_of
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
+from asched.core.leader.pools import lease_of_pool
 from asched.host.assemble import Parts
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver import bootstrap
@@ -37,7 +39,7 @@ from asched_lab.sim.faults import (
 )
 from asched_lab.sim.inhabitants import Inhabitants
 from asched_lab.sim.ledger import Leases, Ledger
-from asched_lab.sim.process import Process, Setup
+from asched_lab.sim.process import LEASE_NAME, Process, Setup
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -121,16 +123,24 @@ class World:
         )
         self.extenders = Extenders(self, effective, extender_rules) if effective.extenders else None
         self.is_elected = replicas > 1
+        #: Whether several processes act, each for the pools that it holds.
+        self.shares_pools = self.is_elected and effective.pool_leases
+        self.pools = pools_of(effective) if self.shares_pools else ()
         self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []
         self.ended: list[Process] = []
         for _ in range(replicas):
             self._begin_process()
-        #: the process whose decisions count: the leader, or the last one
+        #: the process whose decisions count: the leader, or the last one; any if pools are shared
         self.acting = self.processes[0]
         self._plan_all()
 
     # --- processes -------------------------------------------------------------------------------
+
+    @property
+    def deciding(self) -> list[Process]:
+        """The processes whose decisions count."""
+        return list(self.processes) if self.shares_pools else [self.acting]
 
     @property
     def machine(self) -> Machine:
@@ -158,10 +168,17 @@ class World:
 
     def restart(self) -> None:
         """Kill the acting process and start another one."""
-        if self.acting not in self.processes:
+        process = self._struck()
+        if process not in self.processes:
             return  # it is dead, and no process leads yet
-        self.note(f"{self.acting.name} dies")
-        self._replace(self.acting)
+        self.note(f"{process.name} dies")
+        self._replace(process)
+
+    def _struck(self) -> Process:
+        """The process that a fault strikes."""
+        if self.shares_pools and self.processes:
+            return self.rng.choice(self.processes)
+        return self.acting
 
     def lost_lease(self, process: Process) -> None:
         """A process may not act any more and ends."""
@@ -177,6 +194,10 @@ class World:
         process.cut(LATE_S_MAX)
         self.ended.append(process)
         self.processes.remove(process)
+        if self.shares_pools:
+            self.ledger.one_died(process.name)
+            if self.acting is process and self.processes:
+                self.acting = self.processes[0]
         if not self.is_elected:
             self.ledger.process_died()
             self.acting = self._begin_process()
@@ -195,8 +216,14 @@ class World:
         self._begin_process()
 
     def _check_leaders(self) -> None:
-        """At most one process may act."""
+        """At most one process may act, or one for each pool."""
         self._leases.check()
+        if self.shares_pools:
+            for pool in self.pools:
+                holders = [process.name for process in self.processes if process.holds(pool)]
+                if len(holders) > 1:
+                    self.ledger.complain(f"two processes hold {pool}: {', '.join(holders)}")
+            return
         leading = [process for process in self.processes if process.may_act]
         if len(leading) > 1:
             names = ", ".join(process.name for process in leading)
@@ -209,13 +236,15 @@ class World:
 
     def _pause(self) -> None:
         seconds = self.active_faults.seconds(LeaderPause, "lasting_s_max")
-        self.note(f"{self.acting.name} stands still for {seconds:.1f} s")
-        self.acting.pause(seconds)
+        process = self._struck()
+        self.note(f"{process.name} stands still for {seconds:.1f} s")
+        process.pause(seconds)
 
     def _cut_off(self) -> None:
         seconds = self.active_faults.seconds(Partition, "lasting_s_max")
-        self.note(f"{self.acting.name} is cut off for {seconds:.1f} s")
-        self.acting.cut_off(seconds)
+        process = self._struck()
+        self.note(f"{process.name} is cut off for {seconds:.1f} s")
+        process.cut_off(seconds)
 
     def _freeze(self) -> None:
         seconds = self.active_faults.seconds(FrozenServer, "lasting_s_max")
@@ -229,25 +258,26 @@ class World:
         self.note(f"bind {bind.pod.key} to {bind.node}")
         if not process.may_act:
             self.ledger.complain(f"{process.name} does not lead and binds {bind.pod.key}")
-        if process is not self.acting:
+        if not process.is_acting:
             return
-        self._enter(bind)
+        self._enter(bind, process)
         for observe in self.on_sent:
             observe(process, bind)
 
     def asks_extender_to_bind(self, bind: Bind) -> None:
         """An extender is asked to bind, which counts as a binding."""
         self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
-        self._enter(bind)
+        self._enter(bind, self.acting)
 
-    def _enter(self, bind: Bind) -> None:
-        cluster = self.parts.cluster
+    def _enter(self, bind: Bind, process: Process) -> None:
+        cluster = process.parts.cluster
         seen = {
             pod.uid: node
             for key, pod in cluster.pods_seen.items()
             if (node := pod.spec.node_name) and (node == bind.node or key == bind.pod.key)
         }
-        self.ledger.sends(bind, node=self.seen_node(bind.node), placed=seen)
+        known = self.seen_node(bind.node, process)
+        self.ledger.sends(bind, by=process.name, node=known, placed=seen)
         if self.extenders is not None and (objection := self.extenders.objects_to(bind)):
             self.ledger.complain(f"pod {bind.pod.key}: {objection}")
 
@@ -285,9 +315,17 @@ class World:
             result: T = end.value
             return result
 
-    def seen_node(self, name: str) -> Json | None:
+    def concerns(self, lease: str, process: Process, bind: Bind) -> bool:
+        """Whether a binding of a process is about what a lease is needed for, as it sees that."""
+        pools = process.machine.context.pools
+        if not self.shares_pools or pools is None:
+            return True
+        name = pools.names[pools.of_namespace(bind.pod.namespace)]
+        return lease == lease_of_pool(LEASE_NAME, name)
+
+    def seen_node(self, name: str, process: Process | None = None) -> Json | None:
         """A node as the acting process knows it; None if it knows none."""
-        node = self.parts.cluster.node_of(name)
+        node = (process or self.acting).parts.cluster.node_of(name)
         return None if node is None else self.node_versions[name, node.metadata.resource_version]
 
     def _note_node(self, change: Change) -> None:

@@ -15,6 +15,7 @@ from asched_lab.sim.scenarios import (
     moves,
     objects,
     plugins,
+    pools,
     preemption,
     room,
     servers,
@@ -35,6 +36,6 @@ def _in(modules: Iterable[ModuleType]) -> dict[str, type[Scenario]]:
 
 SCENARIOS: Final = {
     **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled)),
-    **_in((moves, drains)),
+    **_in((moves, drains, pools)),
     **dict(sorted(_in((api, batch, two_schedulers, load, pods)).items())),
 }

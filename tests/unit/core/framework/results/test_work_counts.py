@@ -292,6 +292,13 @@ async def test_a_pod_that_fits_takes_no_more_calls_with_rebalance() -> None:
     assert found.python <= without.python
 
 
+async def test_a_pod_takes_hardly_more_calls_with_pools() -> None:
+    pools = [{"name": name, "namespaces": [name]} for name in ("batch", "gpu", "web")]
+    without = await calls.of_shape("plain", NODES, WARM, COUNTED)
+    found = await calls.of_shape("plain", NODES, WARM, COUNTED, pools=pools)
+    assert found.python <= 1.03 * without.python
+
+
 async def test_a_plain_pod_passes_few_functions() -> None:
     """One pod, after others that filled all caches: none of the features that it does not use."""
     passed = await calls.passed("plain", NODES, WARM)

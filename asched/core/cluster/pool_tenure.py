@@ -1,0 +1,105 @@
+"""What a process may use of the pools, where several processes share them by a Lease for each pool.
+
+    a pool is held     its pods may be decided, and its nodes used, by this process alone
+    a node or a namespace comes to the pool, or the pool is taken
+                       it is used once all other pools have let go of it: they have seen a version
+                       at least as new as the one in which it was seen here, and have no open
+                       request about it (`core/leader/pools.py`)
+
+A version of before counts if a node or namespace leaves and comes back between two evaluations: the
+other pool's holder cannot have seen less, since acknowledgements are made with an evaluation.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+#: Newer than all others: of an object whose version is no number.
+NEVER: Final = 2**63 - 1
+
+
+class Since(NamedTuple):
+    """The pool of an object, and the version in which it was first seen there."""
+
+    pool: int
+    version: int
+
+
+class LetGo(NamedTuple):
+    """Up to which versions all other pools have let go of nodes and of namespaces."""
+
+    nodes: int = 0
+    namespaces: int = 0
+
+
+class Tenure:
+    """Pools are numbers, as in `Pools`."""
+
+    def __init__(self) -> None:
+        self.held: frozenset[int] = frozenset()
+        self.let_go: Mapping[int, LetGo] = {}
+        #: by name
+        self.nodes: dict[str, Since] = {}
+        self.namespaces: dict[str, Since] = {}
+
+    def hold(self, let_go: Mapping[int, LetGo], new: Iterable[int]) -> set[int]:
+        """Hold these pools from now on; all that the `new` ones have is new to them. Returns the
+        pools of which more or less may be used.
+        """
+        changed = {
+            pool
+            for pool in self.let_go.keys() | let_go.keys()
+            if self.let_go.get(pool) != let_go.get(pool)
+        }
+        self.held, self.let_go = frozenset(let_go), dict(let_go)
+        renewed = set(new)
+        for known in (self.nodes, self.namespaces):
+            for name in [name for name, since in known.items() if since.pool in renewed]:
+                del known[name]
+        return changed | renewed
+
+    def may_use_node(self, name: str, pool: int, version: str) -> bool:
+        """Note the node's pool in this version, and evaluate it."""
+        since = self.nodes.get(name)
+        if since is None or since.pool != pool:
+            since = self.nodes[name] = Since(pool, number_of(version))
+        let_go = self.let_go.get(pool)
+        return let_go is not None and since.version <= let_go.nodes
+
+    def may_use_namespace(self, name: str, pool: int, version: str) -> bool:
+        """As of a node."""
+        since = self.namespaces.get(name)
+        if since is None or since.pool != pool:
+            since = self.namespaces[name] = Since(pool, number_of(version))
+        let_go = self.let_go.get(pool)
+        return let_go is not None and since.version <= let_go.namespaces
+
+    def newest(self) -> dict[int, LetGo]:
+        """By pool: up to which versions other pools have to let go so that all of it is used."""
+        nodes, namespaces = dict[int, int](), dict[int, int]()
+        for known, newest in ((self.nodes, nodes), (self.namespaces, namespaces)):
+            for pool, version in known.values():
+                if version > newest.get(pool, 0):
+                    newest[pool] = version
+        return {
+            pool: LetGo(nodes.get(pool, 0), namespaces.get(pool, 0))
+            for pool in nodes.keys() | namespaces.keys()
+        }
+
+    def is_helped(self, pool: int, before: LetGo, now: LetGo) -> bool:
+        """Whether the pool may use more once other pools have let go of more."""
+        return any(
+            since.pool == pool and lower < since.version <= upper
+            for known, lower, upper in zip((self.nodes, self.namespaces), before, now, strict=True)
+            for since in known.values()
+        )
+
+    def forget(self, nodes: Iterable[str], namespaces: Iterable[str]) -> None:
+        """Drop what does not exist any more."""
+        for known, names in ((self.nodes, nodes), (self.namespaces, namespaces)):
+            for name in known.keys() - set(names):
+                del known[name]
+
+
+def number_of(version: str) -> int:
+    """A resourceVersion as a number."""
+    return int(version) if version.isdecimal() else NEVER

@@ -1,0 +1,199 @@
+"""Compete for a Lease for each pool: campaigns that begin anew when a pool was given up.
+
+    mode's Lease   one Campaign, shared by all replicas of the layout: without it no pool is used
+    pool's Lease   one Campaign after another: taken ──> held ──> given up in order ──> watched
+
+`core/leader/pools.py` decides which pools are taken and given up. A Lease that is lost ends the
+process, as with one leader: its other pools are released in order, and taken at once.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from asched.core.leader.election import Predecessor
+from asched.core.leader.pools import (
+    TERM_SEPARATOR,
+    ModeElection,
+    PoolBoard,
+    PoolElection,
+    lease_of_pool,
+)
+from asched.host.election import (
+    ANNOUNCED_S,
+    Campaign,
+    LeaderCandidate,
+    LeaseClient,
+    LeaseThread,
+    Stand,
+)
+from asched.kube.clock import Clock
+from asched.kube.session import Session
+from asched.kube.tasks import ended, tell_loop
+from asched.serve.telemetry.component_metrics import LeaderMetrics
+
+
+class PoolCandidate(LeaderCandidate):
+    """The campaigns of one process, on the scheduling loop. As a `LeaderCandidate` it leads while
+    it shares the Lease of the mode.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stand: Stand,
+        metrics: LeaderMetrics,
+        *,
+        pools: Sequence[str],
+        layout: str,
+        clock: Clock | None = None,
+        draw: Callable[[], float] = random.random,
+        **more: Any,
+    ) -> None:
+        mode = ModeElection(stand.rules, draw, stand.schedulers, layout=layout)
+        super().__init__(session, stand, metrics, clock=clock, draw=draw, election=mode, **more)
+        self.board = PoolBoard(mode)
+        #: Set when a pool was taken.
+        self.was_taken = asyncio.Event()
+        self._metrics, self._draw = metrics, draw
+        self._clock = clock or Clock()
+        self._terms = count(1)
+        self._campaigns: dict[str, Campaign] = {}
+        self._given_up = {pool: asyncio.Event() for pool in pools}
+        self._clean: set[str] = set()
+        for pool in pools:
+            self._begin(pool)
+        self.health_problem = self._health_problem
+
+    def pool_fence_s(self, pool: str) -> float:
+        """For how long this process may act for a pool; not positive if it may not."""
+        return self.board.fence_s(pool) - self._clock.now_s()
+
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """Each pool has its own."""
+        return None
+
+    def give_up(self, pool: str, *, is_clean: bool) -> None:
+        """Release a pool, and compete for it anew. `is_clean`: all requests about it are
+        answered.
+        """
+        if is_clean:
+            self._clean.add(pool)
+        self._call(self._given_up[pool].set)
+
+    async def announce(self, schedulers: Iterable[str]) -> None:
+        wanted = frozenset(schedulers)
+        elections = [self.campaign.election, *self.board.pools.values()]
+        for election in elections:
+            election.schedulers |= wanted
+        for election in elections:
+            while election.is_leader and not wanted <= election.announced:  # noqa: ASYNC110 - written by another thread
+                await asyncio.sleep(ANNOUNCED_S)
+
+    def _health_problem(self) -> str:
+        problems = (campaign.health_problem() for campaign in self._all())
+        return next(filter(None, problems), "")
+
+    def _all(self) -> tuple[Campaign, ...]:
+        return (self.campaign, *self._campaigns.values())
+
+    # --- where the campaigns run -----------------------------------------------------------------
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Call this on the loop of the campaigns."""
+        call()
+
+    def _pool_taken(self) -> None:
+        self.was_taken.set()
+
+    def _begin(self, pool: str) -> None:
+        mode, stand = self.board.mode, self._stand
+        identity = f"{mode.member}{TERM_SEPARATOR}{next(self._terms)}"
+        rules = replace(stand.rules, identity=identity)
+        election = PoolElection(rules, self._draw, mode.schedulers, board=self.board)
+        of_pool = replace(stand, rules=rules, name=lease_of_pool(stand.name, pool))
+        self._campaigns[pool] = Campaign(
+            of_pool, self._metrics, self._pool_taken, clock=self._clock, election=election
+        )
+        self.board.pools[pool] = election
+
+    def _client(self, session: Session, pool: str) -> LeaseClient:
+        return replace(self._stand, name=lease_of_pool(self._stand.name, pool)).client(session)
+
+    async def _compete(self, session: Session) -> None:
+        works = [super()._compete(session), *(self._hold(session, pool) for pool in self._given_up)]
+        tasks = [asyncio.ensure_future(work) for work in works]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await ended(tasks)
+
+    async def _hold(self, session: Session, pool: str) -> None:
+        """Compete for a pool again and again; returns when its Lease was lost."""
+        client, is_given_up = self._client(session, pool), self._given_up[pool]
+        while True:
+            campaign = self._campaigns[pool]
+            runs = asyncio.ensure_future(campaign.run(client))
+            asked = asyncio.ensure_future(is_given_up.wait())
+            try:
+                await asyncio.wait((runs, asked), return_when=asyncio.FIRST_COMPLETED)
+                if runs.done():
+                    runs.result()
+                    return
+            finally:
+                await ended((runs, asked))
+            await campaign.release(client, is_handed_on=pool in self._clean)
+            self._clean.discard(pool)
+            is_given_up.clear()
+            self._begin(pool)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def _release(
+        self, session: Session, *, is_handed_on: bool, is_dying: bool = False
+    ) -> None:
+        """Release the pools. The Lease of the mode runs out, if no other replica renews it."""
+        await asyncio.gather(
+            *(
+                campaign.release(
+                    self._client(session, pool), is_handed_on=is_handed_on, is_dying=is_dying
+                )
+                for pool, campaign in self._campaigns.items()
+            )
+        )
+        self._leave_mode()
+
+    async def _hand_on(self, *, is_settled: bool) -> None:
+        held = [
+            (pool, campaign)
+            for pool, campaign in self._campaigns.items()
+            if campaign.election.holder == campaign.election.rules.identity
+        ]
+        self._leave_mode()
+        await asyncio.gather(
+            *(
+                campaign.hand_on(self._client(self._session, pool), is_settled=is_settled)
+                for pool, campaign in held
+            )
+        )
+
+    def _leave_mode(self) -> None:
+        self.campaign.election.resign()
+
+
+class PoolThread(LeaseThread, PoolCandidate):
+    """The campaigns of one process, in a thread of their own."""
+
+    def _call(self, call: Callable[[], None]) -> None:
+        if self._there is not None:
+            tell_loop(self._there, call)
+
+    def _pool_taken(self) -> None:
+        tell_loop(self._home, self.was_taken.set)

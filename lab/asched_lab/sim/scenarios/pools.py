@@ -1,0 +1,169 @@
+"""Several processes decide at the same time, each for the pools that it holds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from asched import names
+from asched_lab.apiserver.resources import NAMESPACES, NODES, Resource
+from asched_lab.sim.checker import EndState, is_through
+from asched_lab.sim.faults import (
+    BrokenWatches,
+    ClockRates,
+    FrozenServer,
+    LateWrites,
+    LeaderPause,
+    LostAnswers,
+    Partition,
+    Restarts,
+    SlowAnswers,
+    StaleWatch,
+)
+from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.steps import AddNodes, DeletePods, Json, Step, pod_manifest
+from asched_lab.sim.world import World
+
+#: The label of namespaces that chooses their pool.
+TEAM: Final = "team"
+POOLS: Final = ("batch", "gpu", "web")
+#: And one whose nodes have no label.
+DEFAULT: Final = "default"
+NAMESPACE_NAMES: Final = ("one", "two", "three", "four", "five")
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def labels_for(pool: str, key: str) -> Json:
+    return {} if pool == DEFAULT else {key: pool}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveNodes(Step):
+    """Nodes come to other pools, or new ones are added to any pool."""
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        for name in world.some(world.node_names(), self.count):
+            relabel(world, NODES, name, names.POOL_LABEL)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveNamespaces(Step):
+    """Namespaces come to other pools."""
+
+    def do(self, world: World) -> None:
+        relabel(world, NAMESPACES, world.rng.choice(NAMESPACE_NAMES), TEAM)
+
+
+@dataclass(frozen=True, slots=True)
+class AddPoolPods(Step):
+    """Pods in any of the namespaces; some must be apart from others of theirs."""
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        for _ in range(self.count):
+            pod = pod_manifest(f"pod-{next(world.numbers)}", world.rng.choice(("300m", "700m")))
+            pod["metadata"]["namespace"] = world.rng.choice(NAMESPACE_NAMES)
+            if world.rng.random() < 0.3:
+                pod["metadata"]["labels"] = {"app": "apart"}
+                term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "apart"}}}
+                required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+                pod["spec"]["affinity"] = {"podAntiAffinity": required}
+            world.server.create("pods", pod)
+
+
+def relabel(world: World, kind: Resource, name: str, key: str) -> None:
+    """Give an object the label of another pool."""
+    obj = world.server.get(kind.plural, "", name)
+    assert obj is not None, f"{name} exists"
+    now = (obj["metadata"].get("labels") or {}).get(key, DEFAULT)
+    pool = world.rng.choice([known for known in (*POOLS, DEFAULT) if known != now])
+    world.note(f"{name} comes to {pool}")
+    labels = {k: v for k, v in (obj["metadata"].get("labels") or {}).items() if k != key}
+    metadata = {**obj["metadata"], "labels": labels | labels_for(pool, key)}
+    world.server.ctx.put(kind, {**obj, "metadata": metadata})
+
+
+class Pools(Scenario):
+    """Three processes share four pools. Nodes and namespaces move between them; processes die,
+    stop, or are cut off; what they had sent arrives a minute later. No node takes more than it has,
+    no pods are together that must be apart, and in the end each pool is held and used.
+    """
+
+    replicas = 3
+    config: ClassVar[Json] = {
+        "poolLeases": True,
+        "pools": [
+            {"name": pool, "namespaceSelector": {"matchLabels": {TEAM: pool}}} for pool in POOLS
+        ],
+    }
+    faults = (
+        StaleWatch(lag_s_max=3.0),
+        BrokenWatches(every_s=40),
+        SlowAnswers(seconds_max=0.5),
+        LostAnswers(rate=0.02),
+        LateWrites(rate=0.02, late_s_max=60.0),
+        FrozenServer(every_s=120, lasting_s_max=8.0),
+        LeaderPause(every_s=60, lasting_s_max=15.0),
+        Partition(every_s=60, lasting_s_max=15.0),
+        Restarts(every_s=60),
+        ClockRates(share=0.1),
+    )
+    rounds = 60
+
+    def setup(self, world: World) -> None:
+        for name in NAMESPACE_NAMES:
+            pool = world.rng.choice((*POOLS, DEFAULT))
+            metadata = {"name": name, "labels": labels_for(pool, TEAM)}
+            world.server.create("namespaces", {"metadata": metadata})
+        AddNodes(count=world.rng.randint(6, 9), cpu=(1, 2, 4)).do(world)
+        for name in world.node_names():
+            relabel(world, NODES, name, names.POOL_LABEL)
+        world.run_for(10.0)  # until all is listed, and the pools are taken
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(self.rounds):
+            dice = world.rng.random()
+            if dice < 0.5:
+                yield AddPoolPods(count=world.rng.randint(1, 5))
+            elif dice < 0.75:
+                yield DeletePods(count=world.rng.randint(1, 8))
+            elif dice < 0.9:
+                yield MoveNodes()
+            else:
+                yield MoveNamespaces()
+
+    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002
+        """The checker of all scenarios knows no pools; `check` does."""
+        return False
+
+    def check(self, world: World) -> None:
+        assert world.ledger.bound_count, "nothing was bound, so nothing was tried"
+        for pool in world.pools:
+            holders = [process.name for process in world.processes if process.holds(pool)]
+            assert len(holders) == 1, f"{pool} is held by {holders}"
+        counts = {process.name: 0 for process in world.processes}
+        for process in world.processes:
+            counts[process.name] = sum(map(process.holds, world.pools))
+        assert max(counts.values()) <= min(counts.values()) + 1, f"pools by process: {counts}"
+        namespaces = world.server.list("namespaces")
+        pods = [pod for pod in world.pods() if not is_through(pod)]
+        teams = {
+            known["metadata"]["name"]: (known["metadata"].get("labels") or {}).get(TEAM, DEFAULT)
+            for known in namespaces
+        }
+        for pool in world.pools:
+            nodes = [node for node in world.nodes() if pool_of_node(node) == pool]
+            waits = {
+                pod["metadata"]["name"]
+                for pod in world.waiting()
+                if teams[pod["metadata"]["namespace"]] == pool and "affinity" not in pod["spec"]
+            }
+            could = set(EndState(nodes, pods, namespaces).could_be_placed()) & waits
+            assert not could, f"{sorted(could)} could be placed in {pool}"
+
+
+def pool_of_node(node: Json) -> str:
+    pool: str = node["metadata"]["labels"].get(names.POOL_LABEL, DEFAULT)
+    return pool
