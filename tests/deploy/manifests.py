@@ -17,7 +17,7 @@ from tests.support import ROOT
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 DEPLOY = ROOT / "deploy"
-OVERLAYS = ("single", "ha", "kind", "monitoring", "shadow")
+OVERLAYS = ("single", "ha", "pools", "kind", "monitoring", "shadow")
 
 JsonObject = dict[str, Any]
 

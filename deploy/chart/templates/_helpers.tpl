@@ -102,6 +102,21 @@ subjects: {{- include "asched.subject" $top | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* The Leases that the scheduler holds, as JSON: with poolLeases one for each pool as well. */}}
+{{- define "asched.leases" -}}
+{{- $lease := include "asched.lease" . -}}
+{{- $leases := list $lease -}}
+{{- if .Values.config -}}
+{{- $config := include "asched.document" . | fromYaml -}}
+{{- if $config.poolLeases -}}
+{{- range append ($config.pools | default list) (dict "name" "default") -}}
+{{- $leases = append $leases (printf "%s-pool-%s" $lease .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $leases -}}
+{{- end }}
+
 {{/* The text of the configuration file. */}}
 {{- define "asched.config" -}}
 {{- if kindIs "string" .Values.config }}{{ .Values.config }}
