@@ -250,3 +250,34 @@ def test_a_fault_of_a_pool_is_shown_at_its_place(check, pools: str, error: str) 
 
     assert (status, count) == (2, "1 error")
     assert line.startswith(error)
+
+
+ONE_POOL = "pools:\n- {name: a, namespaces: [x]}\npoolLeases: true\n"
+REBALANCING = (
+    "profiles:\n- plugins: {multiPoint: {enabled: [{name: Rebalance}]}}\n  schedulerName: asched\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("poolLeases: true\n", "poolLeases: Forbidden: there are no pools"),
+        (
+            ONE_POOL + "leaderElection: {leaderElect: false}\n",
+            "poolLeases: Forbidden: needs leaderElection.leaderElect",
+        ),
+        (
+            ONE_POOL + "delayCacheUntilActive: true\n",
+            "delayCacheUntilActive: Forbidden: not together with poolLeases",
+        ),
+        (
+            ONE_POOL + REBALANCING,
+            "Forbidden: Rebalance decides for all pools",
+        ),
+    ],
+)
+def test_what_several_replicas_cannot_divide_is_refused(check, text: str, error: str) -> None:
+    status, (line, count) = check(HEAD.format("v1") + text)
+
+    assert (status, count) == (2, "1 error")
+    assert error in line

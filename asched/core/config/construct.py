@@ -84,15 +84,21 @@ def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
 
 
 def reach_faults(configuration: SchedulerConfiguration) -> list[Problem]:
-    """Extenders whose pods wait while there are pools."""
+    """Extenders and plugins with rules about pods of several pools, while there are pools."""
     if not configuration.pools:
         return []
     text = "may concern pods of any pool: while there are pools, the pods that it filters wait"
-    return [
+    found = [
         Problem(f"extenders[{i}] {text}", ("extenders", i))
         for i, extender in enumerate(configuration.extenders)
         if extender.filter_verb or extender.preempt_verb
     ]
+    text = "pods in namespaces with an ElasticQuota wait if these are in several pools"
+    for i, profile in enumerate(configuration.profiles):
+        enabled = {plugin.name for each in profile.plugins.values() for plugin in each.enabled}
+        if names.CAPACITY_SCHEDULING in enabled:
+            found.append(Problem(f"profiles[{i}]: CapacityScheduling: {text}", ("profiles", i)))
+    return found
 
 
 def _extender_faults(

@@ -1,6 +1,7 @@
 """The doctor against an embedded API server: each ailment, its line and its cure."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from asched.core.config.defaults import configuration, default_configuration
+from asched.core.config.layout import layout_of
 from asched.core.config.v1 import LeaderElection
 from asched.host.user_plugins.catalogue import discover
 from asched.kube.session import ConnectionOptions
@@ -351,3 +353,39 @@ async def test_what_the_pools_select(
     found = about(await clinic.examine(configuration=with_pools), "pools")
     assert said in [finding.text for finding in found]
     assert not about(await clinic.examine(), "pools")
+
+
+def held_lease(name: str, holder: str) -> dict[str, Any]:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": ELECTION.resource_namespace},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": now},
+    }
+
+
+async def test_who_holds_the_pools_that_replicas_share(clinic: Clinic) -> None:
+    shared = configuration({"pools": POOLS, "poolLeases": True})
+    shared = replace(shared, leader_election=ELECTION)
+    clinic.install("namespace")
+    clinic.server.create("", held_lease("asched", f"pools-{layout_of(shared)}"))
+    clinic.server.create("", held_lease("asched-pool-a", "one_1#1"))
+    findings = await clinic.examine(configuration=shared)
+    (lease,) = about(findings, "lease")
+    assert lease.state is State.OK
+    texts = {finding.text.partition(",")[0]: finding.state for finding in about(findings, "pools")}
+    assert texts["pool a is held by one_1"] is State.OK
+    assert texts["no replica holds pool b (asched-pool-b)"] is State.PROBLEM
+    assert texts["no replica holds pool default (asched-pool-default)"] is State.PROBLEM
+
+
+async def test_replicas_with_other_pools_decide(clinic: Clinic) -> None:
+    shared = configuration({"pools": POOLS, "poolLeases": True})
+    clinic.install("namespace")
+    clinic.server.create("", held_lease("asched", "pools-another"))
+    for checked in (shared, configuration({})):
+        findings = await clinic.examine(configuration=replace(checked, leader_election=ELECTION))
+        (lease,) = about(findings, "lease")
+        assert lease.state is State.PROBLEM
+        assert "none of this one decides" in lease.text
