@@ -326,16 +326,20 @@ class Dispatcher:
 
     def is_settled_for(self, concerns: Callable[[Effect], bool]) -> bool:
         """As `is_settled`, of the effects that `concerns` selects, queued ones apart."""
-        since_s = self._loop.time() - LANDS_WITHIN_S
-        while self._doubtful and self._doubtful[0][0] < since_s:
-            self._doubtful.popleft()
+        self._forget_doubts()
         effects = [job.effect for job in self._in_flight] + [known for _, known in self._doubtful]
         return not any(map(concerns, effects))
 
     def _doubt(self, effect: Effect, sent_s: float) -> None:
         """A request may still be carried out."""
         self._doubtful_s = max(self._doubtful_s, sent_s)
+        self._forget_doubts()
         self._doubtful.append((sent_s, effect))
+
+    def _forget_doubts(self) -> None:
+        since_s = self._loop.time() - LANDS_WITHIN_S
+        while self._doubtful and self._doubtful[0][0] < since_s:
+            self._doubtful.popleft()
 
     def _pump_at(self, when_s: float) -> None:
         if self._pump_timer is not None:
