@@ -375,8 +375,9 @@ class Scheduler:
     async def _seal(self) -> None:
         """Make sure that nothing of the leader before this one is carried out late."""
         leadership = self.leadership
-        await Seal(self, Predecessor() if leadership is None else leadership.predecessor).run()
-        if leadership is not None:
+        predecessor = Predecessor() if leadership is None else leadership.predecessor
+        await Seal(self, predecessor).run()
+        if leadership is not None and predecessor is not None:
             leadership.sealed()
 
     async def _campaign(self, leadership: LeaderCandidate) -> None:
