@@ -23,7 +23,7 @@ def test_each_kind_of_error_has_its_form() -> None:
 
 
 def test_invisible_letters_are_shown_by_their_number() -> None:
-    assert quoted("<\a\n\x01\x7f\u200b\U0010ffff\\") == r'"<\a\n\x01\x7f\u200b\U0010ffff\\"'
+    assert quoted("<\n\x01\x7f\u200b\U0010ffff\\") == r'"<\n\u0001\u007f\u200b\udbff\udfff\\"'
     assert quoted('a"é') == '"a\\"é"'
 
 
