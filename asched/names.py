@@ -100,6 +100,8 @@ EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 #: Annotation of the Lease: what its holder says about its time as leader (JSON).
 LEASE_TERM: Final = f"{PREFIX}/term"
+#: The pool of all nodes and namespaces that no pool names.
+DEFAULT_POOL: Final = "default"
 #: Annotations of the Leases of pools, and of the Lease that all of them share
 #: (`core/leader/pools.py`).
 LEASE_POOL: Final = f"{PREFIX}/pool-term"

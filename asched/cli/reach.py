@@ -21,13 +21,12 @@ import msgspec
 import orjson
 
 from asched.cli.pages import PageError, quoted
-from asched.core.config.pools import DEFAULT_POOL
 from asched.core.leader.pools import is_of_layout, lease_of_pool
 from asched.kube.errors import ApiError, ClientError, Forbidden, NotFound, api_error
 from asched.kube.fast import FastTransport
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
-from asched.names import TOKEN_HEADER
+from asched.names import DEFAULT_POOL, TOKEN_HEADER
 
 REQUEST_S: Final = 10.0
 LEASE: Final = "asched-system/asched"

@@ -29,7 +29,7 @@ from asched.core.config.qualified import (
 )
 
 #: The pool of all nodes and namespaces that no pool names.
-DEFAULT_POOL: Final = "default"
+DEFAULT_POOL: Final = names.DEFAULT_POOL
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
