@@ -47,7 +47,7 @@ LAB_COMMANDS: Final = {
     "chaos": "test the scheduler in virtual time against a failing API server",
 }
 COMMANDS_GROUP: Final = "asched.commands"
-#: The distributions of this package: the second has the commands that only read pages, and needs
+#: The distributions of this package: the second has the commands for people at a cluster, and needs
 #: neither NumPy nor other large packages (deploy/client).
 DISTRIBUTIONS: Final = ("asched", "asched-cli")
 #: Commands whose module parses its arguments by kube-scheduler's rules for flags.

@@ -26,6 +26,7 @@ from asched.cli.commands import (
     module_of,
     other_commands,
 )
+from asched.cli.flag_table import ALL
 from asched.cli.pod_names import pod_names
 
 SHELLS: Final = ("bash", "fish", "zsh")
@@ -99,8 +100,6 @@ def full_parser(wanted: str | None = None) -> argparse.ArgumentParser:
 
 
 def _add_flags_of_run(parser: argparse.ArgumentParser) -> None:
-    from asched.cli.flag_table import ALL  # not in asched-cli
-
     for flag in ALL:
         words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
         if "-h" not in words:

@@ -73,6 +73,7 @@ def main(argv: Sequence[str]) -> int:
         run_config.set_up_log(options)
         plugins = plugins_of(options)
         configuration = configured(options, plugins)
+        findings = examined(own, options, configuration, plugins, is_beside=bool(beside))
     except HelpRequested:
         print((__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help.")
         return EXIT_OK
@@ -83,6 +84,28 @@ def main(argv: Sequence[str]) -> int:
         return fail("doctor", error, EXIT_PROBLEM)
     except (UsageError, UnreadableFileError, ConfigError) as error:
         return fail("doctor", error, EXIT_USAGE)
+    except ModuleNotFoundError as error:
+        if is_whole():
+            raise
+        text = f"{error}: this configuration needs all of asched: pip install asched"
+        return fail("doctor", text, EXIT_USAGE)
+    print(printed(findings, own.output))
+    return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
+
+
+def is_whole() -> bool:
+    """Whether this is asched, not asched-cli, which has no NumPy and no cryptography."""
+    return "run" in installed_commands()
+
+
+def examined(
+    own: argparse.Namespace,
+    options: RunOptions,
+    configuration: SchedulerConfiguration,
+    plugins: "Plugins",
+    *,
+    is_beside: bool,
+) -> list[Finding]:
     client = configuration.client_connection
     examination = Examination(
         configuration=configuration,
@@ -91,16 +114,14 @@ def main(argv: Sequence[str]) -> int:
         ),
         other=Identity.named(own.user, tuple(own.groups)) if own.user else None,
         settings=None if CHOOSING & options.given.keys() else partial(settings, plugins.known),
-        inside=deployment_of(gethostname()) if beside else "",
+        inside=deployment_of(gethostname()) if is_beside else "",
         is_serving=options.serving.secure_port != 0,
         writes_statuses=options.status_controllers,
         kubernetes=options.kubernetes,
         known=plugins.known,
         rights_of=plugins.rights_of,
     )
-    findings = run_on_loop(examine(examination))
-    print(printed(findings, own.output))
-    return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
+    return run_on_loop(examine(examination))
 
 
 class Plugins(NamedTuple):
@@ -116,7 +137,7 @@ class Plugins(NamedTuple):
 
 def plugins_of(options: RunOptions) -> Plugins:
     """Those of this environment; asched-cli has tables of asched's own only. Raises UsageError."""
-    if "run" not in installed_commands():
+    if not is_whole():
         if options.plugin or options.plugin_dir:
             raise UsageError(
                 "--plugin and --plugin-dir need the whole of asched: pip install asched"

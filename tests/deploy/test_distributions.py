@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from asched.cli.commands import COMMANDS, LAB_COMMANDS
+from asched_lab.apiserver.server import ApiServer
 from tests.deploy.distributions import PROJECTS, built, installed
+from tests.deploy.manifests import DEPLOY, documents
 from tests.support import ROOT
 from tests.unit.cli.programs import PAGE, World, a_kubeconfig
 from tests.unit.kube.scripted import scripted
 from tests.unit.serve.views import a_view
 
 PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
-CLIENT_COMMANDS = {"drain", "explain", "top", "version", "completion"}
+CLIENT_COMMANDS = {"doctor", "drain", "explain", "top", "version", "completion"}
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +114,12 @@ def test_the_client_names_its_commands_and_where_others_are(client: Path) -> Non
     assert (status, errors) == (0, "")
     assert set(re.findall(r"^    (\w+)", output, re.MULTILINE)) == CLIENT_COMMANDS
 
-    message = "asched: 'doctor' is a command of asched: pip install asched\n"
-    assert ran(client, "doctor") == (2, "", message)
+    message = "asched: 'config' is a command of asched: pip install asched\n"
+    assert ran(client, "config") == (2, "", message)
     assert "the whole of asched" in ran(client, "top", "--web")[2]
 
 
-@pytest.mark.parametrize("command", ["drain", "explain", "top", "version"])
+@pytest.mark.parametrize("command", ["doctor", "drain", "explain", "top", "version"])
 def test_a_command_of_the_client_finds_all_its_modules(client: Path, command: str) -> None:
     imports = f"import asched.cli.{command} as c, asched.core.config.problem; print(c.__file__)"
     status, output, errors = ran(client.with_name("python"), "-c", imports)
@@ -154,11 +156,50 @@ async def test_the_client_asks_the_scheduler_and_the_api_server(
             assert line in output
 
 
+async def test_the_client_checks_an_installation(client: Path, tmp_path: Path) -> None:
+    server = ApiServer()
+    await server.start()
+    try:
+        for name in ("namespace", "rbac", "deployment"):
+            for manifest in documents(DEPLOY / "base" / f"{name}.yaml"):
+                server.create("", manifest)
+        metadata = {"name": "asched-config", "namespace": "asched-system"}
+        text = (DEPLOY / "base/scheduler.yaml").read_text(encoding="utf-8")
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        server.create("configmaps", {**config_map, "data": {"config.yaml": text}})
+        words = ("doctor", a_kubeconfig(tmp_path, server.url), "-o", "wide")
+        status, output, errors = await asyncio.to_thread(ran, client, *words)
+    finally:
+        await server.stop()
+    assert (status, errors) == (1, "")  # no replica is ready
+    checked = "asched-system/asched is checked, with its flags, its file and its account"
+    assert re.search(rf"^ok +installation +{checked}$", output, re.MULTILINE)
+    assert re.search(r"^problem +replicas ", output, re.MULTILINE)
+
+
+def test_the_client_reads_each_configuration_that_asched_ships(client: Path) -> None:
+    code = """
+import sys
+from asched.cli.flags import parse
+from asched.cli.run_config import load
+for name in sys.argv[1:]:
+    load(parse([f"--config={name}"]))
+"""
+    files = sorted(str(path) for path in (ROOT / "config").glob("*.yaml"))
+    assert len(files) > 10
+    assert ran(client.with_name("python"), "-c", code, *files) == (0, "", "")
+
+
+def test_the_client_refuses_plugins_that_need_all_of_asched(client: Path) -> None:
+    status, _, errors = ran(client, "doctor", "--plugin=mine.py", "--master=http://127.0.0.1:1")
+    assert (status, "--plugin and --plugin-dir need the whole of asched" in errors) == (2, True)
+
+
 def test_the_client_has_no_module_that_it_does_not_import(client: Path) -> None:
     code = """
 import importlib, pathlib, sys
 import asched
-for name in ("main", "drain", "explain", "top", "version", "completion"):
+for name in ("main", "doctor", "drain", "explain", "top", "version", "completion"):
     importlib.import_module("asched.cli." + name)
 import asched.core.config.problem
 root = pathlib.Path(asched.__file__).parent

@@ -223,7 +223,7 @@ def test_the_plugin_installs_asched_for_other_commands(plugin: Path, tmp_path: P
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    assert ran(tmp_path / "link", plugin, "doctor", "-o", "wide") == "doctor -o wide\n"
+    assert ran(tmp_path / "link", plugin, "config", "-o", "wide") == "config -o wide\n"
 
 
 def test_without_wheels_there_is_no_plugin(tmp_path: Path) -> None:

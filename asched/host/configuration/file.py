@@ -34,7 +34,6 @@ from asched.core.config.merge import ResolvedProfile
 from asched.core.config.problem import Path, Problem
 from asched.core.config.v1 import Extender, ExtenderTLSConfig, SchedulerConfiguration
 from asched.core.config.validate import validate
-from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.source import ConfigSource, item, name_of, read
 from asched.kube.files import file_content, file_start
 
@@ -119,7 +118,7 @@ def load_config(
     *,
     text: str | None = None,
     gates: Mapping[str, bool] = DEFAULT_GATES,
-    known: KnownPlugins = IN_TREE_POINTS,
+    known: KnownPlugins | None = None,
     legacy: bool = True,
     policy: str | None = None,
     policy_name: str = TEXT_NAME,
@@ -127,12 +126,17 @@ def load_config(
 ) -> LoadedConfig:
     """Load a file or a text. Raises ConfigError, or UnreadableFileError for a file.
 
-    `every_fault` continues with later stages after an error, to report all of them; kube-scheduler,
-    and a starting process, stop after the first stage with an error.
+    `known` are the in-tree plugins unless it is given. `every_fault` continues with later stages
+    after an error, to report all of them; kube-scheduler, and a starting process, stop after the
+    first stage with an error.
 
     `policy` is the text of a legacy Policy that supplies profile and extenders; the file may then
     set everything else, and the name of its only profile.
     """
+    if known is None:
+        from asched.core.plugins import IN_TREE_POINTS  # with NumPy, which asched-cli has not
+
+        known = IN_TREE_POINTS
     name = str(path) if path is not None else TEXT_NAME
     body = text if text is not None else read_text(path or "")
     source = read(body)

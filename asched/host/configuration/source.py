@@ -11,6 +11,7 @@ import base64
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,6 @@ import yaml
 from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.scalars import key_of, value_of
-from asched.kube.mending import whole_letters
 from asched.kube.yaml_text import MERGE_TAG, WORD_TAGS, Loader
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
@@ -124,10 +124,16 @@ def _no_number(word: str) -> Any:
 
 
 def _read_json(source: ConfigSource) -> None:
-    whole = whole_letters(source.text.encode("utf-8", "surrogatepass"))
+    whole = source.text
+    if "\\u" in whole:
+        with suppress(ImportError):  # asched-cli has no NumPy
+            from asched.kube.mending import whole_letters
+
+            data = whole_letters(whole.encode("utf-8", "surrogatepass"))
+            whole = data.decode("utf-8", "surrogatepass")
     try:
         source.document = json.loads(
-            whole.decode("utf-8", "surrogatepass"),
+            whole,
             object_pairs_hook=_object,
             parse_constant=_no_number,
         )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from asched.core.cluster.pools import PoolRules
 from asched.core.config.layout import pools_of
+from asched.core.config.pool_rules import PoolRules
 from asched.core.config.pools import DEFAULT_POOL
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.leader.pools import TERM_SEPARATOR, lease_of_pool
