@@ -154,7 +154,7 @@ class Trial:
         """A node is fuller than its kubelet reports; pods exclude each other from nodes."""
         number = NODES[-1]
         file = self._settings.node_folder(number) / "manifests/unseen.json"
-        file.write_text(json.dumps(static_pod("1400m")), encoding="utf-8")
+        file.write_text(json.dumps(static_pod("1500m")), encoding="utf-8")
         path = f"/api/v1/nodes/node{number}/proxy/pods"
         wait(lambda: "unseen" in json.dumps(self._api.ask("GET", path)), LIMIT_S, "the static pod")
         return self._refusals(file)
@@ -297,7 +297,6 @@ class Trial:
             self._apply(made)
             begun = time.monotonic()
             wait(lambda: _refused_in(pods), LIMIT_S, "a refusal")
-            time.sleep(3)
             text = self._explain_refusal(pods) if self._scheduler == Asched.scheduler else ""
             time.sleep(max(0.0, begun + REFUSED_S - time.monotonic()))
             count = len(_refused_in(pods))
@@ -312,12 +311,15 @@ class Trial:
         )
 
     def _explain_refusal(self, pods: Pods) -> str:
+        def waiting() -> list[str]:
+            return [name for name, each in list(pods.seen.items()) if each.bound is None]
+
         refused = self._explain(_refused_in(pods)[0], "refused")
-        texts = [f"refused pod: {self._named(refused, 'OutOfcpu')}"]
-        for pod in [pod for pod, each in pods.seen.items() if each.bound is None]:
-            explained = self._explain(pod, "left-out")
-            texts.append(f"waiting pod: {self._named(explained, 'left out for')}")
-        return f"; {', '.join(texts)}"
+        wait(waiting, LIMIT_S, "a pod that waits")
+        time.sleep(1)  # for its first attempt
+        left_out = self._explain(waiting()[0], "left-out")
+        named = (self._named(refused, "OutOfcpu"), self._named(left_out, "left out for"))
+        return f"; refused pod: {named[0]}, waiting pod: {named[1]}"
 
     def _doctor(self, when: str) -> str:
         ran = self._administrator.run("asched", "doctor")
