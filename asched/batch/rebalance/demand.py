@@ -34,11 +34,19 @@ class MovableAmounts:
         self._names = nodes.resources.values
         self.axes = [POD_PLACE, *range(len(nodes.columns.read("allocatable")))]
         self.moves_max = moves_max
+        #: by number of a class of pods that may move: the largest share of what the largest node
+        #: offers that one uses
+        self.sizes: dict[int, float] = {}
+        read, height = nodes.columns.read, nodes.height
+        offered = np.vstack((read("allowed_pods"), read("allocatable")))[:, :height]
+        most = np.maximum(offered.max(axis=1, initial=1), 1)
         by_row: dict[int, list[list[int]]] = {}
         for info in movable:
             accounted = info.cls.accounted
             amounts = [1, *(accounted.get(self._names[at + 1], 0) for at in self.axes[1:])]
             by_row.setdefault(info.row, []).append(amounts)
+            if info.cls.number not in self.sizes:
+                self.sizes[info.cls.number] = float((np.array(amounts) / most)[1:].max())
         #: int64[moves + 1, axes, N]: what the largest pods of a row use together
         self.tops: I64 = np.zeros((moves_max + 1, len(self.axes), nodes.height), dtype=np.int64)
         for row, listed in by_row.items():
@@ -57,10 +65,15 @@ class MovableAmounts:
     def tightest(self, fits: Mask) -> list[int]:
         """Rows in the order of what is free on them, compared with what they offer."""
         rows = np.flatnonzero(fits)
-        read = self._cluster.nodes.columns.read
-        offered = np.vstack((read("allowed_pods"), read("allocatable")))[:, rows]
-        shares = self.free()[:, rows] / np.maximum(offered, 1)
-        found: list[int] = rows[np.argsort(shares[1:].sum(axis=0), kind="stable")].tolist()
+        shares = self.free_shares()[rows]
+        found: list[int] = rows[np.argsort(shares, kind="stable")].tolist()
+        return found
+
+    def free_shares(self) -> npt.NDArray[np.float64]:
+        """float[N]: what is free of all resources, in shares of what the node offers."""
+        read, height = self._cluster.nodes.columns.read, self._cluster.nodes.height
+        shares = self.free()[1:] / np.maximum(read("allocatable")[:, :height], 1)
+        found: npt.NDArray[np.float64] = shares.sum(axis=0)
         return found
 
     def short_of(self, demands: Iterable["Demand"]) -> str:
@@ -102,7 +115,8 @@ class Demand:
         self._is_counted = count <= COUNTED_MAX or bool((moves[-1] >= NEVER).all())
         self._totals, self._marginals = moves, np.diff(moves, axis=0, prepend=0)
         self._marginals[moves >= NEVER] = NEVER
-        self._by_rank = np.argsort(moves[0], kind="stable")
+        #: rows by the moves for one pod, then by free room, so that small pods suffice to move
+        self._by_rank = np.lexsort((-amounts.free_shares(), moves[0]))
         self._ranks = np.empty_like(self._by_rank)
         self._ranks[self._by_rank] = np.arange(len(self._by_rank))
         self._sums: dict[int, I64] = {}

@@ -6,6 +6,8 @@
 
 The number of moves is raised from the least that amounts allow (iterative deepening), so that the
 first plan has the fewest moves; of some plans with as many, the one with the lowest cost is taken.
+In large clusters a number of moves gets half of the remaining steps, so that a plan with more moves
+may be found first.
 All filters of the profiles decide, on a supposition of the whole plan: other pods of the plan count
 with their new nodes.
 
@@ -27,7 +29,6 @@ from collections.abc import Generator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
-import numpy as np
 
 from asched.batch.groups.board import accepting
 from asched.batch.rebalance.board import Board, ClusterMovedError, SpentError, clone_of
@@ -44,6 +45,7 @@ from asched.core.model.timestamp import seconds
 
 #: About three seconds of work.
 SEARCH_STEPS: Final = 300_000
+AT_THE_LIMIT: Final = f"the search ended at its limit of {SEARCH_STEPS:,} steps"
 #: ... of which further plans with as many moves may cost this much.
 FURTHER_STEPS: Final = 20_000
 PLANS_MAX: Final = 8
@@ -130,7 +132,7 @@ class PlanSearch:
         except SpentError:
             if self._best is not None:
                 return self._best[1]
-            return NoPlan(f"the search ended at its limit of {SEARCH_STEPS:,} steps")
+            return NoPlan(AT_THE_LIMIT)
         finally:
             self._board.clear()
 
@@ -138,14 +140,20 @@ class PlanSearch:
         yield from self._prepare()
         if short := self._amounts.short_of(self._demands.values()):
             return NoPlan(f"all free room together does not suffice (Insufficient {short})")
+        was_cut = False
         fewest = max(demand.least(demand.count) for demand in self._demands.values())
         for moves in range(fewest, self._moves_max + 1):
             self._level = moves
+            if not self._is_small:  # half of what remains: more moves may be found more easily
+                self._stop_at = (self._board.spent + SEARCH_STEPS) / 2
             yield from self._place(list(reversed(self._unit)), moves)
             if self._best is not None:
                 return self._best[1]
+            was_cut |= self._board.spent > self._stop_at
         if not self._movable:
             return NoPlan("no pod may be moved")
+        if was_cut:
+            return NoPlan(AT_THE_LIMIT)
         most = f"{self._moves_max} moves" if self._moves_max > 1 else "1 move"
         return NoPlan(f"no plan with up to {most} was found")
 
@@ -221,6 +229,8 @@ class PlanSearch:
         order of pods that may move, `leaving` left before, and it fitted on the rows `before`.
         """
         for index, info in self._candidates(seeker, moves, last, leaving):
+            if self._board.spent > self._stop_at:
+                return True
             if not self._may_leave(info):
                 continue
             mover = self._seeker(info)
@@ -294,13 +304,21 @@ class PlanSearch:
             return [(i, info) for i, info in pods if info.node_name == leaving[-1].home]
         rows = self._hopeful_rows(seeker, moves)
         rank = {row: at for at, row in enumerate(rows)}
+        sizes = self._amounts.sizes
         return sorted(
             [entry for entry in pods if entry[1].row in rank],
-            key=lambda entry: (rank[entry[1].row], entry[0]),
+            key=lambda entry: (
+                rank[entry[1].row],
+                entry[1].pod.priority,
+                sizes[entry[1].cls.number],
+                entry[0],
+            ),
         )
 
     def _hopeful_rows(self, seeker: Seeker, moves: int) -> list[int]:
-        """Rows on which a pod may fit without some pods, by amounts, the fewest pods first."""
+        """Rows on which a pod may fit without some pods, by amounts: the fewest pods first, then
+        by rank.
+        """
         demand = self._demands.get(seeker.info.cls.number)
         if demand is None:
             demand = self._demand(seeker, 1)
@@ -308,7 +326,9 @@ class PlanSearch:
         allowed = counts <= moves
         if seeker.home:
             allowed[self._cluster.nodes.row_of[seeker.home]] = False
-        return sorted(np.flatnonzero(allowed).tolist(), key=lambda row: counts[row])[:ROWS_MAX]
+        after = self._after(seeker) if seeker.leaves is None else 0
+        rows = demand.in_order(allowed, after)
+        return sorted(rows, key=lambda row: counts[row])[:ROWS_MAX]
 
     def _may_leave(self, info: PodInfo) -> bool:
         spare = self._rules.spare_pods_of(info.pod)
