@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import yaml
 
-from asched.cli.arguments import seed_number
+from asched.cli.arguments import seed_number, whole
 from asched.cli.commands import LAB_COMMANDS
 from asched_lab.bench.report import Curve, picture
-from asched_lab.trace.openb import TraceError, default_folder, known, one_of
+from asched_lab.trace.moves import WithMoves, play_with_moves
+from asched_lab.trace.openb import STRATEGIES, TraceError, default_folder, known, load, one_of
 from asched_lab.trace.policies import POLICIES, policy_named
 from asched_lab.trace.run import LAST_PERCENT, POINTS, Outcome, simulate
 
@@ -34,6 +35,7 @@ PUBLISHED: Final = {
 
 
 DEFAULT_POLICY: Final = "fgd"
+MOVES_MAX: Final = 16
 #: 42 to 51 are published.
 DEFAULT_SEED: Final = 42
 
@@ -51,6 +53,12 @@ def add_parser(subparsers: Any) -> None:
         "--engine",
         action="store_true",
         help="decide with the scheduler's own engine and the plugin GpuSharing",
+    )
+    parser.add_argument(
+        "--moves",
+        type=whole(1, MOVES_MAX),
+        metavar="N",
+        help="with --engine: move up to N placed pods for each pod that was dropped, as Rebalance",
     )
     parser.add_argument("--seed", type=seed_number, metavar="N", help="42 to 51 are published (42)")
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
@@ -81,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         return _refuse("which trace? --list shows them", 2)
     if policy_named(policy) is None:
         return _refuse(f"no policy {one_of(policy, list(POLICIES))}", 2)
+    if args.moves and not (args.engine and policy_named(policy) in STRATEGIES):
+        return _refuse(f"--moves needs --engine and a policy of {', '.join(STRATEGIES)}", 2)
     if args.published and not args.plot:
         return _refuse("--published is drawn by --plot FILE, which is missing", 2)
     if args.plot and not args.plot.absolute().parent.is_dir():
@@ -88,6 +98,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.list:
             return _list(folder)
+        if args.moves:
+            found = play_with_moves(
+                load(args.trace, folder), policy_named(policy) or "", seed, args.moves
+            )
+            print(_moves_text(found) if args.output == "text" else _moves_json(found, args.output))
+            return 0
         beside = _published(args.published, args.trace, policy, seed)
         outcome = simulate(args.trace, policy, seed, folder, by_engine=args.engine)
         if args.plot:
@@ -141,6 +157,19 @@ def _text(outcome: Outcome) -> str:
         f" {outcome.placed_plain} of {outcome.plain} that request no GPU;"
         f" {outcome.kept_out} rejected although a node had room"
     )
+
+
+def _moves_text(found: WithMoves) -> str:
+    return (
+        f"GPUs in use: {found.before} %, with moves {found.after} %\n"
+        f"  {found.placed} of {found.dropped} dropped pods placed by {found.moves} moves,"
+        f" {found.searches} searches"
+    )
+
+
+def _moves_json(found: WithMoves, output: str) -> str:
+    fields = found._asdict()
+    return json.dumps(fields) if output == "json" else yaml.safe_dump(fields, sort_keys=False)
 
 
 def _published(path: Path | None, trace: str, policy: str, seed: int) -> list[Curve]:

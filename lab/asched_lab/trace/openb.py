@@ -13,7 +13,7 @@ those it has placed.
 
 import csv
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.facts import Seen
+from asched.core.cluster.pods import PodInfo
 from asched.core.config.defaults import configuration
 from asched.core.config.problem import did_you_mean
+from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Decision, Runner
 from asched.core.model.decode import decode
@@ -42,6 +44,7 @@ from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, fits
 from asched.host.assemble import Parts, build_runners
 from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.names import DEFAULT_SCHEDULER_NAME
 from asched.plugin import I64
 
 FAMILY: Final = "openb"
@@ -221,17 +224,16 @@ class Engine:
     """One profile over all nodes."""
 
     def __init__(self, nodes: Sequence[TraceNode], strategy: str) -> None:
-        self._parts = Parts.fresh()
-        self._runner = _runner(self._parts, strategy)
+        self.parts = Parts.fresh()
+        self.configuration, self.runners = _runners(self.parts, strategy)
+        (self._runner,) = self.runners.values()
         self._offered = 0
         for node in nodes:
-            self._parts.cluster.apply(Seen(NODE, decode(Node, _engine_node(node))))
+            self.parts.cluster.apply(Seen(NODE, decode(Node, _engine_node(node))))
 
     def offer(self, pod: TracePod) -> str | None:
         """Place a pod; return its node, None if it fits nowhere."""
-        self._offered += 1
-        cluster = self._parts.cluster
-        info = cluster.classes.info_of(decode(Pod, _engine_pod(pod, f"pod-{self._offered}")))
+        cluster, info = self.parts.cluster, self.info_of(pod)
         attempt = self._runner.schedule(info, self._offered)
         try:
             effect: Effect = next(attempt)
@@ -242,22 +244,23 @@ class Engine:
             return end.value.node
         raise TypeError(f"a trace run cannot answer this effect: {effect}")
 
+    def info_of(self, pod: TracePod) -> PodInfo:
+        """A pod as the scheduler sees it, with a name of its own."""
+        self._offered += 1
+        made = decode(Pod, _engine_pod(pod, f"pod-{self._offered}"))
+        return self.parts.cluster.classes.info_of(made)
 
-def _runner(parts: Parts, strategy: str) -> Runner:
-    """A runner in which only GpuSharing scores."""
+
+def _runners(parts: Parts, strategy: str) -> tuple[SchedulerConfiguration, Mapping[str, Runner]]:
+    """A configuration with one profile, in which only GpuSharing scores, and its runner."""
     score = {"enabled": [{"name": GpuSharing.name}], "disabled": [{"name": "*"}]}
     profile = {
         "plugins": {"filter": {"enabled": [{"name": GpuSharing.name}]}, "score": score},
         "pluginConfig": [{"name": GpuSharing.name, "args": {"strategy": strategy}}],
     }
     plugins = Catalogue([of_class(GpuSharing, "asched")])
-    (runner,) = build_runners(
-        configuration({"profiles": [profile]}),
-        parts,
-        factories=plugins.factories,
-        known=plugins.known,
-    ).values()
-    return runner
+    made = configuration({"profiles": [profile]})
+    return made, build_runners(made, parts, factories=plugins.factories, known=plugins.known)
 
 
 def _engine_node(node: TraceNode) -> dict[str, Any]:
@@ -284,7 +287,8 @@ def _engine_pod(pod: TracePod, name: str) -> dict[str, Any]:
         requests[_ARGS.resource] = str(demand.number)
     if 0 < demand.milli < WHOLE:
         requests[_ARGS.share_resource] = str(-(-demand.milli * 100 // WHOLE))
-    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
+    container = {"name": "main", "resources": {"requests": requests}}
+    spec: dict[str, Any] = {"containers": [container], "schedulerName": DEFAULT_SCHEDULER_NAME}
     if len(demand.models) == 1:
         spec["nodeSelector"] = {_ARGS.model_label: demand.models[0]}
     elif demand.models:

@@ -21,6 +21,31 @@ def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found["curve"][60] == found["gpu_allocation"]["60"]
 
 
+NODES_OF_TWO = """sn,cpu_milli,memory_mib,gpu,model
+node-0,32000,65536,2,T4
+node-1,32000,65536,2,T4
+"""
+#: Halves go to both nodes by `dotprod`; the pod with two GPUs then needs a move.
+PODS_OF_TWO = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase\n" + "".join(
+    f"pod-{number},{cpu},1024,{gpus},{milli},,LS,Running\n"
+    for number, (cpu, gpus, milli) in enumerate(
+        ((20000, 1, 500), (20000, 1, 500), (1000, 2, 1000), (1000, 2, 1000))
+    )
+)
+
+
+def test_moves_place_pods_that_were_dropped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny.write(tmp_path, NODES_OF_TWO, PODS_OF_TWO)
+    words = ["trace", "openb:tiny", "--policy", "bestfit", "--engine", "--traces", str(folder)]
+    assert main([*words, "--moves", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["placed"] <= found["dropped"]
+    assert (found["after"] > found["before"]) == (found["placed"] > 0)
+    assert found["moves"] <= 2 * found["placed"]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -42,6 +67,7 @@ def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--policy", "fgd"], 2, "which trace? --list shows them"),
         (["openb:tiny", "--policy", "random", "--engine"], 1, "random is no strategy"),
         (["openb:tiny", "--published", "x.csv"], 2, "is drawn by --plot FILE"),
+        (["openb:tiny", "--moves", "1"], 2, "--moves needs --engine and a policy of"),
     ],
 )
 def test_wrong_words_are_one_line(

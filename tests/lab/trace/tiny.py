@@ -22,10 +22,10 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase\n" + 
 )
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, nodes: str = NODES, pods: str = PODS) -> Path:
     """The folder to be named to `asched simulate`."""
     base = folder / "openb"
     base.mkdir()
-    for name, text in (("node_list_gpu_node", NODES), ("pod_list_tiny", PODS)):
+    for name, text in (("node_list_gpu_node", nodes), ("pod_list_tiny", pods)):
         (base / f"openb_{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
     return folder
