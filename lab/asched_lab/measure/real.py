@@ -23,6 +23,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -59,14 +60,16 @@ def assets() -> Path | None:
 
 class RealServer:
     """etcd and kube-apiserver as child processes; `is_limited`: with kube-apiserver's default
-    priority and fairness.
+    priority and fairness; `flags`: further ones of kube-apiserver.
     """
 
     description = "real kube-apiserver and etcd"
 
-    def __init__(self, folder_of_binaries: Path, *, is_limited: bool = False) -> None:
+    def __init__(
+        self, folder_of_binaries: Path, *, is_limited: bool = False, flags: Sequence[str] = ()
+    ) -> None:
         self.binaries = folder_of_binaries
-        self._limits = () if is_limited else UNLIMITED
+        self._flags = (*(() if is_limited else UNLIMITED), *flags)
         base = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="asched-bench-", dir=base))
         self._processes: list[Process] = []
@@ -161,7 +164,7 @@ class RealServer:
             f"--service-account-signing-key-file={certificates}/accounts.key",
             "--service-cluster-ip-range=10.0.0.0/16",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            *self._limits,
+            *self._flags,
         )
         url = f"https://127.0.0.1:{port}"
         for path, token in ((self.kubeconfig, TOKEN), (self.scheduler_kubeconfig, SCHEDULER_TOKEN)):
