@@ -90,6 +90,8 @@ class Movable:
         self._active_sets: Counter[str] | None = None
         #: by uid of a controller: how many of its pods were moved and have no node yet
         self.missing: Mapping[str, int] = {}
+        #: what is against the moves of opened pods, as far as `find` got
+        self.refusals = Counter[str]()
 
     def count(self) -> Generator[Effect, Answer, None]:
         """Find the pods of each controller, before all else. Pauses."""
@@ -132,7 +134,10 @@ class Movable:
         for info in tuple(self._cluster.placed.values()):
             if self._is_opened(info.pod):
                 yield from self._context.pause_if_due(DECIDE_STEPS)
-                if not (self.why_not(info) or self.why_budget(info)):
+                why = self.why_not(info) or self.why_budget(info)
+                if why:
+                    self.refusals[why] += 1
+                else:
                     found.append(info)
         return sorted(found, key=order_of)
 

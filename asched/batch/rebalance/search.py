@@ -151,7 +151,9 @@ class PlanSearch:
                 return self._best[1]
             was_cut |= self._board.spent > self._stop_at
         if not self._movable:
-            return NoPlan("no pod may be moved")
+            refusals = self._rules.refusals.most_common(1)
+            why = "".join(f" ({count} pods: {why})" for why, count in refusals)
+            return NoPlan(f"no pod may be moved{why}")
         if was_cut:
             return NoPlan(AT_THE_LIMIT)
         most = f"{self._moves_max} moves" if self._moves_max > 1 else "1 move"
