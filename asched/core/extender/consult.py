@@ -235,7 +235,7 @@ class Chain:
             del wasted[node]
         if len(wasted) >= WASTED_NODES_MAX:
             return open_rows
-        return np.intersect1d(open_rows, [row_of[node] for node in wasted if node in row_of])
+        return np.array([row_of[node] for node in wasted if node in row_of], dtype=np.int64)
 
     def finds_victims(self, pod: PodInfo) -> bool:
         """Whether any of them may name victims for the pod."""

@@ -204,12 +204,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return self._nothing(pod, findings, rejection, trial)
         extenders = trial.extenders
         if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
-            rows = np.setdiff1d(findings.open, extenders.wasted_rows(pod, findings.open))
+            wasted = extenders.wasted_rows(pod, findings.open)
+            rows = np.setdiff1d(findings.open, wasted)
             if not len(rows):
                 return prefixed(unschedulable(WASTED), Nomination(""))
             findings = findings._replace(open=rows)
             some = self._search.some(pod, findings, trial)
-            return self._ask(now, pod, some, extenders, trial.seed, trial)
+            otherwise = Nomination("" if len(wasted) else None)
+            return self._ask(now, pod, some, extenders, trial.seed, trial, otherwise)
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
 
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
@@ -362,14 +364,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         extenders: ExtenderChain,
         seed: int,
         site: eviction.Site,
+        otherwise: Nomination = Nomination(),  # noqa: B008
     ) -> Asking:
-        """Extenders may drop candidates or change their victims."""
+        """Extenders may drop candidates or change their victims. `otherwise`: without one left."""
         try:
             accepted = yield from extenders.preempt(pod, candidates)
         except PointError as error:
             return prefixed(failure(str(error)))
         if not accepted:
-            return prefixed(unschedulable(NO_CANDIDATE))
+            return prefixed(unschedulable(NO_CANDIDATE), otherwise)
         tied = victims.best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(seed, len(tied))], site)
 
