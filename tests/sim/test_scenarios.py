@@ -48,6 +48,7 @@ for name in sys.argv[1:]:
 
 #: Lives in which a rule is broken by the code as it was before a defect was mended.
 FOUND: Final = [
+    ("Pools", 6),  # what a class was rejected for before its pool was held stayed cached
     ("NodeFlapping", 21),  # a lost binding was sent once more to a node that had become ill
     ("NodeFlapping", 24),  # ... or whose room a stranger had taken
     ("SideBySide", 27),

@@ -104,6 +104,7 @@ class Pools:
         number = self.names.index
         by_number = {number(name): versions for name, versions in let_go.items()}
         changed = self.tenure.hold(by_number, map(number, new))
+        self.cluster.epoch += 1  # what is cached of classes is about what was held before
         self._cursor = -1
         nodes = self.cluster.nodes
         for row in np.flatnonzero(self.of_rows()[: len(before)] != before).tolist():
