@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from asched.core.leader.election import LeaseRecord, Term
+from asched.core.leader.election import CreateLease, LeaseRecord, Term, WriteLease
 from asched.host.election import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
 from tests.support import recorded_lines
@@ -37,8 +37,8 @@ async def test_a_lease_is_created_and_updated_with_its_version(leases, server):
         return reply(201 if seen.method == "POST" else 200, stored)
 
     server.handler = store
-    assert await leases.create(RECORD, TERM) == stored
-    assert await leases.update(stored, LeaseRecord("", 1), TERM) == stored
+    assert await leases.create(CreateLease(RECORD, TERM)) == stored
+    assert await leases.update(WriteLease(stored, LeaseRecord("", 1), TERM)) == stored
     create, update = server.seen
     assert (create.method, create.path) == ("POST", PATH)
     assert create.json == {
@@ -71,8 +71,8 @@ async def test_a_200_that_is_no_lease_is_a_failed_answer(leases, server, lease):
     server.handler = senseless
     for asked in (
         leases.get(),
-        leases.create(RECORD, TERM),
-        leases.update({"metadata": {"resourceVersion": "7"}}, RECORD, TERM),
+        leases.create(CreateLease(RECORD, TERM)),
+        leases.update(WriteLease({"metadata": {"resourceVersion": "7"}}, RECORD, TERM)),
     ):
         with pytest.raises(ProtocolBroken):
             await asked
@@ -147,9 +147,9 @@ async def test_whoever_was_slower_hears_of_it(leases, server):
 
     server.handler = taken
     with pytest.raises(AlreadyExists):
-        await leases.create(RECORD, TERM)
+        await leases.create(CreateLease(RECORD, TERM))
     with pytest.raises(Conflict):
-        await leases.update({"metadata": {}}, RECORD, TERM)
+        await leases.update(WriteLease({"metadata": {}}, RECORD, TERM))
 
 
 async def test_a_frozen_server_is_not_waited_for(session, server):
@@ -159,4 +159,4 @@ async def test_a_frozen_server_is_not_waited_for(session, server):
     server.handler = frozen
     leases = LeaseClient(session, "n", "l", timeout_s=0.05)
     with pytest.raises(DeadlineExceeded):
-        await leases.update({"metadata": {}}, RECORD, TERM)
+        await leases.update(WriteLease({"metadata": {}}, RECORD, TERM))

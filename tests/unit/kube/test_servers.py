@@ -26,7 +26,7 @@ from asched.core.framework.effects import (
     PodRef,
     ReadPod,
 )
-from asched.core.leader.election import LeaseRecord, Term
+from asched.core.leader.election import CreateLease, LeaseRecord, Term, WriteLease
 from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.host.election import LeaseClient
@@ -277,12 +277,12 @@ async def test_a_lease_is_guarded_by_its_version(cluster):
     assert await leases.get() is None
     stamp = "2026-01-01T00:00:00.000000Z"
     record, term = LeaseRecord("a", 15, stamp, stamp), Term(0, ("asched",))
-    first = await leases.create(record, term)
-    second = await leases.update(first, replace(record, holder="b"), term)
+    first = await leases.create(CreateLease(record, term))
+    second = await leases.update(WriteLease(first, replace(record, holder="b"), term))
     assert second["spec"]["holderIdentity"] == "b"
     assert Term.of(second) == term
     with pytest.raises(Conflict):
-        await leases.update(first, record, term)
+        await leases.update(WriteLease(first, record, term))
     assert await leases.get() == second
 
 

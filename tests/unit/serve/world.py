@@ -103,6 +103,9 @@ class Glass:
     async def explain(self, namespace, name, against_node="", *, tries_changes=True):
         return self.told.get(f"{namespace}/{name}")
 
+    async def drain(self, name, *, deletes_data):
+        return self.told.get(name) and {"node": name, "deletes_data": deletes_data}
+
     async def view(self, names_of, since):
         return {"names_of": names_of, "since": since}
 
