@@ -26,7 +26,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from asched.core.cluster.pool_tenure import LetGo, number_of
+from asched.core.cluster.pool_tenure import Versions, number_of
 from asched.core.cluster.pools import Pools, only_node
 from asched.core.cycle.orders import PoolsHeld
 from asched.core.framework.effects import (
@@ -40,7 +40,7 @@ from asched.core.framework.effects import (
     PatchPodStatus,
 )
 from asched.core.leader.election import Predecessor
-from asched.core.leader.pools import PoolElection, Versions, union
+from asched.core.leader.pools import PoolElection, union
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import NAMESPACE, NODE, POD, Kind
 from asched.core.model.pod import Pod
@@ -65,7 +65,7 @@ class PoolKeeper:
         self._board = candidate.board
         self._context = scheduler.machine.context
         #: By held pool: what the machine knows that other pools have let go of.
-        self._held: dict[str, LetGo] = {}
+        self._held: dict[str, Versions] = {}
         self._is_waiting = False
 
     @property
@@ -106,13 +106,12 @@ class PoolKeeper:
         await Seal(self._scheduler, predecessor, _LastHolders(self._pools, unclean), MOVING).run()
         for election in taken.values():
             election.sealed()
-        self._held.update(dict.fromkeys(taken, LetGo()))
+        self._held.update(dict.fromkeys(taken, Versions()))
         await self._tell(self._held, new=tuple(taken))
 
-    async def _tell(self, held: Mapping[str, LetGo], *, new: tuple[str, ...] = ()) -> None:
+    async def _tell(self, held: Mapping[str, Versions], *, new: tuple[str, ...] = ()) -> None:
         """Let the machine decide for these pools, and wait until it does."""
-        let_go = {pool: (known.nodes, known.namespaces) for pool, known in held.items()}
-        self._scheduler.inbox.put(PoolsHeld(let_go, new))
+        self._scheduler.inbox.put(PoolsHeld(dict(held), new))
         await self._scheduler.taken_in()
 
     # --- nodes and namespaces that move ----------------------------------------------------------
@@ -163,7 +162,7 @@ class PoolKeeper:
 
     async def _use_more(self) -> None:
         """Use what other pools have let go of."""
-        self._is_waiting, helped = False, dict[str, LetGo]()
+        self._is_waiting, helped = False, dict[str, Versions]()
         newest = Versions()
         tenure, number = self._pools.tenure, self._pools.names.index
         assert tenure is not None, "begin"
@@ -174,7 +173,7 @@ class PoolKeeper:
                 continue
             self._is_waiting = True
             acknowledged = self._board.acknowledged_beside(pool)
-            least = LetGo(*acknowledged[0].merged(Versions(*known), max))
+            least = acknowledged[0].merged(known, max)
             if tenure.is_helped(number(pool), known, least):
                 helped[pool] = least
                 newest = newest.merged(acknowledged[1], max)

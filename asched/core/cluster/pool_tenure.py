@@ -10,7 +10,7 @@ A version of before counts if a node or namespace leaves and comes back between 
 other pool's holder cannot have seen less, since acknowledgements are made with an evaluation.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 #: Newer than all others: of an object whose version is no number.
@@ -24,11 +24,17 @@ class Since(NamedTuple):
     version: int
 
 
-class LetGo(NamedTuple):
-    """Up to which versions all other pools have let go of nodes and of namespaces."""
+class Versions(NamedTuple):
+    """Up to which resourceVersions of nodes and of namespaces all changes were seen, or other pools
+    have let go.
+    """
 
     nodes: int = 0
     namespaces: int = 0
+
+    def merged(self, other: "Versions", choose: Callable[[int, int], int]) -> "Versions":
+        """The smaller or the larger ones, as `choose` is min or max."""
+        return Versions(*map(choose, self, other))
 
 
 class Tenure:
@@ -36,12 +42,12 @@ class Tenure:
 
     def __init__(self) -> None:
         self.held: frozenset[int] = frozenset()
-        self.let_go: Mapping[int, LetGo] = {}
+        self.let_go: Mapping[int, Versions] = {}
         #: by name
         self.nodes: dict[str, Since] = {}
         self.namespaces: dict[str, Since] = {}
 
-    def hold(self, let_go: Mapping[int, LetGo], new: Iterable[int]) -> set[int]:
+    def hold(self, let_go: Mapping[int, Versions], new: Iterable[int]) -> set[int]:
         """Hold these pools from now on; all that the `new` ones have is new to them. Returns the
         pools of which more or less may be used.
         """
@@ -59,21 +65,15 @@ class Tenure:
 
     def may_use_node(self, name: str, pool: int, version: str) -> bool:
         """Note the node's pool in this version, and evaluate it."""
-        since = self.nodes.get(name)
-        if since is None or since.pool != pool:
-            since = self.nodes[name] = Since(pool, number_of(version))
-        let_go = self.let_go.get(pool)
+        let_go, since = self.let_go.get(pool), _noted(self.nodes, name, pool, version)
         return let_go is not None and since.version <= let_go.nodes
 
     def may_use_namespace(self, name: str, pool: int, version: str) -> bool:
         """As of a node."""
-        since = self.namespaces.get(name)
-        if since is None or since.pool != pool:
-            since = self.namespaces[name] = Since(pool, number_of(version))
-        let_go = self.let_go.get(pool)
+        let_go, since = self.let_go.get(pool), _noted(self.namespaces, name, pool, version)
         return let_go is not None and since.version <= let_go.namespaces
 
-    def newest(self) -> dict[int, LetGo]:
+    def newest(self) -> dict[int, Versions]:
         """By pool: up to which versions other pools have to let go so that all of it is used."""
         nodes, namespaces = dict[int, int](), dict[int, int]()
         for known, newest in ((self.nodes, nodes), (self.namespaces, namespaces)):
@@ -81,11 +81,11 @@ class Tenure:
                 if version > newest.get(pool, 0):
                     newest[pool] = version
         return {
-            pool: LetGo(nodes.get(pool, 0), namespaces.get(pool, 0))
+            pool: Versions(nodes.get(pool, 0), namespaces.get(pool, 0))
             for pool in nodes.keys() | namespaces.keys()
         }
 
-    def is_helped(self, pool: int, before: LetGo, now: LetGo) -> bool:
+    def is_helped(self, pool: int, before: Versions, now: Versions) -> bool:
         """Whether the pool may use more once other pools have let go of more."""
         return any(
             since.pool == pool and lower < since.version <= upper
@@ -98,6 +98,13 @@ class Tenure:
         for known, names in ((self.nodes, nodes), (self.namespaces, namespaces)):
             for name in known.keys() - set(names):
                 del known[name]
+
+
+def _noted(known: dict[str, Since], name: str, pool: int, version: str) -> Since:
+    since = known.get(name)
+    if since is None or since.pool != pool:
+        since = known[name] = Since(pool, number_of(version))
+    return since
 
 
 def number_of(version: str) -> int:

@@ -16,7 +16,7 @@ from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodClass
-from asched.core.cluster.pool_tenure import LetGo, Tenure
+from asched.core.cluster.pool_tenure import Tenure, Versions
 from asched.core.config.pool_rules import PoolRules
 from asched.core.config.pools import DEFAULT_POOL, NodePool
 from asched.core.model.kinds import NAMESPACE
@@ -89,14 +89,19 @@ class Pools:
 
     def of_waiting(self, pod: Pod) -> int:
         """The pool that decides for a pod without a node, or SEVERAL."""
-        if only_node(pod) and is_of_one_node(self.cluster.classes.class_of(pod)):
-            node = self.cluster.node_of(only_node(pod))
-            return SEVERAL if node is None else self.with_labels(node.labels)
-        return self.of_namespace(pod.metadata.namespace)
+        if not (name := self._pinned_to(pod)):
+            return self.of_namespace(pod.metadata.namespace)
+        node = self.cluster.node_of(name)
+        return SEVERAL if node is None else self.with_labels(node.labels)
+
+    def _pinned_to(self, pod: Pod) -> str:
+        """The node whose pool the pod belongs to, whatever its namespace; empty without one."""
+        name = only_node(pod)
+        return name if name and is_of_one_node(self.cluster.classes.class_of(pod)) else ""
 
     # --- where several processes share the pools -------------------------------------------------
 
-    def hold(self, let_go: Mapping[str, LetGo], new: Sequence[str]) -> set[int]:
+    def hold(self, let_go: Mapping[str, Versions], new: Sequence[str]) -> set[int]:
         """Use these pools only, by name, from now on (`Tenure.hold`)."""
         if self.tenure is None:
             self.tenure = Tenure()
@@ -115,8 +120,8 @@ class Pools:
         """Whether this process may decide now for a pod without a node."""
         if self.tenure is None:
             return True
-        if only_node(pod) and is_of_one_node(self.cluster.classes.class_of(pod)):
-            return self.may_use_node(only_node(pod))
+        if name := self._pinned_to(pod):
+            return self.may_use_node(name)
         return self.may_use_namespace(pod.metadata.namespace)
 
     def may_use_node(self, name: str) -> bool:

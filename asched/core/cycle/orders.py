@@ -16,7 +16,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.cluster.changes import UNSCHEDULABLE_TIMEOUT, Change
 from asched.core.cluster.facts import Fact
-from asched.core.cluster.pool_tenure import LetGo
+from asched.core.cluster.pool_tenure import Versions
 from asched.core.cluster.pools import Pools
 from asched.core.cluster.refusals import Owner
 from asched.core.cycle.context import SchedulerContext
@@ -188,7 +188,7 @@ class PoolsHeld(Order, frozen=True):
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         pools = context.pools
         assert pools is not None, "the configuration has pools"
-        let_go = {name: LetGo(*versions) for name, versions in self.let_go.items()}
+        let_go = {name: Versions(*versions) for name, versions in self.let_go.items()}
         changed = pools.hold(let_go, self.new)
         context.queue.in_flight.record(Change(UNSCHEDULABLE_TIMEOUT))
         context.queue.sliced_work.do(_gating(context, pools, changed))

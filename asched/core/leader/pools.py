@@ -27,12 +27,13 @@ Bounds  a replica that gives no sign on the Lease of the mode for the renew dead
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.pool_tenure import Versions
 from asched.core.leader.election import (
     Act,
     Election,
@@ -49,17 +50,6 @@ TERM_SEPARATOR: Final = "#"
 OF_LAYOUT: Final = "pools-"
 #: Retry periods between two replicas that may take the same free pool.
 STAGGER: Final = 2
-
-
-class Versions(NamedTuple):
-    """resourceVersions up to which all changes were seen."""
-
-    nodes: int = 0
-    namespaces: int = 0
-
-    def merged(self, other: "Versions", choose: Callable[[int, int], int]) -> "Versions":
-        """The smaller or the larger ones, as `choose` is min or max."""
-        return Versions(*map(choose, self, other))
 
 
 def _each(choose: Callable[[Iterable[int]], int], all_of: Sequence[Versions]) -> Versions:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cluster.pool_tenure import Versions
 from asched.core.leader.election import (
     Act,
     CreateLease,
@@ -21,7 +22,6 @@ from asched.core.leader.pools import (
     PoolBoard,
     PoolElection,
     PoolNote,
-    Versions,
     lease_of_pool,
 )
 
