@@ -136,8 +136,7 @@ class Dispatcher:
         self._delayed_bindings: dict[str, QueuedWrite] = {}
         #: uid -> (version, when) of pods in answers to our patches: the watch may show it later
         self._written: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        #: When the last request that may still be carried out was sent; those of the last minute.
-        self._doubtful_s = -inf
+        #: Requests that may still be carried out, and when they were sent.
         self._doubtful: deque[tuple[float, Effect]] = deque()
         self._in_flight: set[QueuedWrite] = set()
         #: Jobs waiting for their next attempt.
@@ -322,7 +321,8 @@ class Dispatcher:
     def is_settled(self) -> bool:
         """Whether no request of ours can be carried out any more: all are answered, or too old."""
         is_quiet = all(not state.in_flight_count for state in self._lanes)
-        return is_quiet and self._loop.time() - self._doubtful_s > LANDS_WITHIN_S
+        self._forget_doubts()
+        return is_quiet and not self._doubtful
 
     def is_settled_for(self, concerns: Callable[[Effect], bool]) -> bool:
         """As `is_settled`, of the effects that `concerns` selects, queued ones apart."""
@@ -332,11 +332,11 @@ class Dispatcher:
 
     def _doubt(self, effect: Effect, sent_s: float) -> None:
         """A request may still be carried out."""
-        self._doubtful_s = max(self._doubtful_s, sent_s)
         self._forget_doubts()
         self._doubtful.append((sent_s, effect))
 
     def _forget_doubts(self) -> None:
+        """Drop what cannot be carried out any more; what was sent before a kept one may stay."""
         since_s = self._loop.time() - LANDS_WITHIN_S
         while self._doubtful and self._doubtful[0][0] < since_s:
             self._doubtful.popleft()
