@@ -4,9 +4,7 @@ Bounds  TRIES searches, if nodes or pods of the search change meanwhile; slices 
         budget, other work runs between them.
 """
 
-import asyncio
-from collections.abc import Generator
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from asched.batch.rebalance.draining import (
     NOWHERE,
@@ -17,18 +15,15 @@ from asched.batch.rebalance.draining import (
     search_for,
 )
 from asched.batch.rebalance.units import RebalanceUnits
-from asched.core.cluster.cluster import Cluster
 from asched.core.config.args import RebalanceArgs
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.status import PointError
-from asched.serve.view.slices import as_it_is
+from asched.serve.view.slices import as_it_is, in_steps
 
 TRIES: Final = 5
 NO_PLUGIN: Final = "no profile has the plugin Rebalance"
 DRY_RUN: Final = "dryRun of the plugin Rebalance is set: no pod is moved"
 UNSTEADY: Final = "nodes and pods keep changing; try again"
-
-T = TypeVar("T")
 
 
 async def drain_page(
@@ -79,24 +74,9 @@ async def _searched(
             return ()
         search = search_for(context, args, node, request)
         try:
-            found = await _in_slices(context.cluster, search.find())
+            found = await in_steps(context.cluster, search.find())
         except PointError as error:
             return (PodFate("", NOWHERE, str(error)),)
         if not found.is_moved:
             return found.fates
     return None
-
-
-async def _in_slices(cluster: Cluster, steps: Generator[Any, Any, T]) -> T:
-    """The result of steps that pause once the budget of a slice is used up."""
-    while True:
-        cluster.budget.open()
-        try:
-            steps.send(None)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            cluster.budget.close()
-        await asyncio.sleep(0)
-        await as_it_is(cluster)

@@ -7,8 +7,8 @@ Bounds  SLICES_MAX of the budget's slices for work on one pod, as for an attempt
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import Any, Final, TypeVar
 
 from asched.core.cluster.budget import SLICES_MAX, TOO_MUCH, Budget, OutOfTurn
 from asched.core.cluster.cluster import Cluster
@@ -42,6 +42,21 @@ async def linked(histories: Histories) -> Histories:
     while histories.link():  # noqa: ASYNC110 - lets other tasks run
         await asyncio.sleep(0)
     return histories
+
+
+async def in_steps(cluster: Cluster, steps: Generator[Any, Any, T]) -> T:
+    """The result of steps that yield once they have used up a slice of the budget, and go on."""
+    while True:
+        cluster.budget.open()
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            cluster.budget.close()
+        await asyncio.sleep(0)
+        await as_it_is(cluster)
 
 
 async def in_turns(budget: Budget, work: Callable[[], T]) -> T:
