@@ -59,7 +59,7 @@ class ExtenderRule:
         """0 to 10."""
         return 0
 
-    def spares(self, victim: Json) -> bool:  # noqa: ARG002
+    def protects(self, victim: Json) -> bool:  # noqa: ARG002
         """Whether this pod may not be evicted from a node."""
         return False
 
@@ -193,7 +193,7 @@ class Extenders:
         for node, victims in victims_by_node.items():
             uids = [v.uid if isinstance(v, Whole) else v["UID"] for v in victims["Pods"]]
             pods = [p for p in self._world.pods() if p["metadata"]["uid"] in uids]
-            if not any(rule.spares(pod) for pod in pods):
+            if not any(rule.protects(pod) for pod in pods):
                 released[node] = {
                     "Pods": [{"UID": uid} for uid in uids],
                     "NumPDBViolations": victims["NumPDBViolations"],

@@ -4,7 +4,7 @@
 cause; without faults and rivals there is none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from asched.core.framework.effects import Effect, Evict, NotePod
@@ -75,8 +75,7 @@ class MovedPods(Scenario):
         yield Wait(wait_s=world.rng.uniform(40.0, 120.0))
         self.move_rules.count_units()
         if world.rng.random() < 0.8:
-            pods = [world.server.get("pods", "default", name) for name in names]
-            end_pods(world, [pod for pod in pods if pod is not None])
+            end_pods(world, _existing(world, names))
             yield Wait(wait_s=world.rng.uniform(0.0, 80.0))
 
     def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - overrides
@@ -210,8 +209,7 @@ class FragmentedGpus(_Fixed):
             create("pods", pod)
         yield Wait(wait_s=400.0)
         self.move_rules.count_units()
-        found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(GANG)]
-        pods = [pod for pod in found if pod is not None]
+        pods = _existing(world, [f"{name}-{index}" for index in range(GANG)])
         world.figures["gangs"] += 1
         world.figures["gangs placed"] += all("nodeName" in pod["spec"] for pod in pods)
         end_pods(world, pods)
@@ -250,8 +248,7 @@ class SpreadServices(_Fixed):
         self.controllers.slow_s_max = world.rng.choice((0.5, 5.0))
         yield Wait(wait_s=150.0)
         self.move_rules.count_units()
-        found = [world.server.get("pods", "default", f"{name}-{index}") for index in range(size)]
-        end_pods(world, [pod for pod in found if pod is not None])
+        end_pods(world, _existing(world, [f"{name}-{index}" for index in range(size)]))
         yield Wait(wait_s=PAUSE_S + 20.0)
 
 
@@ -292,8 +289,7 @@ class MovesAmidRivals(MovedPods):
             )
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
         self.move_rules.count_units()
-        found = [world.server.get("pods", "default", name) for name in names]
-        end_pods(world, [pod for pod in found if pod is not None])
+        end_pods(world, _existing(world, names))
         yield FinishPods(count=3, wait_s=world.rng.uniform(0.0, 40.0))
 
 
@@ -309,8 +305,7 @@ class MovesBesideScheduler(MovedPods):
             yield Rival(count=1, wait_s=world.rng.uniform(0.1, 8.0))
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
         self.move_rules.count_units()
-        found = [world.server.get("pods", "default", name) for name in names]
-        end_pods(world, [pod for pod in found if pod is not None])
+        end_pods(world, _existing(world, names))
         yield FinishPods(count=2, wait_s=world.rng.uniform(0.0, 40.0))
 
 
@@ -336,6 +331,12 @@ class DeathsAmidMoves(MovedPods):
 GANG: Final = 8
 GPU: Final = "nvidia.com/gpu"
 ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def _existing(world: World, names: Iterable[str]) -> list[Json]:
+    """The pods with these names that are still there."""
+    found = [world.server.get("pods", "default", name) for name in names]
+    return [pod for pod in found if pod is not None]
 
 
 def _replica_set(name: str, cpu: str, replicas: int) -> Json:

@@ -267,7 +267,7 @@ class Firm(ExtenderRule):
     def score(self, pod: Json, node: Json) -> int:  # noqa: ARG002 - the same for all nodes
         return len(node["metadata"]["name"]) % 11
 
-    def spares(self, victim: Json) -> bool:
+    def protects(self, victim: Json) -> bool:
         return PRECIOUS in victim["metadata"]["labels"]
 
 
