@@ -289,7 +289,7 @@ async def local_volumes(plane: Plane) -> None:
         }
         volumes.append({"metadata": {"name": f"pv-{number}"}, "spec": spec})
     await plane.create("/api/v1/persistentvolumes", volumes)
-    async with asyncio.timeout(30):  # a controller says so before a pod may use them
+    async with asyncio.timeout(HANG_S):  # a controller says so before a pod may use them
         while not all(  # noqa: ASYNC110 - another process does it
             volume.get("status", {}).get("phase") == "Available"
             for volume in await plane.every("/api/v1/persistentvolumes")
