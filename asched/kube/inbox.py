@@ -42,7 +42,7 @@ class Inbox:
     def __init__(self, on_first: Callable[[], None]) -> None:
         self._on_first = on_first
         self._facts: list[Fact] = []
-        self._seen_at: dict[tuple[str, str], int] = {}  # numbered as by `arrived`
+        self._seen_at: dict[tuple[str, str], int] = {}  # place among all facts since the start
         self._share, self._handed_out = FACTS_FIRST, 0
         #: facts handed out since the start
         self.drained = 0

@@ -131,10 +131,10 @@ class TurnQueue(JobQueue):
         return self._heap[0][2].queued_s if self._heap else None
 
     def put(self, job: QueuedWrite) -> None:
-        heappush(self._heap, (job.effect.turn, next(self._tickets), job))
+        heappush(self._heap, (job.effect.operation, next(self._tickets), job))
 
     def put_back(self, job: QueuedWrite) -> None:
-        heappush(self._heap, (job.effect.turn, next(self._earlier), job))
+        heappush(self._heap, (job.effect.operation, next(self._earlier), job))
 
     def drop_oldest(self) -> QueuedWrite:
         return heappop(self._heap)[2]

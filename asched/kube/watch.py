@@ -205,8 +205,7 @@ class Reflector:
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self.version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
-        on_bytes, take = self.doubt.listening, parts_to(put, kind)
-        self._lister = Lister(transport, self.codec, self._path, on_bytes, take)
+        self._lister = self._make_lister()
         #: of the newest object or bookmark that was handed over; "" before the first list
         self.version = ""
         #: Ends a stream that does not deliver what it owes.
@@ -473,9 +472,13 @@ class Reflector:
             return False
         self.served_kind, self.version = served, ""
         self.codec = KindCodec(served, log_malformed, self._raw_objects)
-        self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
+        self._lister = self._make_lister()
         self._history.follow(self.kind, lambda: self.version, served)
         return True
+
+    def _make_lister(self) -> Lister:
+        parts = parts_to(self.put, self.kind)
+        return Lister(self.transport, self.codec, self._path, self.doubt.listening, parts)
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Log a failure once until it changes."""

@@ -165,9 +165,9 @@ def _place(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Ans
     result, profile = outcome.result.value, group.runner.profile.scheduler_name
     context.observer.group_attempt_ended(result, profile, now_s - started_s)
     # What is promised to the whole group is no promise if minResources are not free.
-    is_added_to = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
-    is_added_to &= group.tree is None
-    return UnitOutcome(tries, is_placed, is_added_to, evictions)
+    takes_additions = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
+    takes_additions &= group.tree is None
+    return UnitOutcome(tries, is_placed, takes_additions, evictions)
 
 
 def _try(context: SchedulerContext, group: GroupUnit) -> Generator[Effect, Answer, GroupOutcome]:
@@ -210,7 +210,7 @@ def _room(outcome: GroupOutcome, tried: Tried) -> PostFilterResult | None:
     room = tried.post_filter
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.waits_for_victims
     if room is not None and room.withdraw is not None and not helps:
-        replace(room, first=()).drop()
+        replace(room, before_return=()).drop()
         return replace(room, background=None, withdraw=None, victims=())
     return room
 

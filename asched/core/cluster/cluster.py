@@ -95,8 +95,9 @@ class Cluster(Objects):
         self.usage = NamespaceUsage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        #: counters: grow when a pod comes, goes or moves that has more than amounts, such as labels
-        #: of a term, ports or volumes; the second one does not grow by suppositions
+        #: They grow when a pod comes, goes or moves that has more than amounts, such as labels of a
+        #: term, ports or volumes. A result made from such counts is stale once its value of
+        #: `counts` is another one; `counts_outside_trials` does not grow by suppositions.
         self.counts = self.counts_outside_trials = 0
         #: whether a supposition that lasts several turns has removed existing pods
         self.is_supposed = False
@@ -220,7 +221,7 @@ class Cluster(Objects):
             for obj in gone(known, staying):
                 yield from self._lose(kind, obj) if obj is not None else (None,)
         for step in by_age(listed) if kind is POD else listed.items():
-            if step is None:
+            if step is None:  # a step of sorting
                 yield None
                 continue
             key, obj = step
@@ -297,7 +298,8 @@ class Cluster(Objects):
     def _place_seen(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
         """Apply the node of a pod from the API, which replaces an assumed node: the returned change
         says that the place there is free. `was_waiting`: the version before had no node. Who chose
-        the node decides what may follow from the pod (`PodInfo`).
+        the node decides what may follow from the pod but its room, such as that its node is avoided
+        after a kubelet's refusal (`PodInfo`).
         """
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         is_chosen, was_bound = False, was_waiting

@@ -23,7 +23,8 @@ class RuleForNodes(NamedTuple):
     node_helps: bool
 
 
-#: No rule names places held for requests: they count as used, so NodeResourcesFit rejects the node.
+#: Places that a ProvisioningRequest holds need no line: they count as used, so that the rejection
+#: is one of NodeResourcesFit.
 RULES: Final = (
     # what waits for an object, for other pods, or some seconds
     RuleForNodes(names.CAPACITY_SCHEDULING, "", node_helps=False),

@@ -25,9 +25,9 @@ class Attempt(msgspec.Struct):
     feasible: int = 0  # nodes that the pod fits on
     slices: int = 0  # slices of the budget that are used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # plugins that may have work to do
-    hypothetical_gang: HypotheticalGang | None = (
-        None  # the gang of a hypothetical pod; None for a real pod
-    )
+    #: None for a real pod. A ProvisioningRequest is tried with pods that do not exist: they
+    #: are never obsolete and never bound, and this gang permits them.
+    hypothetical_gang: HypotheticalGang | None = None
     history_entry: StoredEntry | None = None  # its newest entry in the history
 
     @property

@@ -1,25 +1,21 @@
 """Follow one binding request to its end, also when its answer is lost or the pod has changed.
 
-    SENT ──Bound──> ACCEPTED: the watch will show it
-      ├──Refused──> RELEASED
-      ├──read: pending──> RESENT: the dispatcher did not send it, a write of ours came before
-      ├──Refused, the pod has another version──> OUTDATED
-      └──Unknown──> LOST ──read: placed here──> ACCEPTED
-              ┌──────^├────read: gone, or placed elsewhere──> RELEASED
-              │       ├────Unknown again──> LOST, after a pause
-           Unknown    └────read: pending──> RESENT, to the same node, if it takes the pod as
-              │                               │ │        things stand now
-              └────────────────────────────── │ ├──Bound──> ACCEPTED
-                                              │ ├──Refused, another version──> OUTDATED
-                                              │ └──Refused: gone, or placed elsewhere──> RELEASED
-       otherwise refused, unfit by now, or sent often enough──> HELD
-    HELD ──LANDS_WITHIN_S later, read: pending, gone, or placed elsewhere──> RELEASED
-      ├───────────────────────── read: placed here──> ACCEPTED
-      └───────────────────────── Unknown──> HELD, after a pause
-    OUTDATED ──read: placed here──> ACCEPTED
-      ├──read: gone, or placed elsewhere──> RELEASED
-      ├──read: pending──> RESENT with the newest version; RELEASED if unfit or refused too often
-      └──Unknown──> OUTDATED, after a pause
+    SENT      the request is on its way            Bound: ACCEPTED, the watch will show it
+                                                   refused: RELEASED
+                                                   refused, the pod has another version: OUTDATED
+                                                   no answer: LOST
+    LOST      the pod is read                      it is on this node: ACCEPTED
+                                                   it is gone or on another node: RELEASED
+                                                   it has no node: RESENT; HELD if it does not fit
+                                                   on its node any more, or was sent often enough
+    RESENT    sent once more to the same node      as SENT; but HELD if it is refused while an
+                                                   earlier request may still be carried out
+    OUTDATED  the pod is read                      as LOST, sent with the newest version; RELEASED
+                                                   if it does not fit or was refused too often
+    HELD      for LANDS_WITHIN_S, then it is read  it is on this node: ACCEPTED; else RELEASED
+
+A pod that is read without an answer is read again after a pause. A binding that the dispatcher did
+not send, because a write of our own gave the pod a newer version, is RESENT at once.
 
 A server error (5xx) which says for certain that nothing was carried out, as of a webhook that is
 down, is a refusal. The pod is still read once before its place is given back.

@@ -11,7 +11,7 @@ from asched.core.cluster.facts import Answer, Fact
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pools import Pools
 from asched.core.cycle.attempt import Attempt
-from asched.core.cycle.decision_records import DecisionRecorder, RecordedChoice
+from asched.core.cycle.decision_records import DecisionRecords, RecordedChoice
 from asched.core.cycle.extension_points import ExtensionPoints
 from asched.core.cycle.history import DecisionStep, Histories
 from asched.core.cycle.observer import Observer
@@ -61,7 +61,7 @@ class SchedulerContext(msgspec.Struct):
     now_s: float = 0.0
     waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
     histories: Histories = msgspec.field(default_factory=Histories)
-    recorder: DecisionRecorder = msgspec.field(default_factory=DecisionRecorder)
+    decision_records: DecisionRecords = msgspec.field(default_factory=DecisionRecords)
     #: Whether a nomination is written while a binding takes long.
     announces_places: bool = True
     #: Whether the event of an unschedulable pod ends with the command that explains it.

@@ -191,7 +191,7 @@ class _BestOfClass(msgspec.Struct):
     decisions: int = 0
 
 
-class DecisionRecorder:
+class DecisionRecords:
     """Makes records of choices and rejections."""
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         context.tell(attempt, DecisionStep.ERROR, message)
     else:
         woken_by, nodes = attempt.queued.woken_by, context.cluster.nodes
-        kept, size_bytes = context.recorder.refused(failure.rejection, woken_by, nodes)
+        kept, size_bytes = context.decision_records.refused(failure.rejection, woken_by, nodes)
         context.tell(attempt, DecisionStep.REJECTED, kept, size_bytes)
     now = context.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:

@@ -13,15 +13,16 @@ numbers of cycles (`turn_limit.py`).
 One cycle runs at a time. While an extender is working on a pod, pods without extenders are tried,
 and the extender's result is checked again. An attempt that used up its slice of the budget pauses;
 an attempt that takes long pauses before it begins. One paused attempt goes on in each turn without
-other work, or else once other pods have had their share of the time since (`turn_limit.py`), so
-that other pods are hardly slower.
+other work. In turns with other work it goes on once the other pods have had 39 times as long as its
+last slice took (`turn_limit.py`), so that they are hardly slower.
 
 What waits, and for what:
 
     _waits       a generator, for an answer, a condition or a deadline (`waits.py`)
     _paused      an attempt or a task that used up its slice, for its next slice
-    _parked      a unit that is expensive from the start, for a moment to begin
-    _followers   results of units, for the bindings and evictions that follow from them to begin
+    _parked      a unit popped too early, such as a pod that needs an extender while another pod's
+                 extender works; it begins once the cycle that it must not meet has ended
+    _followers   a unit's bindings and evictions, for their start: hundreds do not start in one turn
     Pause(is_alone)   ends the turn: the state is inconsistent, the next turn begins with it
 
 Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`turn_limit.py`);
@@ -78,14 +79,15 @@ Steps = Generator[Effect, Answer, Any]
 
 
 class _Task(msgspec.Struct, eq=False):
-    """A generator with an open effect, and the receiver of its result. `turn` as in `Effect`; 0
-    before the first effect. `binds`: it is (part of) a binding. `others_share`: the share of other
-    pods after a slice of it (`turn_limit.py`). `slices`: how often it paused.
+    """A generator with an open effect, and the receiver of its result. `operation`: the id of its
+    first effect, or that of the operation that it is a part of; 0 before. `binds`: it is (part of)
+    a binding. `others_share`: the share of other pods after a slice of it (`turn_limit.py`).
+    `slices`: how often it paused.
     """
 
     steps: Steps
     ended: Callable[[Any], None]
-    turn: int = 0
+    operation: int = 0
     binds: bool = False
     others_share: int = OTHERS_SHARE
     slices: int = 0
@@ -131,7 +133,7 @@ class Machine:
         context = self.context
         context.now_s = now_s
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused.ids)
-        context.cluster.budget.open()  # for extra events of pods that facts may help
+        context.cluster.budget.open()  # the hints of `extra_events` are counted, too
         self._out = []
         started_s = context.monotonic_s()
         self._is_quiet = not self._intake.turn(facts)
@@ -245,7 +247,7 @@ class Machine:
         self.context.cluster.budget.open()
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
-            while not (effect.answers and effect.wants_answer):
+            while not (effect.answers and effect.wants_answer):  # `lets_others`, without its call
                 self._out.append(effect)
                 effect = next(steps)
         except StopIteration as end:
@@ -256,9 +258,9 @@ class Machine:
             task.ended(None)
             return
         self._effect_ids += 1
-        task.turn = task.turn or self._effect_ids
+        task.operation = task.operation or self._effect_ids
         force_setattr(effect, "id", self._effect_ids)  # frozen for all other code
-        force_setattr(effect, "turn", task.turn)
+        force_setattr(effect, "operation", task.operation)
         self._open[effect.id] = task
         if effect.lane is Lane.LOCAL:
             if isinstance(effect, Together):
@@ -269,7 +271,7 @@ class Machine:
                     self._pause_alone(effect.id)
                 else:
                     task.slices += 1
-                    self._paused.add(effect.id, task.turn, task.slices)
+                    self._paused.add(effect.id, task.operation, task.slices)
                 return
             if isinstance(effect, QUESTIONS):
                 self._waits.add(effect, self.context.now_s)
@@ -308,7 +310,7 @@ class Machine:
                 self._take_answer(Returned(effect.id, results))
 
         for part in effect.parts:
-            self._advance(_Task(part, ended, effect.turn, binds), None)
+            self._advance(_Task(part, ended, effect.operation, binds), None)
 
     # --- cycles ----------------------------------------------------------------------------------
 

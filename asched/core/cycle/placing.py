@@ -37,8 +37,8 @@ class PodUnit(Unit):
         if why is None:
             return UnitOutcome((tried,), is_placed=True)
         finds_none = why.rejection is not None and not why.nomination.node
-        is_added_to = finds_none and not context.is_obsolete(self.popped)
-        return UnitOutcome((tried,), is_placed=False, is_added_to=is_added_to)
+        takes_additions = finds_none and not context.is_obsolete(self.popped)
+        return UnitOutcome((tried,), is_placed=False, takes_additions=takes_additions)
 
 
 def try_pod(
@@ -124,7 +124,7 @@ def _reserve(
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     if context.on_decision is not None:
         context.on_decision(attempt, decision)
-    tried.history_entry = context.recorder.chosen(
+    tried.history_entry = context.decision_records.chosen(
         decision, attempt.id, attempt.queued, context.now_s, context.cluster.nodes
     )
     reason = context.why_not_placed(attempt) if gang is None else ""

@@ -144,7 +144,7 @@ class GivingBack(msgspec.Struct):
     def _given_back(self) -> Generator[Effect, Answer, Late | None]:
         """Run the steps and return the pod to the queue; returns evictions to run afterwards."""
         context, attempt, why = self.context, self.attempt, self.failure
-        for steps in self.result.first:
+        for steps in self.result.before_return:
             status = yield from _contained(context, steps)
             if not (status.is_success or status.code is Code.SKIP):
                 self.result.drop()

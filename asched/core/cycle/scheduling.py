@@ -45,7 +45,7 @@ def schedule(context: SchedulerContext, unit: Unit) -> Generator[Effect, Answer,
         if outcome.is_placed:
             for placed in context.extensions.placed:
                 placed(unit.pod)
-        elif outcome.is_added_to and context.extensions.rejected:
+        elif outcome.takes_additions and context.extensions.rejected:
             added = yield from _additions(context, unit)
         if outcome.background is not None:
             follows.append(outcome.background)
@@ -113,7 +113,7 @@ def _settle(
     room = tried.post_filter
     if room is not None and room.victims:
         context.observer.preempting(len(room.victims), room.violations, room.disruptions)
-    if room is not None and room.first:
+    if room is not None and room.before_return:
         return GivingBack(context, attempt, room, failure)
     yield from fail(context, attempt, failure)
     if room is None or room.background is None:

@@ -91,11 +91,11 @@ class PausedTasks:
         self._by_age: list[tuple[int, int]] = []
         self._oldest_is_next = False
 
-    def add(self, effect_id: int, turn: int, slices: int) -> None:
-        """`turn`: number of the task's first effect; `slices`: how many it has had."""
+    def add(self, effect_id: int, operation: int, slices: int) -> None:
+        """`operation`: id of the task's first effect; `slices`: how many it has had."""
         self.ids.add(effect_id)
-        heappush(self._by_slices, (slices.bit_length(), turn, effect_id))
-        heappush(self._by_age, (turn, effect_id))
+        heappush(self._by_slices, (slices.bit_length(), operation, effect_id))
+        heappush(self._by_age, (operation, effect_id))
 
     def pop(self) -> int:
         """The task that goes on next."""

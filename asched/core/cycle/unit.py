@@ -104,8 +104,8 @@ class UnitOutcome(NamedTuple):
 
     tried: Sequence[Tried]
     is_placed: bool
-    #: whether extensions are asked what to add to the failures
-    is_added_to: bool = False
+    #: whether extensions are asked for text to add to the condition
+    takes_additions: bool = False
     #: work that follows for the unit as a whole
     background: FollowUp | None = None
 

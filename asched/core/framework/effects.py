@@ -29,9 +29,9 @@ class Lane(IntEnum):
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all effects. `id` is unique within a process, 0 until the machine sets it; `turn` is
-    that of the first effect of the same operation, so that operations begun earlier have lower
-    numbers.
+    """Base of all effects. `id` is unique within a process, 0 until the machine sets it;
+    `operation` is the id of the first effect of the same operation, such as a binding, so that
+    operations begun earlier have lower numbers.
 
     A generator that yields an effect with answers is sent one, unless `wants_answer` is False: then
     it continues at once and the answer is dropped.
@@ -40,7 +40,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lane: ClassVar[Lane]
     answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
     id: int = 0
-    turn: int = 0
+    operation: int = 0
     wants_answer: bool = True
 
     @property

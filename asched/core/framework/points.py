@@ -281,7 +281,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     because nothing was left to do, the pod is retried at once. `withdraw` reverts its recorded
     state if it must not run: the pod's group does not fit even so. `background` of any other status
     is carried out before the pod returns to the queue; if it fails, its status is reported in place
-    of this one. `first` collects these of all plugins. `violations`: of disruption budgets;
+    of this one. `before_return` collects these of all plugins. `violations`: of disruption budgets;
     `disruptions`: victims that belong to groups. `comes_back`: the reason ends by time, so that the
     pod is tried again after its backoff without an event.
     """
@@ -291,7 +291,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     background: Late | None = None
     victims: tuple[str, ...] = ()
     withdraw: Callable[[], None] | None = None
-    first: tuple[Late, ...] = ()
+    before_return: tuple[Late, ...] = ()
     violations: int = 0
     disruptions: int = 0
     comes_back: bool = False
@@ -300,7 +300,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
         """Carry nothing out, and revert the recorded state."""
         if self.withdraw is not None:
             self.withdraw()
-        for steps in (*self.first, self.background):
+        for steps in (*self.before_return, self.background):
             if steps is not None:
                 steps.close()
 

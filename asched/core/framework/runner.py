@@ -336,15 +336,15 @@ class Runner:
                     result = replace(result, background=later)
                 code = result.status.code
                 if code is Code.SUCCESS:
-                    return replace(result, first=first)
+                    return replace(result, before_return=first)
                 if result.background is not None:
                     first = (*first, result.background)
                     result = replace(result, background=None)
                 if code in (Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-                    return replace(result, first=first)
+                    return replace(result, before_return=first)
                 if code is not Code.UNSCHEDULABLE:
                     text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
-                    return replace(result, status=failure(text), first=first)
+                    return replace(result, status=failure(text), before_return=first)
                 said.extend(result.status.reasons)
                 comes_back |= result.comes_back
                 if result.nomination.node is not None:
@@ -352,7 +352,7 @@ class Runner:
         except MISTAKES as raised:
             raise_plugin_error(plugin.name, "postFilter", raised)
         status = Status(Code.UNSCHEDULABLE, tuple(said))
-        return PostFilterResult(status, nomination, first=first, comes_back=comes_back)
+        return PostFilterResult(status, nomination, before_return=first, comes_back=comes_back)
 
     def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:
         """The binders of the pod, in order: the first interested extender that binds, then the
@@ -398,7 +398,7 @@ class Runner:
     ) -> Generator[Effect, Answer, Decision | None]:
         """The nominated node, if the pod still fits there: then no other node is checked.
 
-        Skipped while its kubelet is spared such pods, as it counts usage unknown to the scheduler.
+        Not so while the node is avoided because its kubelet refused such a pod (`refusals.py`).
         """
         row = self.cluster.nodes.row_of.get(node)
         if row is None or not state.fits(row) or not is_within(row, within):

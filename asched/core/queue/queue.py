@@ -342,7 +342,9 @@ class SchedulingQueue:
         self.places.into(queued, self.places.active)
 
     def postpone(self, queued: QueuedPod, until_s: float) -> None:
-        """Move an active pod to backoff, from where it is popped early if no pod is active."""
+        """Let other pods come before an active one, though it has not failed: it backs off, and is
+        popped early if no pod is active.
+        """
         queued.backoff_until_s = until_s
         self.places.into(queued, self.places.backoff)
 
@@ -371,7 +373,7 @@ class SchedulingQueue:
         for heap in (self.places.backoff, self.places.error_backoff):
             head = heap.head()
             if head is not None and head.backoff_until_s is not None:
-                deadlines.append(head.backoff_until_s + 1)
+                deadlines.append(head.backoff_until_s + 1)  # to the end of that second
         due_s = self.places.unschedulable.due.next_deadline_s()
         if due_s is not None:
             deadlines.append(due_s)

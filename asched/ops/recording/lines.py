@@ -198,7 +198,7 @@ _strict: Final = msgspec.json.Encoder()
 
 def _of_effects(effects: Iterable[Effect]) -> list[Any]:
     return [
-        ("Bind", effect.id, effect.turn, effect.pod, effect.node)
+        ("Bind", effect.id, effect.operation, effect.pod, effect.node)
         if type(effect) is Bind
         else _of_effect(effect)
         for effect in effects

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from asched.core.config.defaults import default_configuration
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.decision_records import DecisionRecorder
+from asched.core.cycle.decision_records import DecisionRecords
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
@@ -50,7 +50,7 @@ def _keeping() -> Callable[[bool], None]:
     def refused(*_: Any) -> tuple[tuple[()], int]:
         return (), 0
 
-    context, recorder = SchedulerContext, DecisionRecorder
+    context, recorder = SchedulerContext, DecisionRecords
     real = recorder.chosen, context.tell, context.tell_bound, recorder.refused
 
     def turn(on: bool) -> None:

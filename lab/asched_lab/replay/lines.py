@@ -230,8 +230,8 @@ class RecordingReader:
             self.problem = f"it ends in the middle, with {len(rest)} bytes of a line"
 
 
-#: Fields about the time of an effect.
-_WHEN: Final = ("id", "turn")
+#: Fields about the time of an effect; "turn" is the operation in recordings of earlier versions.
+_WHEN: Final = ("id", "operation", "turn")
 
 
 class RequestedEffect(NamedTuple):

@@ -84,7 +84,9 @@ class ClassState:
 
     @property
     def holds(self) -> bool:
-        """Whether the filters' results apply to all equal pods until something changes."""
+        """Whether the filters' results apply to all equal pods until something changes: no plugin
+        has inputs that must be read every time (ALWAYS).
+        """
         return not self._repeats & ALWAYS
 
     @property
@@ -135,6 +137,7 @@ class ClassState:
         else:
             self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
         if self.outcome.rejection is None:
+            # PreFilter reads nodes and objects; pods that come and go only as its plugins declare
             self._repeats, self._counting = ~PLACEMENTS, []
             for prepared in self._prepared.values():
                 self._repeats |= prepared.reads & ~COUNTS
