@@ -51,6 +51,9 @@ class MovePlay(Play):
         self.answers: list[Refused | Unknown | None] = []
         #: whether controllers create pods again, and whether evicted pods leave at once
         self.replaces = self.leaves = True
+        #: whether the watch shows what became of a pod only once `catch_up` is called
+        self.is_late = False
+        self._unseen: list[Fact] = []
         #: labels that pods have from their nodes
         self.copied: frozenset[str] = frozenset()
         self.count = 0
@@ -137,7 +140,15 @@ class MovePlay(Play):
         if not self.leaves:
             gone = replace(pod.metadata, deletion_timestamp=rfc3339(EPOCH_S))
             return [Done(effect.id), Seen(POD, replace(pod, metadata=gone))]
+        if self.is_late:
+            self._unseen += self.leave(pod)
+            return [Done(effect.id)]
         return [Done(effect.id), *self.leave(pod)]
+
+    def catch_up(self) -> None:
+        """The watch shows the pods that have left, and their successors."""
+        unseen, self._unseen = self._unseen, []
+        self.go(*unseen)
 
     def leave(self, pod: Pod) -> list[Fact]:
         """A pod leaves, and its controller creates another one."""

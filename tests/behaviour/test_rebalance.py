@@ -365,6 +365,20 @@ def test_few_pods_of_a_namespace_move_at_once(most: int) -> None:
     assert play.held() != {}
 
 
+def test_pods_of_a_controller_move_at_once_although_the_watch_is_late() -> None:
+    """The answer to an eviction comes before the watch shows that the pod leaves."""
+    play = MovePlay(room("n1", 4), room("n2", 6), maxMovesAtOncePerController=2)
+    play.turn(Seen(POD, a_pod("db", "closed").requests(cpu="4").on("n2").build()))
+    play.owned(REPLICA_SET, "web", small("web-0", "n1"), small("web-1", "n1"))
+    play.is_late = True
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 5)
+    assert sorted(play.evicted) == ["web-0", "web-1"]
+    play.catch_up()
+    play.wait(30)
+    assert play.node("large") == "n1"
+
+
 def test_few_pods_move_in_a_minute() -> None:
     play = crowded(maxMovesAtOncePerNamespace=3, maxMovesPerMinute=2)
     assert len(play.evicted) == 2

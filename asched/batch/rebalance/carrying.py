@@ -202,18 +202,17 @@ class Carrying:
 
     def _next_move(self) -> PlanPlace | None:
         """The next move that may be made now."""
+        self.places.settle()
         under_way = [
             place.move
             for place in self.places.of_moves
-            if place.move is not None
-            and place.owner in self._evicted_s
-            and place.owner not in self._successors
+            if place.move is not None and place.owner in self._evicted_s and not place.taken_by
         ]
         waiting = [p for p in self.places.of_moves if p.owner not in self._evicted_s]
         if not waiting or self._units.moves_left(self._args) < 1:
             return None
         rules = self._rules
-        rules.missing = Counter(o.uid for move in under_way if (o := _owner(move)) is not None)
+        rules.missing = self._missing(under_way)
         if not rules.refresh():
             self.must_check = True
             return None
@@ -244,6 +243,17 @@ class Carrying:
                 self.end("room")
                 return None
         return None
+
+    def _missing(self, under_way: list[Move]) -> Counter[str]:
+        """By uid of a controller: how many evicted pods have left and no successor has a node. The
+        watch may show later than the answer to an eviction that a pod leaves.
+        """
+        placed, missing = self._cluster.placed, Counter[str]()
+        for move in under_way:
+            info, owner = placed.get(move.pod.pod.uid), _owner(move)
+            if owner is not None and (info is None or info.pod.is_terminating):
+                missing[owner.uid] += 1
+        return missing
 
     def _waits_for_budget(self, place: PlanPlace, info: PodInfo) -> bool:
         if self._context.now_s < self._refused_until_s.get(place.owner, 0.0):
