@@ -24,6 +24,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 #: Lifetime of a watch request; no measurement lasts longer.
 WATCH_S: Final = 3600.0
 NOT_FOUND: Final = 404
+#: An event that only says how far the stream is.
+BOOKMARK: Final = "BOOKMARK"
 
 
 class Api:
@@ -138,7 +140,8 @@ class Api:
                             event = orjson.loads(line)
                             found = event["object"]
                             version = found["metadata"]["resourceVersion"]
-                            yield event["type"], found
+                            if event["type"] != BOOKMARK:
+                                yield event["type"], found
             except TransportError:
                 await asyncio.sleep(0.1)
 

@@ -1,10 +1,11 @@
 """Gangs in a cluster that is full in pieces, on a real API server, with three ways to make room.
 
-    KUBEBUILDER_ASSETS=DIR python -m asched_lab.measure.descheduling [--nodes 200] [--gangs 8]
+    KUBEBUILDER_ASSETS=DIR python -m asched_lab.measure.descheduling [--nodes 200] [--gangs 5]
 
 DIR has etcd, kube-apiserver, kube-controller-manager and kube-scheduler. Deployments fill each node
 to about 85 % of its CPU; then gangs of 16 come, of which each pod needs more than any node has
-free, though all free room together would do for them. Nodes and kubelets are pretended.
+free, though all free room together would do for them. Nodes and kubelets are pretended. The gangs
+come once the pods of the Deployments are PAUSE_S old: Rebalance moves no younger ones.
 
     asched, Rebalance     pods move, and their new places are held first
     asched                no pod moves
@@ -15,6 +16,13 @@ That strategy is a loop of this program, since it is nothing but evictions: ever
 whose requests are below the threshold lose their pods through the Eviction API, the least used node
 first, as long as the other nodes have room for them in sum. The threshold is set for this cluster:
 a quarter of the nodes are below it.
+
+Rebalance gets higher limits than by default, as an operator would set for gangs of this size: a
+plan for a gang of 16 moves more than the 8 pods of maxMovesPerUnit, and by the defaults for a
+minute, a namespace and a controller, those moves would take some minutes.
+
+Bounds  an arm ends once all gangs have places, after `--seconds`, or when no pod was placed for
+        QUIET_S.
 
 Source  kubernetes-sigs/descheduler README.md (HighNodeUtilization)
 """
@@ -28,6 +36,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -54,36 +63,59 @@ NODE_MILLI: Final = 8000
 FILLED: Final = 0.85
 #: CPU of the pods of the Deployments, and of a pod of a gang; milli.
 SIZES: Final = (400, 500, 600, 800, 900)
-GANG_PODS, GANG_MILLI = 16, 2000
+GANG_MILLI: Final = 2000
 INTERVAL_S: Final = 30.0
 #: Share of the nodes that are below the threshold of HighNodeUtilization.
 BELOW: Final = 0.25
-ARMS: Final = ("rebalance", "asched", "descheduler")
+#: The ways to make room, and what they are in the table.
+ARMS: Final[Mapping[str, str]] = {
+    "rebalance": "asched with `Rebalance`",
+    "asched": "asched, no moves",
+    "descheduler": "kube-scheduler, evictions by HighNodeUtilization",
+}
 REPLICAS: Final = 20
 POLL_S: Final = 0.5
+#: The least that the argument pauseSeconds may be.
+PAUSE_S: Final = 60
+QUIET_S: Final = 90.0
+
+
+class Task(NamedTuple):
+    """What all arms get. `size`: pods of a gang; `seconds`: limit for an arm."""
+
+    nodes: int
+    gangs: int
+    size: int
+    seconds: float
+    seed: int
 
 
 class Result(NamedTuple):
-    """`seconds`: until the last gang that was placed had its nodes; `pending`: pods of Deployments
-    without a node at the end.
+    """`seconds`: until the last gang that was placed had its nodes; `waited_s`: how long successors
+    of evicted pods had no node, all together; `pending`: pods of Deployments without one at the
+    end.
     """
 
     arm: str
-    gangs: int
     placed: int
     evicted: int
     seconds: float
+    waited_s: float
     pending: int
 
 
 class Kubelets:
-    """Makes bound pods ready, and removes those that terminate. Counts what was evicted."""
+    """Makes bound pods ready, and removes those that terminate. Counts what was evicted.
+
+    `seen_s`, `bound_s`: when a pod was seen first, and first with a node.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self.pods: dict[str, Json] = {}
         self.evicted: set[str] = set()
-        self.bound_at_s: dict[str, float] = {}
+        self.seen_s: dict[str, float] = {}
+        self.bound_s: dict[str, float] = {}
         self._done: set[tuple[str, str]] = set()
 
     async def run(self) -> None:
@@ -105,8 +137,9 @@ class Kubelets:
             self.pods.pop(uid, None)
             return []
         self.pods[uid] = pod
+        self.seen_s.setdefault(uid, time.monotonic())
         if pod["spec"].get("nodeName"):
-            self.bound_at_s.setdefault(uid, time.monotonic())
+            self.bound_s.setdefault(uid, time.monotonic())
         if metadata.get("deletionTimestamp"):
             return self._once(uid, "end", self._api.delete(PODS, NAMESPACE, metadata["name"]))
         if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
@@ -116,6 +149,17 @@ class Kubelets:
             step = self._api.patch(PODS, NAMESPACE, name, status, "status")
             return self._once(uid, "start", step)
         return []
+
+    @property
+    def last_s(self) -> float:
+        """When a pod was placed last."""
+        return max(self.bound_s.values(), default=0.0)
+
+    def waited_s(self, since_s: float) -> float:
+        """How long pods of Deployments that were created since then had no node."""
+        now_s, names = time.monotonic(), {uid for uid, pod in self.pods.items() if not _gang(pod)}
+        seen = [(uid, at_s) for uid, at_s in self.seen_s.items() if at_s > since_s and uid in names]
+        return sum(self.bound_s.get(uid, now_s) - at_s for uid, at_s in seen)
 
     def _once(self, uid: str, what: str, step: Any) -> list[Any]:
         if (uid, what) in self._done:
@@ -132,11 +176,12 @@ async def _quietly(step: Any) -> None:
 
 
 class Cluster:
-    """Nodes that are full in pieces. `seed` determines them."""
+    """Nodes that are full in pieces. The seed of the task determines them."""
 
-    def __init__(self, api: Api, kubelets: Kubelets, nodes: int, seed: int) -> None:
+    def __init__(self, api: Api, kubelets: Kubelets, task: Task) -> None:
         self._api, self._kubelets = api, kubelets
-        self._count, self._rng = nodes, random.Random(seed)
+        self._count, self._size = task.nodes, task.size
+        self._rng = random.Random(task.seed)
 
     async def fill(self) -> None:
         """Create nodes and Deployments, and bind each of their pods here."""
@@ -212,10 +257,10 @@ class Cluster:
             "apiVersion": "scheduling.k8s.io/v1alpha2",
             "kind": "PodGroup",
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": GANG_PODS}}},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": self._size}}},
         }
         await self._api.create(group, NAMESPACE)
-        for index in range(GANG_PODS):
+        for index in range(self._size):
             spec = {**_spec(GANG_MILLI), "schedulingGroup": {"podGroupName": name}}
             metadata = {"name": f"{name}-{index}", "labels": {"gang": name}}
             body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -245,6 +290,11 @@ def _deployment(name: str, milli: int, replicas: int) -> Json:
 def milli_of(pod: Json) -> int:
     requests = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
     return int(requests[:-1]) if requests.endswith("m") else 1000 * int(requests)
+
+
+def _gang(pod: Json) -> str:
+    """The gang of a pod; empty for pods of Deployments."""
+    return str(pod["metadata"].get("labels", {}).get("gang", ""))
 
 
 def is_ready(pod: Json) -> bool:
@@ -290,7 +340,7 @@ def _scheduler(arm: str, server: real.RealServer, folder: Path) -> Process:
     if arm == "rebalance":
         limits = {"maxMovesPerUnit": 32, "maxMovesPerMinute": 100, "timeLimitSeconds": 300}
         limits |= {"maxMovesAtOncePerNamespace": 16, "maxMovesAtOncePerController": 2}
-        args = {"namespaces": [NAMESPACE], "waitingSeconds": 5, "pauseSeconds": 60, **limits}
+        args = {"namespaces": [NAMESPACE], "waitingSeconds": 5, "pauseSeconds": PAUSE_S, **limits}
         profile["plugins"] = {"multiPoint": {"enabled": [{"name": "Rebalance"}]}}
         profile["pluginConfig"] = [{"name": "Rebalance", "args": {**args, "backoffSeconds": 30}}]
     if arm == "descheduler":
@@ -306,25 +356,15 @@ def _scheduler(arm: str, server: real.RealServer, folder: Path) -> Process:
     return Process.of_asched("asched", ("run", *flags), folder / "asched.log")
 
 
-async def measure(
-    arm: str, binaries: Path, nodes: int, gangs: int, seconds: float, seed: int
-) -> Result:
+async def measure(arm: str, binaries: Path, task: Task) -> Result:
     """One arm, on a control plane of its own."""
     flags = (f"--feature-gates={GATES}", f"--runtime-config={RUNTIME}")
     async with real.RealServer(binaries, flags=flags) as server:
         with tempfile.TemporaryDirectory(prefix="asched-bench-") as work:
-            return await _measured(arm, server, Path(work), nodes, gangs, seconds, seed)
+            return await _measured(arm, server, Path(work), task)
 
 
-async def _measured(
-    arm: str,
-    server: real.RealServer,
-    folder: Path,
-    nodes: int,
-    gangs: int,
-    seconds: float,
-    seed: int,
-) -> Result:
+async def _measured(arm: str, server: real.RealServer, folder: Path, task: Task) -> Result:
     command = (
         str(server.binaries / "kube-controller-manager"),
         f"--kubeconfig={server.kubeconfig}",
@@ -341,51 +381,63 @@ async def _measured(
     tasks = [asyncio.ensure_future(kubelets.run())]
     try:
         await manager.start()
-        cluster = Cluster(api, kubelets, nodes, seed)
+        cluster = Cluster(api, kubelets, task)
         await cluster.fill()
         await scheduler.start()
+        youngest_s = max(kubelets.seen_s.values())
+        await asyncio.sleep(max(youngest_s + PAUSE_S + 1 - time.monotonic(), 0))
         if arm == "descheduler":
-            tasks.append(asyncio.ensure_future(deschedule(api, kubelets, nodes)))
+            tasks.append(asyncio.ensure_future(deschedule(api, kubelets, task.nodes)))
         began_s = time.monotonic()
-        for number in range(gangs):
+        for number in range(task.gangs):
             await cluster.add_gang(number)
-        while time.monotonic() < began_s + seconds:
+        while not _is_over(kubelets, task, began_s):
             for process in (manager, scheduler):
                 process.check()
+            for loop in tasks:
+                if loop.done():
+                    loop.result()
             await asyncio.sleep(POLL_S)
-            if len(_placed(kubelets)) == gangs:
-                break
-        placed = _placed(kubelets)
+        placed = _placed(kubelets, task.size)
         last_s = max((at_s for at_s in placed.values()), default=began_s) - began_s
-        pods = [pod for pod in kubelets.pods.values() if "gang" not in pod["metadata"]["labels"]]
+        pods = [pod for pod in kubelets.pods.values() if not _gang(pod)]
         pending = sum(not pod["spec"].get("nodeName") for pod in pods)
         _report_waiting(kubelets)
-        return Result(arm, gangs, len(placed), len(kubelets.evicted), last_s, pending)
+        waited_s = kubelets.waited_s(began_s)
+        return Result(arm, len(placed), len(kubelets.evicted), last_s, waited_s, pending)
     finally:
-        for task in tasks:
-            task.cancel()
+        for loop in tasks:
+            loop.cancel()
         await scheduler.stop()
         await manager.stop()
         await api.close()
 
 
+def _is_over(kubelets: Kubelets, task: Task, began_s: float) -> bool:
+    now_s = time.monotonic()
+    is_quiet = now_s > max(began_s, kubelets.last_s) + QUIET_S
+    is_done = len(_placed(kubelets, task.size)) == task.gangs
+    return is_done or is_quiet or now_s > began_s + task.seconds
+
+
 def _report_waiting(kubelets: Kubelets) -> None:
     """Print why the first pod of a gang waits, if one does."""
     for pod in kubelets.pods.values():
-        if "gang" in pod["metadata"]["labels"] and not pod["spec"].get("nodeName"):
-            messages = [c.get("message", "") for c in pod["status"].get("conditions") or ()]
-            print(f"# {pod['metadata']['name']}: {' '.join(messages)}", flush=True)
+        if _gang(pod) and not pod["spec"].get("nodeName"):
+            conditions = pod["status"].get("conditions") or ()
+            messages = [c.get("message", "") for c in conditions if c["type"] == "PodScheduled"]
+            print(f"# {pod['metadata']['name']}: {' '.join(messages)}", file=sys.stderr, flush=True)
             return
 
 
-def _placed(kubelets: Kubelets) -> dict[str, float]:
+def _placed(kubelets: Kubelets, size: int) -> dict[str, float]:
     """The gangs of which all pods have nodes, and when the last one got its node."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for uid, pod in kubelets.pods.items():
-        gang = pod["metadata"].get("labels", {}).get("gang")
+        gang = _gang(pod)
         if gang and pod["spec"].get("nodeName"):
-            found[gang].append(kubelets.bound_at_s[uid])
-    return {gang: max(times) for gang, times in found.items() if len(times) == GANG_PODS}
+            found[gang].append(kubelets.bound_s[uid])
+    return {gang: max(times) for gang, times in found.items() if len(times) == size}
 
 
 def main() -> int:
@@ -396,7 +448,8 @@ def main() -> int:
     )
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--gangs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=600.0, help="limit for each arm")
+    parser.add_argument("--size", type=int, default=16, help="pods of a gang")
+    parser.add_argument("--seconds", type=float, default=200.0, help="limit for each arm")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arms", nargs="*", choices=ARMS, default=list(ARMS))
     args = parser.parse_args()
@@ -404,14 +457,17 @@ def main() -> int:
     if binaries is None:
         print("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver", file=sys.stderr)
         return 1
-    print("| | gangs placed | evictions | seconds until the last | pods without a node |")
-    print("|---|---|---|---|---|", flush=True)
+    task = Task(args.nodes, args.gangs, args.size, args.seconds, args.seed)
+    heads = ("gangs placed", "evictions", "seconds until the last", "pod-seconds without a node")
+    print(
+        f"| {args.nodes} nodes, gangs of {args.size} | {' | '.join(heads)} | pending at the end |"
+    )
+    print("|---|---|---|---|---|---|", flush=True)
     for arm in args.arms:
-        measured = measure(arm, binaries, args.nodes, args.gangs, args.seconds, args.seed)
-        found = asyncio.run(measured)
-        share = f"{found.placed} of {found.gangs}"
-        cells = f"{share} | {found.evicted} | {found.seconds:.0f} | {found.pending}"
-        print(f"| {arm} | {cells} |", flush=True)
+        found = asyncio.run(measure(arm, binaries, task))
+        cells = [f"{found.placed} of {args.gangs}", str(found.evicted)]
+        cells += [f"{found.seconds:.0f}" if found.placed else "-", f"{found.waited_s:.0f}"]
+        print(f"| {ARMS[arm]} | {' | '.join(cells)} | {found.pending} |", flush=True)
     return 0
 
 

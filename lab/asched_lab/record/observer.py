@@ -58,8 +58,6 @@ class Observer:
 
     async def _watch(self, path: str) -> None:
         async for kind, obj in self._api.watch(path):
-            if kind == "BOOKMARK":
-                continue
             if path == EVENTS_PATH:
                 self.events.setdefault(obj.get("regarding", {}).get("uid", ""), []).append(obj)
             else:
