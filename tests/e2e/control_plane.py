@@ -13,6 +13,7 @@ import asyncio
 import os
 import signal
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,12 +43,16 @@ PODS_COUNT: Final = int(os.environ.get("ASCHED_E2E_PODS", "500"))
 SERVERS: Final = ("embedded", pytest.param("real", marks=pytest.mark.real))
 
 
-class Plane:
+class Plane(ABC):
     """An API server; `client` has an administrator's rights."""
 
     client: Client
     folder: Path
     kubeconfig: str
+
+    @abstractmethod
+    async def kill_and_restart(self, away_s: float) -> None:
+        """End the API server, and start it again after that time with the same objects."""
 
     async def create(self, path: str, objects: Iterable[Json]) -> None:
         """POST objects, many at a time; `{namespace}` in the path is each one's own."""
@@ -142,6 +147,12 @@ class EmbeddedPlane(Plane):
         self.kubeconfig = str(folder / "kubeconfig")
         Path(self.kubeconfig).write_text(server.kubeconfig(), encoding="utf-8")
         self.client = Client(server.url)
+        self._server = server
+
+    async def kill_and_restart(self, away_s: float) -> None:
+        await self._server.stop()
+        await asyncio.sleep(away_s)
+        await self._server.start(port=int(self._server.url.rpartition(":")[2]))
 
 
 @asynccontextmanager

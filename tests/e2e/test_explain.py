@@ -1,4 +1,4 @@
-"""`asched explain POD` through a real API server, by somebody with the component's rights."""
+"""`asched explain POD` through an API server, by somebody with the component's rights."""
 
 import asyncio
 import json
@@ -12,16 +12,16 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
+import yaml
 
 from tests.deploy.manifests import DEPLOY, documents
-from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.control_plane import SERVERS, Plane, a_plane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.kubelet import own_address
 from tests.e2e.outside import a_process
 from tests.support import HANG_S
 from tests.unit.cli.programs import asched
 
-pytestmark = pytest.mark.real
 NAMESPACE: Final = "asched-system"
 USER: Final = "alice"
 MERGE: Final = "application/merge-patch+json"
@@ -40,9 +40,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def as_user(plane: ControlPlane, folder: Path) -> str:
+def as_user(plane: Plane, folder: Path) -> str:
     """A kubeconfig of somebody without any right but those bound to him."""
-    document = json.loads(Path(plane.kubeconfig).read_text(encoding="utf-8"))
+    document = yaml.safe_load(Path(plane.kubeconfig).read_text(encoding="utf-8"))
     document["users"][0]["user"] |= {"as": USER}
     file = folder / "alice"
     file.write_text(json.dumps(document))
@@ -73,9 +73,12 @@ async def shown_by_ui(flag: str) -> tuple[str, str]:
         await process.communicate()
 
 
-async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Path) -> None:
-    address, port = own_address(), free_port()
-    async with ControlPlane.here() as plane, plane.open_client():
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_somebody_with_the_components_rights_asks_the_leader(
+    kind: str, tmp_path: Path
+) -> None:
+    address, port = own_address() if kind == "real" else "127.0.0.1", free_port()
+    async with a_plane(kind) as plane:
         await plane.create("/api/v1/namespaces", [{"metadata": {"name": NAMESPACE}}])
         await plane.create("/api/v1/nodes", [a_node("n1", cpu="1")])
         await plane.create_pods([a_pod("web", cpu="64"), the_pod_of_this_process(port)])

@@ -1,6 +1,5 @@
-"""A stock kube-scheduler that asks `asched extender`, against a real API server.
-
-Needs kube-scheduler, kube-apiserver and etcd in KUBEBUILDER_ASSETS.
+"""A scheduler that asks `asched extender`: a stock kube-scheduler on a real API server, and
+`asched run` on the embedded one.
 """
 
 import asyncio
@@ -17,21 +16,23 @@ import aiohttp
 import pytest
 
 from asched.kube.session import ConnectionOptions, Session, connect
+from tests.e2e.control_plane import SERVERS
 from tests.e2e.extenders import PLUGIN, running
+from tests.e2e.replicated import served
 from tests.support import HANG_S
-
-pytestmark = pytest.mark.real
 
 SCHEDULER = "stock"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.fixture
-def stock_scheduler() -> str:
+def client_of(kind: str) -> list[str]:
+    """The command of the scheduler that asks."""
+    if kind == "embedded":
+        return [sys.executable, "-m", "asched", "run"]
     path = Path(os.environ.get("KUBEBUILDER_ASSETS", "")) / "kube-scheduler"
     if not path.is_file():
         pytest.skip("KUBEBUILDER_ASSETS holds no kube-scheduler")
-    return str(path)
+    return [str(path)]
 
 
 async def until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -48,8 +49,8 @@ async def until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> 
 
 
 @asynccontextmanager
-async def stock_with_asched(
-    folder: Path, stock: str, kubeconfig: str, port: int, *, by_name: bool
+async def client_with_extender(
+    folder: Path, client: list[str], kubeconfig: str, port: int, *, by_name: bool
 ) -> AsyncIterator[Session]:
     """Both processes; yields a session with the API server, three nodes in place."""
     (folder / "rule.py").write_text(PLUGIN)
@@ -74,14 +75,14 @@ async def stock_with_asched(
     (folder / "config.yaml").write_text(json.dumps(document))
     ours = [sys.executable, "-m", "asched", "extender", f"--port={port}"]
     ours += ["--kubeconfig", kubeconfig, "--plugin", str(folder / "rule.py")]
-    theirs = [stock, "--config", str(folder / "config.yaml"), "--secure-port=0"]
+    theirs = [*client, "--config", str(folder / "config.yaml"), "--secure-port=0"]
     session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
     try:
         for number in range(3):
             await create(session, "/api/v1/nodes", a_node(f"e{number}"))
         with running(ours, folder / "asched.log") as process:
             await until_ready(url, process, folder / "asched.log")
-            with running(theirs, folder / "stock.log"):
+            with running(theirs, folder / "scheduler.log"):
                 yield session
     finally:
         await clean(session)
@@ -133,17 +134,17 @@ def refusal_of(pod: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("by_name", [True, False], ids=["names", "whole nodes"])
-async def test_a_stock_scheduler_follows_our_plugins(
-    tmp_path: Path,
-    stock_scheduler: str,
-    real_kubeconfig: str,
-    unused_tcp_port: int,
-    by_name: bool,
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_scheduler_follows_the_plugins_of_the_extender(
+    kind: str, by_name: bool, tmp_path: Path, unused_tcp_port: int
 ) -> None:
     """1. Our score decides. 2. Our refusal is told. 3. Victims are agreed on. 4. We bind."""
-    async with stock_with_asched(
-        tmp_path, stock_scheduler, real_kubeconfig, unused_tcp_port, by_name=by_name
-    ) as session:
+    async with (
+        served(kind, tmp_path) as kubeconfig,
+        client_with_extender(
+            tmp_path, client_of(kind), kubeconfig, unused_tcp_port, by_name=by_name
+        ) as session,
+    ):
         await create(session, PODS, a_pod("web"))
         web = await pod_once(session, "web", is_bound)
         assert web["spec"]["nodeName"] == "e2"

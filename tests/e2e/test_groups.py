@@ -1,19 +1,18 @@
-"""Pod groups from outside: asched as a process against the embedded API server, and against a real
-one beside kube-scheduler, which must tell the same histories in the same words.
+"""Pod groups from outside: asched as a process on the embedded API server, and on a real one, where
+kube-scheduler must tell the same histories in the same words.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from tests.e2e.control_plane import ControlPlane, Plane, refusal
+from tests.e2e.control_plane import SERVERS, Plane, a_plane, refusal
 from tests.e2e.group_plane import (
     GATES,
     GROUP_VERSION,
@@ -29,8 +28,9 @@ from tests.e2e.outside import a_process
 ZONE: Final = "topology.kubernetes.io/zone"
 PATIENCE_S: Final = 90.0
 POLL_S: Final = 0.1
-#: How long histories are left alone before they are compared: a few rounds of backoff.
-LEFT_ALONE_S: Final = 6.0
+#: How long histories are left alone before they are compared: a few rounds of backoff where there
+#: are two schedulers (s).
+LEFT_ALONE_S: Final = {"embedded": 0.5, "real": 6.0}
 WAITS: Final = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more"
     " plugins asked to wait and no plugin rejected pod"
@@ -115,32 +115,29 @@ def _is_of(pod: Json, group: str) -> bool:
     return name == group
 
 
-# --- beside kube-scheduler -----------------------------------------------------------------------
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[Plane]:
-    async with ControlPlane.here(GATES, GROUP_VERSION) as made, made.open_client():
-        yield made
-
-
-#: name -> (nodes as (name, cpu, zone), groups as (name, minCount, pods, by zone))
-STORIES: Final[dict[str, tuple[Any, Any]]] = {
-    "one gang fits": ([("n1", 4, "a")], [("crew", 3, 3, False)]),
-    "one pod too many": ([("n1", 2, "a")], [("crew", 3, 3, False)]),
-    "more than needed": ([("n1", 2, "a")], [("crew", 2, 3, False)]),
+#: name -> (nodes as (name, cpu, zone), groups as (name, minCount, pods, by zone), zones of the pods
+#: that are placed)
+STORIES: Final[dict[str, tuple[Any, Any, str]]] = {
+    "one gang fits": ([("n1", 4, "a")], [("crew", 3, 3, False)], "aaa"),
+    "one pod too many": ([("n1", 2, "a")], [("crew", 3, 3, False)], ""),
+    "more than needed": ([("n1", 2, "a")], [("crew", 2, 3, False)], "aa"),
     "no zone is large enough": (
         [("n1", 2, "a"), ("n2", 2, "b"), ("n3", 9, "")],
         [("crew", 3, 3, True)],
+        "",
     ),
-    "one zone is": ([("n1", 2, "a"), ("n2", 2, "b"), ("n3", 2, "b")], [("crew", 3, 3, True)]),
-    "no node has the label": ([("n1", 4, "")], [("crew", 2, 2, True)]),
+    "one zone is": (
+        [("n1", 2, "a"), ("n2", 2, "b"), ("n3", 2, "b")],
+        [("crew", 3, 3, True)],
+        "bbb",
+    ),
+    "no node has the label": ([("n1", 4, "")], [("crew", 2, 2, True)], ""),
 }
 
 
-async def told(plane: Plane, scheduler: str, history: str) -> Json:
+async def told(kind: str, plane: Plane, scheduler: str, history: str) -> Json:
     """Live through a history; what became of pods and groups, whichever pod it was."""
-    nodes, groups = STORIES[history]
+    nodes, groups, _ = STORIES[history]
     made = []
     for name, cpu, zone in nodes:
         node = a_node(name, cpu=str(cpu))
@@ -156,7 +153,7 @@ async def told(plane: Plane, scheduler: str, history: str) -> Json:
         pods = [a_member(f"{name}-{n}", mark + name, scheduler) for n in range(size)]
         await plane.create_pods(pods)
     await plane.until(lambda pods: all(pod["spec"].get("nodeName") or refusal(pod) for pod in pods))
-    await asyncio.sleep(LEFT_ALONE_S)
+    await asyncio.sleep(LEFT_ALONE_S[kind])
     pods = await plane.every("/api/v1/pods")
     listed = await plane.every(f"/apis/{GROUP_VERSION}/podgroups")
     await plane.clear()
@@ -172,25 +169,30 @@ async def told(plane: Plane, scheduler: str, history: str) -> Json:
     }
 
 
-@pytest.mark.real
-@pytest.mark.asyncio(loop_scope="module")
-async def test_both_schedulers_tell_the_same_stories(plane: Plane, tmp_path: Path) -> None:
-    flags = (
-        f"--kubeconfig={plane.kubeconfig}",
-        "--leader-elect=false",
-        "--secure-port=0",
-        "--scheduler-name=ours",
-        f"--feature-gates={GATES}",
-    )
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_both_schedulers_tell_the_same_stories(kind: str, tmp_path: Path) -> None:
     theirs, ours = {}, {}
-    async with kube_scheduler(tmp_path, plane):
-        for history in STORIES:
-            theirs[history] = await told(plane, "theirs", history)
-    async with a_process(tmp_path, *flags) as process:
-        for history in STORIES:
-            ours[history] = await told(plane, "ours", history)
-        assert "Traceback" not in process.words, process.words[-3000:]
+    async with a_plane(kind, gates=GATES, versions=GROUP_VERSION) as plane:
+        if kind == "real":
+            async with kube_scheduler(tmp_path, plane):
+                for history in STORIES:
+                    theirs[history] = await told(kind, plane, "theirs", history)
+        flags = (
+            f"--kubeconfig={plane.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--scheduler-name=ours",
+            f"--feature-gates={GATES}",
+        )
+        async with a_process(tmp_path, *flags) as process:
+            for history in STORIES:
+                ours[history] = await told(kind, plane, "ours", history)
+            assert "Traceback" not in process.words, process.words[-3000:]
 
-    for history in STORIES:
-        assert ours[history] == theirs[history], history
-    assert WAITS in theirs["one pod too many"]["said"]
+    for history, (_, groups, zones) in STORIES.items():
+        found = ours[history]
+        assert "".join(found["zones"]) == zones, history
+        reasons = {name: condition["reason"] for name, condition in found["groups"].items()}
+        assert reasons == {group[0]: "Scheduled" if zones else "Unschedulable" for group in groups}
+        assert found == theirs.get(history, found), history
+    assert WAITS in ours["one pod too many"]["said"]

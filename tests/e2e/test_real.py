@@ -17,7 +17,6 @@ from tests.e2e.control_plane import (
     PODS,
     PODS_COUNT,
     SERVERS,
-    ControlPlane,
     Plane,
     a_plane,
     all_placed,
@@ -78,14 +77,9 @@ async def note_of(plane: Plane, metadata: Any, reason: str) -> str:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.real
-async def test_the_api_server_dies_in_the_middle(tmp_path: Path) -> None:
+async def test_the_api_server_dies_in_the_middle(plane: Plane, tmp_path: Path) -> None:
     """1. Half is placed. 2. The API server is killed and comes back. 3. All is placed, once."""
-    async with (
-        ControlPlane.here() as plane,
-        plane.open_client(),
-        a_process(tmp_path, *flags(plane)) as process,
-    ):
+    async with a_process(tmp_path, *flags(plane)) as process:
         await plane.create("/api/v1/nodes", (a_node(f"node-{n}", cpu="16") for n in range(20)))
         await process.says("synced")
         filling = asyncio.ensure_future(plane.create_pods(small_pods("before", 400)))

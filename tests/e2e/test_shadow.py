@@ -1,4 +1,5 @@
-"""`asched run --shadow` beside a real kube-scheduler: read rights are enough, reasons are given.
+"""`asched run --shadow` beside another scheduler: read rights are enough, reasons are given. The
+other is kube-scheduler on a real API server, and asched on the embedded one.
 
 ASCHED_E2E_NODES and ASCHED_E2E_PODS enlarge the crowd.
 """
@@ -6,22 +7,31 @@ ASCHED_E2E_NODES and ASCHED_E2E_PODS enlarge the crowd.
 import asyncio
 import json
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from asched.insight.shadow.finding import Agreement
 from asched.insight.shadow.following import AGAIN_S, LATE_S
 from asched_lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
-from tests.e2e.control_plane import NODES_COUNT, PODS_COUNT, ControlPlane, all_settled
+from tests.e2e.control_plane import (
+    NODES_COUNT,
+    PODS_COUNT,
+    SERVERS,
+    Plane,
+    a_plane,
+    all_settled,
+)
 from tests.e2e.inside import a_pod
 from tests.e2e.outside import a_process
 from tests.e2e.reference_scheduler import kube_scheduler
 from tests.support import HANG_S
 
-pytestmark = pytest.mark.real
 USER: Final = "onlooker"
 THEIRS: Final = "default-scheduler"
 PACKING: Final = "packing"
@@ -49,7 +59,7 @@ profiles:
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 
-async def as_onlooker(plane: ControlPlane, folder: Path) -> str:
+async def as_onlooker(plane: Plane, folder: Path) -> str:
     """A kubeconfig of somebody who has the rights of the overlay, and no others."""
     role, _ = documents(DEPLOY / "overlays/shadow/role.yaml")
     await plane.create(f"{RBAC}/clusterroles", [role])
@@ -65,7 +75,7 @@ async def as_onlooker(plane: ControlPlane, folder: Path) -> str:
 
 def written(kubeconfig: str, file: Path) -> str:
     """The same kubeconfig for the onlooker."""
-    document = json.loads(Path(kubeconfig).read_text(encoding="utf-8"))
+    document = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
     document["users"][0]["user"] |= {"as": USER}
     file.write_text(json.dumps(document))
     return str(file)
@@ -76,12 +86,26 @@ def a_file(folder: Path, name: str, kubeconfig: str) -> str:
     return f"--config={folder / name}"
 
 
+@asynccontextmanager
+async def the_other(kind: str, plane: Plane, folder: Path, *flags: str) -> AsyncIterator[None]:
+    """The scheduler that places the pods."""
+    if kind == "real":
+        async with kube_scheduler(plane, *flags):
+            yield
+        return
+    own = folder / "other"
+    own.mkdir()
+    async with a_process(own, *flags, "--secure-port=0"):
+        yield
+
+
 @pytest.mark.parametrize("names", [(THEIRS,), (THEIRS, PACKING)], ids=["default", "configured"])
-async def test_beside_a_real_scheduler_every_difference_has_a_reason(
-    names: tuple[str, ...], tmp_path: Path
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_every_difference_has_a_reason(
+    kind: str, names: tuple[str, ...], tmp_path: Path
 ) -> None:
     report = tmp_path / "report.json"
-    async with ControlPlane.here() as plane, plane.open_client():
+    async with a_plane(kind) as plane:
         namespaces = [{"metadata": {"name": name}} for name in mix.NAMESPACES]
         await plane.create("/api/v1/namespaces", namespaces)
         classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -92,6 +116,7 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(
         theirs: tuple[str, ...] = (
             f"--kubeconfig={plane.kubeconfig}",
             "--leader-elect=false",
+            *(() if kind == "real" else (f"--scheduler-name={THEIRS}",)),
             "--kube-api-qps=5000",
             "--kube-api-burst=5000",
         )
@@ -101,7 +126,7 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(
         flags = *ours, "--secure-port=0", f"--shadow={','.join(names)}"
         async with (
             a_process(tmp_path, *flags, f"--shadow-report={report}") as process,
-            kube_scheduler(plane, *theirs),
+            the_other(kind, plane, tmp_path, *theirs),
         ):
             await process.says("synced")
             await plane.create_pods([a_pod("first", schedulerName=THEIRS)])

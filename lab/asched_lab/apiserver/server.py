@@ -7,7 +7,7 @@
     await server.stop()
 
 One event loop does all work. A request is answered in one synchronous step; only watches, delayed
-answers and the sockets themselves await.
+answers, requests to pods and the sockets themselves await.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from aiohttp import web
 
 from asched import names
 from asched.kube import certificates
-from asched_lab.apiserver import bodies, bootstrap, crud, faults
+from asched_lab.apiserver import bodies, bootstrap, crud, faults, proxying
 from asched_lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
 from asched_lab.apiserver.call import ApiError, Call, User, refusal
 from asched_lab.apiserver.context import Context, Options
@@ -53,7 +53,9 @@ BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 
 
 class ApiServer:
-    """One server with its own store, which is lost when it stops."""
+    """One server with its own store in memory. Started again after a stop, it has the same objects;
+    watches have to start anew.
+    """
 
     def __init__(
         self,
@@ -84,6 +86,7 @@ class ApiServer:
         self.token = ""
         self.authority = b""
         self._pace = pace
+        self._is_filled = False
         self._runner: web.ServerRunner | None = None
         self._listening: list[socket.socket] = []
         self._watches: set[Watch] = set()
@@ -115,7 +118,9 @@ class ApiServer:
         bound_port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if context else 'http'}://{shown}:{bound_port}"
-        bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
+        if not self._is_filled:
+            bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
+            self._is_filled = True
         self.store.begin_history()
         for hand in self.hands:
             hand.start()
@@ -205,6 +210,9 @@ class ApiServer:
             if call.path == faults.PATH:
                 check_path(self.ctx, call)
                 return faults.response(self.faults.handle(call.method, call.body))
+            proxied = proxying.destination(self.ctx, call)
+            if proxied is not None:
+                return await proxying.passed_on(request, call, proxied)
             reply = faults.handled(self.ctx, call, fault)
         except ApiError as error:
             if error.code == 504:

@@ -164,3 +164,22 @@ def test_whoever_comes_while_it_stops_is_not_left_hanging(loop, rounds: int) -> 
 
     with asyncio.Runner(loop_factory=loop) as runner:
         assert runner.run(stopped()) == b""
+
+
+async def test_a_server_that_starts_again_has_the_same_objects() -> None:
+    server = ApiServer()
+    await server.start()
+    try:
+        server.create("nodes", a_node("n1"))
+        async with Client(server.url) as client:
+            _, before = await client.get("/api/v1/nodes")
+        await server.stop()
+        await server.start()
+        async with Client(server.url) as client:
+            _, after = await client.get("/api/v1/nodes")
+            old = {"resourceVersion": str(int(after["metadata"]["resourceVersion"]) - 1)}
+            (event,) = await client.watch("/api/v1/nodes", **old)
+    finally:
+        await server.stop()
+    assert after["items"] == before["items"]
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
