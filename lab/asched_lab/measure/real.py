@@ -46,6 +46,8 @@ UNLIMITED = (
     "--max-mutating-requests-inflight=0",
     "--enable-priority-and-fairness=false",
 )
+#: Without controllers no service account exists, and no node is ever ready.
+NO_CONTROLLERS = ("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",)
 MEMORY_FOLDER = Path("/dev/shm")
 
 
@@ -60,18 +62,29 @@ def assets() -> Path | None:
 
 class RealServer:
     """etcd and kube-apiserver as child processes; `is_limited`: with kube-apiserver's default
-    priority and fairness; `flags`: further ones of kube-apiserver.
+    priority and fairness; `flags`: further ones of kube-apiserver, in which {folder} is that of the
+    server's files; `has_default_admission`: service accounts and taints of new nodes as well, which
+    need controllers.
     """
 
     description = "real kube-apiserver and etcd"
 
     def __init__(
-        self, folder_of_binaries: Path, *, is_limited: bool = False, flags: Sequence[str] = ()
+        self,
+        folder_of_binaries: Path,
+        *,
+        is_limited: bool = False,
+        flags: Sequence[str] = (),
+        has_default_admission: bool = False,
     ) -> None:
         self.binaries = folder_of_binaries
-        self._flags = (*(() if is_limited else UNLIMITED), *flags)
         base = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="asched-bench-", dir=base))
+        self._flags = (
+            *(() if has_default_admission else NO_CONTROLLERS),
+            *(() if is_limited else UNLIMITED),
+            *(flag.replace("{folder}", str(self.folder)) for flag in flags),
+        )
         self._processes: list[Process] = []
         self.kubeconfig = str(self.folder / "kubeconfig")
         self.scheduler_kubeconfig = str(self.folder / "scheduler.kubeconfig")
@@ -163,7 +176,6 @@ class RealServer:
             f"--service-account-key-file={certificates}/accounts.key",
             f"--service-account-signing-key-file={certificates}/accounts.key",
             "--service-cluster-ip-range=10.0.0.0/16",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             *self._flags,
         )
         url = f"https://127.0.0.1:{port}"

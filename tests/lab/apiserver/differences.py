@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Final
 
-from tests.lab.apiserver.replay import Difference
+from asched_lab.record.transcripts.replay import Difference
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 
 from asched.kube.certificates import client_context
 from asched_lab.measure.real import RealServer, assets
+from asched_lab.record.transcripts.replay import Replay, server_of
 from tests.lab.apiserver.differences import ALLOWED, unexplained
-from tests.lab.apiserver.replay import Replay, server_of
 from tests.support import recorded_lines, recorded_text
 
 RECORDED = json.loads(recorded_text("apiserver/index.json"))["scenarios"]

@@ -1,9 +1,11 @@
-"""Replays a recorded transcript against a server, embedded or real, and reports every difference.
+"""Replay a recorded transcript against a server, embedded or real: its answers, and differences.
 
 A placeholder (`$uid1`, `$rv2`, ...) is bound where it is first met and compared afterwards; events
 of a watch bind only after it ended. What the recordings leave open is left open here as well: the
 order of keys, extra bookmarks, the wording of Go's decoder errors, the order of causes, which rule
 allowed something, and lists whose version is later than the last write.
+
+Bounds  HANG_S for a stream that the server closes.
 """
 
 import asyncio
@@ -13,9 +15,10 @@ import json
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -26,9 +29,10 @@ from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.measure.real import SCHEDULER_TOKEN, TOKEN, RealServer
-from tests.support import HANG_S
 
 Json = Any
+#: So long that the server has failed.
+HANG_S = 300.0
 PLACEHOLDER = re.compile(r"\$[a-zA-Z]+\d*")
 #: How fast the server's clockwork runs here; a recorded second lasts this long.
 PACE = 0.05
@@ -44,8 +48,6 @@ USERS = {
     "nobody": User("nobody", ("system:authenticated",), "3"),
 }
 TOKENS = {"admin": "admin", "scheduler": "scheduler", "nobody": "nobody", "badtoken": "unknown"}
-#: What is sent for placeholders that are not numbered, and so were not kept apart.
-STAND_INS = {"$time": "2026-01-01T00:00:00Z", "$microtime": "2026-01-01T00:00:00.000000Z"}
 #: Marks the path of a list's own version; see `_compare`.
 LIST_VERSION = "list.metadata.resourceVersion"
 HEADERS_BOTH_WAYS = ("retry-after", "warning")
@@ -66,6 +68,17 @@ class Difference:
         return (
             f"{self.scenario}#{self.line} {self.path}\n    recorded {recorded}\n    came     {came}"
         )
+
+
+@dataclass
+class Answer:
+    """What came for one line; `frames` and `is_ended` are those of a watch."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes = b""
+    frames: list[Json] = field(default_factory=list)
+    is_ended: bool = False
 
 
 @asynccontextmanager
@@ -93,6 +106,12 @@ async def server_of(group: str, scenario: str) -> AsyncIterator[ApiServer]:
         await server.stop()
 
 
+def _present_times() -> dict[str, str]:
+    """What is sent for placeholders that are not numbered, and so were not kept apart."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+    return {"$time": f"{now}Z", "$microtime": f"{now}.000000Z"}
+
+
 @dataclass
 class Replay:
     """One scenario on one server."""
@@ -103,7 +122,9 @@ class Replay:
     group: str
     context: ssl.SSLContext | None = None
     bound: dict[str, str] = field(default_factory=dict)
+    times: dict[str, str] = field(default_factory=_present_times)
     differences: list[Difference] = field(default_factory=list)
+    answers: dict[int, Answer] = field(default_factory=dict)
     object_versions: set[str] = field(default_factory=set)
     at: int = 0
     compacted: bool = False
@@ -116,6 +137,16 @@ class Replay:
             await self._lines(0, len(self.lines))
         return self.differences
 
+    async def version(self) -> str:
+        """The server's, such as v1.36.3."""
+        connector = aiohttp.TCPConnector(ssl=self.context or True)
+        headers = self._credentials("admin")
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(f"{self.server.url}/version", headers=headers) as answer,
+        ):
+            return str((await answer.json())["gitVersion"])
+
     async def _lines(self, start: int, end: int) -> int:
         index = start
         while index < end:
@@ -125,27 +156,27 @@ class Replay:
     async def _line(self, index: int) -> int:
         """Play one line, and those that run while it stays open; returns the next index."""
         line = self.lines[index]
-        self._prepare(line)
-        if "events" not in line:
-            async with self._send(line) as answer:
+        await self._prepare(line)
+        async with self._send(line) as response:
+            came = self.answers[index] = Answer(response.status, response.headers)
+            if "events" not in line:
+                came.raw = await response.read()
                 self.at = index
-                await self._compare(line["response"], answer)
-            return index + 1
-        during = line.get("during", 0)
-        async with self._send(line) as answer:
-            frames: list[Json] = []
-            reader = asyncio.create_task(_read(answer, frames))
-            after = await self._lines(index + 1, index + 1 + during)
+                self._compare(line["response"], came)
+                return index + 1
+            reader = asyncio.create_task(_read(response, came))
+            after = await self._lines(index + 1, index + 1 + line.get("during", 0))
             wanted = sum(event.get("type") != "BOOKMARK" for event in line["events"])
-            await self._settle(line, reader, frames, wanted)
+            await self._settle(line, reader, came.frames, wanted)
             self.at = index
-            await self._compare(line["response"], answer, streamed=True)
-            self._compare_events(line["events"], frames)
+            self._compare(line["response"], came, streamed=True)
+            self._compare_events(line["events"], came.frames)
         return after
 
-    def _prepare(self, line: Json) -> None:
+    async def _prepare(self, line: Json) -> None:
         """Bring about what the recording's surroundings did by themselves."""
         if isinstance(self.server, RealServer):
+            await asyncio.sleep(line.get("pause_s", 0.0))
             return
         status = line["response"]["status"]
         expired = status == 410 and self.group == "compact"
@@ -173,7 +204,7 @@ class Replay:
         request = line["request"]
         who = line.get("as", "admin")
         headers = {k: self._filled(v) for k, v in (request.get("headers") or {}).items()}
-        headers |= self._credentials(who)
+        headers |= {"Accept-Encoding": "identity", **self._credentials(who)}
         query = {k: self._filled(v) for k, v in (request.get("query") or {}).items()}
         url = URL(self.server.url + self._filled(request["path"]), encoded=True)
         skip = () if "content-type" in headers else ("Content-Type",)
@@ -204,12 +235,10 @@ class Replay:
         return self._filled(json.dumps(body)).encode()
 
     def _filled(self, text: str) -> str:
-        known = {**STAND_INS, **self.bound}
+        known = {**self.times, **self.bound}
         return PLACEHOLDER.sub(lambda match: known.get(match[0], match[0]), text)
 
-    async def _compare(
-        self, recorded: Json, answer: aiohttp.ClientResponse, *, streamed: bool = False
-    ) -> None:
+    def _compare(self, recorded: Json, answer: Answer, *, streamed: bool = False) -> None:
         self._check("status", recorded["status"], answer.status)
         kind = (recorded.get("content_type") or "").partition(";")[0]
         came = answer.headers.get("Content-Type", "").partition(";")[0]
@@ -224,15 +253,14 @@ class Replay:
         body = recorded.get("body")
         if streamed or body is None or (isinstance(body, dict) and "$omitted" in body):
             return
-        raw = await answer.read()
         if isinstance(body, str):
-            self._check("body", body, raw.decode())
+            self._check("body", body, answer.raw.decode())
             return
         try:
             listed = str(body.get("kind", "")).endswith("List") or "rows" in body
-            self._check("body.list" if listed else "body", body, json.loads(raw))
+            self._check("body.list" if listed else "body", body, json.loads(answer.raw))
         except json.JSONDecodeError:
-            self._differ("body", body, raw.decode(errors="replace"))
+            self._differ("body", body, answer.raw.decode(errors="replace"))
 
     def _compare_events(self, recorded: list[Json], came: list[Json]) -> None:
         wanted = [event for event in recorded if not _plain_bookmark(event)]
@@ -316,7 +344,7 @@ class Replay:
             self.object_versions.add(name)
 
     def _is_later_list(self, path: str, name: str, came: Json) -> bool:
-        """A list's version may be later than the last write, so it is not held to equality."""
+        """A list's version may be later than the last write, so it need not be equal."""
         return (
             name.startswith("$rv")
             and _is_list_version(path)
@@ -358,18 +386,16 @@ def _as_set(causes: Json) -> list[Json]:
     return sorted({json.dumps(cause, sort_keys=True): cause for cause in causes}.values(), key=str)
 
 
-async def _read(answer: aiohttp.ClientResponse, frames: list[Json]) -> None:
+async def _read(response: aiohttp.ClientResponse, came: Answer) -> None:
     """Collect a stream's documents; a plain answer is one document."""
-    if answer.status != 200:
+    if response.status != 200:
+        came.raw = await response.read()
         return
     raw = b""
-    async for chunk in answer.content.iter_any():
+    async for chunk in response.content.iter_any():
         raw += chunk
         *whole, raw = raw.split(b"\n")
-        frames.extend(json.loads(part) for part in whole if part)
+        came.frames.extend(json.loads(part) for part in whole if part)
     if raw.strip():
-        frames.append(json.loads(raw))
-
-
-def scenarios(index: Json) -> Iterator[tuple[str, Json]]:
-    yield from sorted(index["scenarios"].items())
+        came.frames.append(json.loads(raw))
+    came.is_ended = True
