@@ -57,5 +57,21 @@ async def test_a_real_server_answers_as_recorded(scenario: str) -> None:
     assert not found, "\n".join(map(str, found))
 
 
+async def test_only_what_requests_write_has_an_order() -> None:
+    """The server creates its own service when it likes."""
+    scenario, own, pods = "scheduler_session", "$rv5", ("$rv12", "$rv13")
+    ascending = RECORDED[scenario]["rv_ascending"]
+    lines = recorded_lines(f"apiserver/transcripts/{scenario}.jsonl")
+    async with server_of("main", scenario) as server:
+        replay = Replay(scenario, lines, server, "main")
+        found = await replay.run()
+    replay.bound[own] = "1000"
+    replay.check_order(ascending)
+    assert found == []
+    replay.bound |= dict(zip(pods, [replay.bound[name] for name in reversed(pods)], strict=True))
+    replay.check_order(ascending)
+    assert "$rv12 < $rv13" in [one.recorded for one in found]
+
+
 def test_every_allowed_difference_says_why() -> None:
     assert all(len(allowed.reason) > 30 and allowed.path for allowed in ALLOWED)

@@ -15,7 +15,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -353,12 +353,50 @@ class Replay:
         )
 
     def check_order(self, ascending: list[str]) -> None:
-        """Versions of objects rise as recorded. A list's may be any that is late enough."""
+        """Versions of the objects that the scenario writes rise as recorded. Those that the server
+        writes by itself, beside its requests, only differ from all others. A list's version may be
+        any that is late enough.
+        """
         known = [name for name in ascending if name in self.object_versions]
-        for before, after in itertools.pairwise(known):
+        if len({self.bound[name] for name in known}) < len(known):
+            self._differ("order", "versions of their own", {n: self.bound[n] for n in known})
+        written = written_versions(self.lines)
+        for before, after in itertools.pairwise(name for name in known if name in written):
             low, high = int(self.bound[before]), int(self.bound[after])
             if low >= high:
                 self._differ("order", f"{before} < {after}", f"{low} {high}")
+
+
+def written_versions(lines: list[Json]) -> set[str]:
+    """Placeholders for versions of objects that are named by writes, or by their answers."""
+    writes = [line for line in lines if line["request"]["method"] != "GET"]
+    names = {part for line in writes for part in line["request"]["path"].split("/")}
+    names |= {_name_in(line["request"]["body"]) for line in writes}
+    names |= {_name_in(line["response"].get("body")) for line in writes}
+    answers = [line["response"].get("body") for line in lines]
+    answers += [event.get("object") for line in lines for event in line.get("events", ())]
+    found = [metadata for answer in answers for metadata in _metadata_in(answer)]
+    return {
+        one["resourceVersion"]
+        for one in found
+        if {"name", "resourceVersion"} <= one.keys() and one["name"] in names
+    }
+
+
+def _name_in(body: Json) -> str:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return str((metadata or {}).get("name", ""))
+
+
+def _metadata_in(value: Json) -> Iterator[Json]:
+    """Those of all objects in an answer."""
+    if isinstance(value, dict):
+        if isinstance(value.get("metadata"), dict):
+            yield value["metadata"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from _metadata_in(entry)
 
 
 def _is_list_version(path: str) -> bool:
