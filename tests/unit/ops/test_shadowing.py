@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from asched.cli import flags, run
@@ -21,19 +23,20 @@ from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.inside import a_node, a_pod
 from tests.support import HANG_S
+from tests.unit.host.processes import free_port
 
 Json = dict[str, Any]
+POLL_S = 0.02
 THEIRS = "default-scheduler"
 ACCOUNT = "system:serviceaccount:asched-system:asched"
-#: Until the onlooker has seen that a pod waits. Of two versions that arrive in one turn it sees the
-#: newer one, and a decision about a pod that it has not seen waiting is not compared.
-SEEN_S = 0.5
+#: What the onlooker has on its page of metrics once it knows pods that wait.
+WAITS = re.compile(r'^scheduler_pending_pods\{queue="active"\} [1-9]', re.MULTILINE)
 
 
 async def until(holds: Any) -> None:
     async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 - the store is looked at from outside
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(POLL_S)
 
 
 def settled(server: ApiServer) -> bool:
@@ -51,10 +54,17 @@ class Beside:
         self.folder = folder
         self.kubeconfig = folder / "onlooker"
         self.kubeconfig.write_text(server.kubeconfig().replace("administrator", "onlooker"))
+        self._port = free_port()
 
-    def options(self, *more: str) -> flags.RunOptions:
+    def options(self) -> flags.RunOptions:
         return flags.parse(
-            [f"--kubeconfig={self.kubeconfig}", f"--shadow={THEIRS}", "--secure-port=0", *more]
+            [
+                f"--kubeconfig={self.kubeconfig}",
+                f"--shadow={THEIRS}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self._port}",
+                "--authorization-always-allow-paths=/metrics",
+            ]
         )
 
     async def their_decisions(self, *pods: Json) -> None:
@@ -69,11 +79,22 @@ class Beside:
         theirs = Scheduler(await connect(ConnectionOptions(kubeconfig=str(path))), machine)
         for pod in pods:
             self.server.create("pods", pod)
-        await asyncio.sleep(SEEN_S)
+        # Of two versions that arrive in one turn the onlooker sees the newer one, and a decision
+        # about a pod that it has not seen waiting is not compared.
+        await self._seen_waiting()
         running = asyncio.ensure_future(theirs.run())
         await until(lambda: settled(self.server))
         theirs.stop()
         await running
+
+    async def _seen_waiting(self) -> None:
+        url = f"https://127.0.0.1:{self._port}/metrics"
+        async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
+            while True:
+                async with session.get(url, ssl=False) as answer:
+                    if WAITS.search(await answer.text()):
+                        return
+                await asyncio.sleep(POLL_S)
 
 
 @pytest.fixture
