@@ -118,6 +118,15 @@ def test_what_is_given_up_while_nothing_comes_through_does_not_arrive(make: Make
     assert bench.server.get("nodes", "", "n1") is None
 
 
+def test_where_answers_alone_do_not_pass_the_request_is_carried_out(make: Make) -> None:
+    bench = make()
+    bench.wire.cut_off(10.0, to_server=False)
+    with pytest.raises(DeadlineExceeded):
+        bench.send("POST", NODES, a_node("n1"), timeout_s=5.0)
+
+    assert bench.server.get("nodes", "", "n1") is not None
+
+
 def test_a_stale_stream_is_late_and_its_bookmark_claims_no_more_than_it_told(make: Make) -> None:
     bench = make(StaleWatch(lag_s_max=1000.0))
     stream = bench.watch()

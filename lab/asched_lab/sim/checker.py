@@ -8,7 +8,7 @@ Source  the Kubernetes API reference, v1.36; `tests/lab/sim/test_rules.py` compa
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
@@ -347,8 +347,8 @@ class EndState:
                 found.append(f"pod {name} is on {node['metadata']['name']} against its rules")
         return found
 
-    def could_be_placed(self) -> list[str]:
-        """Waiting pods that would fit on a node."""
+    def could_be_placed(self, nodes: Collection[str] | None = None) -> list[str]:
+        """Waiting pods that would fit on a node, or on one of these."""
         found = []
         known: dict[str, bool] = {}
         for pod in self.waiting:
@@ -356,7 +356,9 @@ class EndState:
             seen_of_it = (metadata.get("namespace"), metadata.get("labels"), pod["spec"])
             key = repr(seen_of_it)
             if key not in known:
-                known[key] = any(self.fits(name, pod) for name in self.nodes)
+                known[key] = any(
+                    self.fits(name, pod) for name in (self.nodes if nodes is None else nodes)
+                )
             if known[key]:
                 found.append(metadata["name"])
         return found

@@ -148,6 +148,15 @@ class Partition(Fault):
     lasting_s_max: float = 15.0
 
 
+class OneWay(Fault):
+    """The network between a process and the server fails in one direction: requests do not arrive,
+    or answers and events do not.
+    """
+
+    every_s: float
+    lasting_s_max: float = 15.0
+
+
 class SickExtenders(Fault):
     """An extender fails when it is called, in one of several ways."""
 

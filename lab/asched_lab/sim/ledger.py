@@ -158,7 +158,7 @@ class Leases:
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._written_s: dict[str, float] = {}  # when the server stored the current records
+        self.written_s: dict[str, float] = {}  # when the server stored the current records
         self._over_s: dict[Process, float] = {}  # since when a leader may not act
         world.server.store.table(LEASE.storage).listeners.append(self._hear)
 
@@ -181,12 +181,12 @@ class Leases:
         if now and now != was and before:
             takers = [process for process in world.processes if process.name == process_of(now)]
             rate = takers[0].clock_rate if takers else 1.0
-            early_s = self._written_s[name] + lasts_s / rate - now_s
+            early_s = self.written_s[name] + lasts_s / rate - now_s
             if was and early_s > 0.0:
                 world.ledger.complain(f"{now} took the lease {early_s:.1f} s before its end")
             if after["leaseTransitions"] <= before["leaseTransitions"]:
                 world.ledger.complain(f"{now} took the lease of {was!r} as if it were its own")
-        self._written_s[name] = now_s
+        self.written_s[name] = now_s
 
     def check(self) -> None:
         """Check the processes that lead."""

@@ -25,6 +25,7 @@ import asched
 from asched_lab.sim.move_judge import UNITS, WITHOUT_ROOM
 from asched_lab.sim.museum.incident import Incident
 from asched_lab.sim.scenario import Broken, Scenario, play
+from asched_lab.sim.world import FAULTS
 
 #: Characters of the code's digest that are stored.
 DIGEST_CHARS: Final = 10
@@ -139,7 +140,7 @@ def run_once(kind: type[Scenario], seed: int) -> Run:
 
 def table(runs: Iterable[Run], kinds: Mapping[str, type[Scenario]]) -> Iterator[str]:
     """Markdown: incidents with their bounds and recoveries, then all other scenarios, units for
-    which pods moved, and sums.
+    which pods moved, faults of scenarios that count them, and sums.
     """
     of: dict[str, list[Run]] = {name: [] for name in kinds}
     written = [run for run in runs if run.scenario in of]
@@ -159,6 +160,7 @@ def table(runs: Iterable[Run], kinds: Mapping[str, type[Scenario]]) -> Iterator[
             yield f"| `{name}` | {len(of[name]):,} | {_broken(of[name])} |"
     yield ""
     yield from _moves(of)
+    yield from _faults(of)
     every = [run for some in of.values() for run in some]
     codes = {run.code for run in every}
     yield (
@@ -188,6 +190,18 @@ def _moves(of: Mapping[str, list[Run]]) -> Iterator[str]:
         cells = f"{figures['moves']:,} | {figures[UNITS]:,} | {sum(causes.values()):,} | {why}"
         yield f"| `{name}` | {cells} |"
     yield ""
+
+
+def _faults(of: Mapping[str, list[Run]]) -> Iterator[str]:
+    """What struck in runs that count it."""
+    rows = [
+        f"| `{name}` | {key.removeprefix(FAULTS)} | {count:,} |"
+        for name, runs in of.items()
+        for key, count in sorted(_sum(runs).items())
+        if key.startswith(FAULTS) and count
+    ]
+    if rows:
+        yield from ("| scenario | faults | number |", "|---|---|---|", *rows, "")
 
 
 def _sum(runs: Iterable[Run]) -> Counter[str]:

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import LeaseTimes
+from asched.core.leader.pools import lease_of_pool
 from asched.core.model.meta import ObjectMeta, runs_backwards
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.election import LeaderCandidate, LostLeadershipError, Stand
@@ -58,6 +60,7 @@ LEASE_S: Final = 5.0
 RENEW_S: Final = 10 / 3
 RETRY_S: Final = 2 / 3
 LEASE_NAME: Final = "asched"
+LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 #: Lanes that are empty once everything is settled; events may still be written in series.
 SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
 #: Size limit of one recording; a run needs some tens of kilobytes.
@@ -142,6 +145,7 @@ class Process:
         if (rates := world.active_faults.find(ClockRates)) is not None:
             self.clock_rate += world.active_faults.rng.choice((-1, 0, 1)) * rates.share
         self.loop = VirtualLoop(world.clock, self.clock_rate)
+        self._began_s = world.clock.now_s()
         self._paused_until_s = 0.0
         self._seeds = random.Random(world.active_faults.rng.random())
         self.metrics = Metrics()
@@ -284,9 +288,9 @@ class Process:
         """Whether the decisions of this process count."""
         return self is self.world.acting or self.world.shares_pools
 
-    def cut_off(self, seconds: float) -> None:
+    def cut_off(self, seconds: float, *, to_server: bool = True, from_server: bool = True) -> None:
         """The network between the process and the server fails for this time."""
-        self.wire.cut_off(seconds)
+        self.wire.cut_off(seconds, to_server=to_server, from_server=from_server)
 
     @property
     def may_act(self) -> bool:
@@ -377,8 +381,22 @@ class Process:
 
     def holds(self, pool: str) -> bool:
         """Whether it may act for a pool, where each pool has a lease."""
+        return self.held_until_s(pool) > self.world.clock.now_s()
+
+    def held_until_s(self, pool: str) -> float:
+        """Until when it may act for a pool without another renewal, in the world's time."""
         candidate = self.candidate
-        return isinstance(candidate, PoolCandidate) and candidate.pool_fence_s(pool) > 0.0
+        if not isinstance(candidate, PoolCandidate):
+            return -inf
+        return self.world.clock.now_s() + candidate.pool_fence_s(pool) / self.clock_rate
+
+    def able_since_s(self, pool: str) -> float:
+        """Since when, or from when on, it runs, reaches the server in both directions, and none of
+        its requests about the pool's Lease was lost.
+        """
+        name = lease_of_pool(LEASE_NAME, pool)
+        lost_s = self.wire.lost_s.get(f"{LEASES_PATH}/{name}", -inf)
+        return max(self._began_s, self._paused_until_s, self.wire.passes_since_s, lost_s)
 
 
 def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:

@@ -109,12 +109,14 @@ class Scenario:
     extender_rules: ClassVar[tuple[ExtenderRule, ...]] = ()
     #: Feature gates that differ from the defaults.
     gates: ClassVar[Mapping[str, bool]] = {}
-    #: Number of processes, of which one leads.
-    replicas: ClassVar[int] = 1
+    #: Number of processes, of which one leads or all share the pools; of each seed one in turn.
+    replicas: ClassVar[int | tuple[int, ...]] = 1
     #: Time in which processes compare all they know with the server once; 0: they do not.
     audit_period_s: ClassVar[float] = 0.0
     #: Virtual seconds until all work must be finished.
     settle_s: ClassVar[float] = SETTLE_S
+    #: Whether every unschedulable pod is to be tried once more by the sweep.
+    awaits_sweep: ClassVar[bool] = True
     #: Plugins whose result changes without a change in the cluster: pods that rest because of these
     #: alone are only tried again by the sweep.
     moody: ClassVar[frozenset[str]] = frozenset()
@@ -123,6 +125,12 @@ class Scenario:
     keepers: ClassVar[frozenset[str]] = frozenset()
     #: Plugins that reject nodes which all filters admit: the scenario's `check` verifies them.
     beyond_filters: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def replicas_of(cls, seed: int) -> int:
+        """The number of processes in the run of a seed."""
+        counts = cls.replicas
+        return counts if isinstance(counts, int) else counts[seed % len(counts)]
 
     def setup(self, world: World) -> None:
         """Create the objects that exist before the first step."""
@@ -150,7 +158,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
         kind.config,
         plugins=kind.plugins,
         extender_rules=kind.extender_rules,
-        replicas=kind.replicas,
+        replicas=kind.replicas_of(seed),
         record=record,
         gates=kind.gates,
         audit_period_s=kind.audit_period_s,
@@ -189,7 +197,7 @@ def _run(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
     )
     if findings:
         return findings
-    if world.waiting():
+    if kind.awaits_sweep and world.waiting():
         world.run_for(SWEEP_S)
     findings = world.ledger.broken + _unfinished(scenario, world) + unexplained(world)
     if not findings:

@@ -390,10 +390,15 @@ class Wire:
         self._numbers = count()
         self._travelling: dict[int, Travel] = {}
         self._late: list[WireRequest] = []  # requests after their timeout
+        #: When a request for a path was lost last, or its answer.
+        self.lost_s: dict[str, float] = {}
+        #: Bindings that arrived after their timeout.
+        self.late_bindings = 0
         #: Open watches, by number.
         self.streams: dict[int, Stream] = {}
         self._is_cut = False
-        self._cut_off_until_s = 0.0
+        #: Until when nothing passes: to the server, and from it.
+        self._to_server_s = self._from_server_s = 0.0
 
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: sent requests arrive or not, and no answer is received.
@@ -418,17 +423,22 @@ class Wire:
         for stream in tuple(self.streams.values()):
             stream.close()
 
-    def cut_off(self, seconds: float) -> None:
-        """No traffic passes for this time, in either direction."""
-        self._cut_off_until_s = self.clock.now_s() + seconds
+    def cut_off(self, seconds: float, *, to_server: bool = True, from_server: bool = True) -> None:
+        """No traffic passes for this time, in these directions."""
+        until_s = self.clock.now_s() + seconds
+        if to_server:
+            self._to_server_s = until_s
+        if from_server:
+            self._from_server_s = until_s
 
-    def when_through(self, call: Callable[[], None]) -> bool:
-        """Whether traffic passes; if not, the call is made when it does."""
-        return self._is_past(self._cut_off_until_s, call)
+    @property
+    def passes_since_s(self) -> float:
+        """Since when, or from when on, traffic passes in both directions and the server answers."""
+        return max(self._to_server_s, self._from_server_s, self.active_faults.frozen_until_s)
 
     def when_sent(self, call: Callable[[], None]) -> bool:
-        """As `when_through`, for what the server has to do by itself."""
-        return self._is_past(max(self._cut_off_until_s, self.active_faults.frozen_until_s), call)
+        """Whether the server sends events and they pass; if not, the call is made when they do."""
+        return self._is_past(max(self._from_server_s, self.active_faults.frozen_until_s), call)
 
     def _is_past(self, until_s: float, call: Callable[[], None]) -> bool:
         wait_s = until_s - self.clock.now_s()
@@ -463,7 +473,7 @@ class Wire:
     def _arrive(self, number: int) -> None:
         if number not in self._travelling:
             return
-        if not self.when_through(lambda: self._arrive(number)):
+        if not self._is_past(self._to_server_s, lambda: self._arrive(number)):
             return
         travel = self._travelling.pop(number)
         if travel.heard.done() and not self._is_cut:
@@ -486,10 +496,12 @@ class Wire:
 
     def _handle(self, travel: Travel) -> None:
         outcome = self._fate(travel.request)
+        if isinstance(outcome, TransportError):
+            self.lost_s[travel.request.path] = self.clock.now_s()
         self._after_a_way(lambda: self._hear(travel, outcome))
 
     def _hear(self, travel: Travel, outcome: "Outcome") -> None:
-        if not self.when_through(lambda: self._hear(travel, outcome)):
+        if not self._is_past(self._from_server_s, lambda: self._hear(travel, outcome)):
             return
         if travel.heard.done() or self._is_cut:
             if isinstance(outcome, Stream):
@@ -551,8 +563,10 @@ class Wire:
             if found is not None:
                 return self._follow(*found)
         reply = send(self.ctx, request)
-        if reply.status < 300 and _is_binding(request):
-            self._on_bound(bind_of(request), late)
+        if _is_binding(request):
+            self.late_bindings += late
+            if reply.status < 300:
+                self._on_bound(bind_of(request), late)
         return reply
 
     def _follow(self, first: list[bytes], watch: Watch) -> Stream:

@@ -34,12 +34,14 @@ from asched_lab.sim.faults import (
     Fault,
     FrozenServer,
     LeaderPause,
+    OneWay,
     Partition,
     Restarts,
 )
 from asched_lab.sim.inhabitants import Inhabitants
 from asched_lab.sim.ledger import Leases, Ledger
-from asched_lab.sim.process import LEASE_NAME, Process, Setup
+from asched_lab.sim.pool_judge import PoolJudge
+from asched_lab.sim.process import LEASE_NAME, LEASE_S, Process, Setup
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -55,6 +57,8 @@ CYCLES_PER_TURN: Final = (1, 4, 1000)
 BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
 #: A process that ended is started again within this time.
 STARTS_S_MAX: Final = 3.0
+#: Before the names of figures that count faults.
+FAULTS: Final = "faults: "
 #: Longest delay of requests that a dead process had sent.
 LATE_S_MAX: Final = 60.0
 
@@ -62,8 +66,8 @@ LATE_S_MAX: Final = 60.0
 class World:
     """One run. `run_for` lets time pass; steps make all other changes.
 
-    With more than one of `replicas` a leader is elected; the rest stand by. `collects`: garbage is
-    collected as in production.
+    With more than one of `replicas` a leader is elected; the rest stand by. Any number of them
+    share the pools, if each has a Lease. `collects`: garbage is collected as in production.
     """
 
     collects: ClassVar[bool] = False
@@ -92,7 +96,7 @@ class World:
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.ledger = Ledger()
-        self._leases = Leases(self)
+        self.leases = Leases(self)
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = self.step_count = 0  # steps: of the scenario, that were taken
@@ -122,10 +126,11 @@ class World:
             audit_period_s=audit_period_s,
         )
         self.extenders = Extenders(self, effective, extender_rules) if effective.extenders else None
-        self.is_elected = replicas > 1
-        #: Whether several processes act, each for the pools that it holds.
-        self.shares_pools = self.is_elected and effective.pool_leases
+        #: Whether all processes act, each for the pools that it holds.
+        self.shares_pools = effective.pool_leases
+        self.is_elected = replicas > 1 or self.shares_pools
         self.pools = pools_of(effective) if self.shares_pools else ()
+        self._pool_judge = PoolJudge(self) if self.shares_pools else None
         self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []
         self.ended: list[Process] = []
@@ -194,7 +199,8 @@ class World:
         process.cut(LATE_S_MAX)
         self.ended.append(process)
         self.processes.remove(process)
-        if self.shares_pools:
+        if self._pool_judge is not None:
+            self._pool_judge.ended(process)
             self.ledger.one_died(process.name)
             if self.acting is process and self.processes:
                 self.acting = self.processes[0]
@@ -216,13 +222,9 @@ class World:
         self._begin_process()
 
     def _check_leaders(self) -> None:
-        """At most one process may act, or one for each pool."""
-        self._leases.check()
+        """At most one process may act, unless they share pools."""
+        self.leases.check()
         if self.shares_pools:
-            for pool in self.pools:
-                holders = [process.name for process in self.processes if process.holds(pool)]
-                if len(holders) > 1:
-                    self.ledger.complain(f"two processes hold {pool}: {', '.join(holders)}")
             return
         leading = [process for process in self.processes if process.may_act]
         if len(leading) > 1:
@@ -238,6 +240,7 @@ class World:
         seconds = self.active_faults.seconds(LeaderPause, "lasting_s_max")
         process = self._struck()
         self.note(f"{process.name} stands still for {seconds:.1f} s")
+        self.figures[f"{FAULTS}pauses longer than a lease"] += seconds > LEASE_S
         process.pause(seconds)
 
     def _cut_off(self) -> None:
@@ -245,6 +248,14 @@ class World:
         process = self._struck()
         self.note(f"{process.name} is cut off for {seconds:.1f} s")
         process.cut_off(seconds)
+
+    def _cut_one_way(self) -> None:
+        seconds = self.active_faults.seconds(OneWay, "lasting_s_max")
+        process, to_server = self._struck(), self.rng.random() < 0.5
+        what = "requests" if to_server else "answers"
+        self.note(f"{what} of {process.name} do not pass for {seconds:.1f} s")
+        self.figures[f"{FAULTS}{what} lost for longer than a lease"] += seconds > LEASE_S
+        process.cut_off(seconds, to_server=to_server, from_server=not to_server)
 
     def _freeze(self) -> None:
         seconds = self.active_faults.seconds(FrozenServer, "lasting_s_max")
@@ -350,6 +361,8 @@ class World:
                 deadline_s = process.deadline_s()
                 if deadline_s is not None and deadline_s <= self.clock.now_s():
                     process.step()
+                    if self._pool_judge is not None:
+                        self._pool_judge.stepped(process)
         self.clock.jump(end_s)
 
     def _next_s(self) -> float | None:
@@ -365,12 +378,13 @@ class World:
         self._plan(LeaderPause, self._pause)
         self._plan(Restarts, self.restart)
         self._plan(Partition, self._cut_off)
+        self._plan(OneWay, self._cut_one_way)
         self._plan(FrozenServer, self._freeze)
         self._plan(Compactions, self.server.store.begin_history)
 
     def _plan(
         self,
-        kind: type[LeaderPause | Restarts | Partition | FrozenServer | Compactions],
+        kind: type[LeaderPause | Restarts | Partition | OneWay | FrozenServer | Compactions],
         strike: Callable[[], None],
     ) -> None:
         """Strike repeatedly, at random times, while the fault is in force."""

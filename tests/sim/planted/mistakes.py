@@ -551,6 +551,15 @@ MISTAKES: Final = (
         "ENDS_MIN: Final = 1",
         ((SUSPECTS, "        if has_equals:", "        if False:"),),
     ),
+    # --- pools -----------------------------------------------------------------------------------
+    Mistake(
+        "pools",
+        "a free pool waits for replicas that have ended",
+        "Pools",
+        "core/leader/pools.py",
+        "if now_s - seen_s < self.rules.renew_s}",
+        "if seen_s}",
+    ),
     Mistake(
         "seal",
         "without an election nothing is sealed",

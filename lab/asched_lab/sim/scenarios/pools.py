@@ -1,8 +1,8 @@
 """Several processes decide at the same time, each for the pools that it holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from asched import names
 from asched_lab.apiserver.resources import NAMESPACES, NODES, Resource
@@ -14,6 +14,7 @@ from asched_lab.sim.faults import (
     LateWrites,
     LeaderPause,
     LostAnswers,
+    OneWay,
     Partition,
     Restarts,
     SlowAnswers,
@@ -21,7 +22,7 @@ from asched_lab.sim.faults import (
 )
 from asched_lab.sim.scenario import Scenario
 from asched_lab.sim.steps import AddNodes, DeletePods, Json, Step, pod_manifest
-from asched_lab.sim.world import World
+from asched_lab.sim.world import FAULTS, World
 
 #: The label of namespaces that chooses their pool.
 TEAM: Final = "team"
@@ -86,12 +87,15 @@ def relabel(world: World, kind: Resource, name: str, key: str) -> None:
 
 
 class Pools(Scenario):
-    """Three processes share four pools. Nodes and namespaces move between them; processes die,
-    stop, or are cut off; what they had sent arrives a minute later. No node takes more than it has,
-    no pods are together that must be apart, and in the end each pool is held and used.
+    """One, two, three or five processes share four pools. Nodes and namespaces move between them;
+    processes die, stop, or are cut off, some in one direction only; their clocks are fast or slow;
+    what they had sent arrives a minute later. No node takes more than it has, no pods are together
+    that must be apart, and no pool is without a holder for long (`pool_judge.py`). In the end each
+    pool is held, and every pod that fits on a node of its pool is bound.
     """
 
-    replicas = 3
+    replicas = (1, 2, 3, 5)
+    awaits_sweep = False
     config: ClassVar[Json] = {
         "poolLeases": True,
         "pools": [
@@ -101,12 +105,13 @@ class Pools(Scenario):
     faults = (
         StaleWatch(lag_s_max=3.0),
         BrokenWatches(every_s=40),
-        SlowAnswers(seconds_max=0.5),
+        SlowAnswers(seconds_max=0.2),
         LostAnswers(rate=0.02),
-        LateWrites(rate=0.02, late_s_max=60.0),
+        LateWrites(rate=0.05, late_s_max=60.0),
         FrozenServer(every_s=120, lasting_s_max=8.0),
         LeaderPause(every_s=60, lasting_s_max=15.0),
         Partition(every_s=60, lasting_s_max=15.0),
+        OneWay(every_s=60, lasting_s_max=15.0),
         Restarts(every_s=60),
         ClockRates(share=0.1),
     )
@@ -153,17 +158,21 @@ class Pools(Scenario):
             known["metadata"]["name"]: (known["metadata"].get("labels") or {}).get(TEAM, DEFAULT)
             for known in namespaces
         }
+        end = EndState(world.nodes(), pods, namespaces)
         for pool in world.pools:
-            nodes = [node for node in world.nodes() if pool_of_node(node) == pool]
             waits = {
                 pod["metadata"]["name"]
                 for pod in world.waiting()
-                if teams[pod["metadata"]["namespace"]] == pool and "affinity" not in pod["spec"]
+                if teams[pod["metadata"]["namespace"]] == pool
             }
-            could = set(EndState(nodes, pods, namespaces).could_be_placed()) & waits
+            nodes = [name for name, node in end.nodes.items() if pool_of_node(node) == pool]
+            could = waits.intersection(end.could_be_placed(nodes))
             assert not could, f"{sorted(could)} could be placed in {pool}"
+        for process in (*world.processes, *world.ended):
+            world.figures[f"{FAULTS}late bindings"] += process.wire.late_bindings
+            world.figures[f"{FAULTS}fast or slow clocks"] += process.clock_rate != 1.0
 
 
-def pool_of_node(node: Json) -> str:
+def pool_of_node(node: Mapping[str, Any]) -> str:
     pool: str = node["metadata"]["labels"].get(names.POOL_LABEL, DEFAULT)
     return pool
