@@ -198,9 +198,11 @@ class Play:
         assert recount(self.parts.cluster) == []
 
 
-def explanation_of(play: Play, name: str, namespace: str = "default") -> dict[str, Any]:
+def explanation_of(
+    play: Play, name: str, namespace: str = "default", **config: Any
+) -> dict[str, Any]:
     """The page about a pod, as the port serves it."""
-    made = configuration({})
+    made = configuration(config)
     nothing: Any = None
     inspection = Inspection(play.machine.context, made, lambda: True, nothing, nothing)
     page = asyncio.run(inspection.explain(namespace, name))
@@ -208,9 +210,9 @@ def explanation_of(play: Play, name: str, namespace: str = "default") -> dict[st
     return dict(page)
 
 
-def explained(play: Play, name: str, namespace: str = "default") -> str:
+def explained(play: Play, name: str, namespace: str = "default", **config: Any) -> str:
     """What `asched explain` prints about a pod."""
-    return printed(explanation_of(play, name, namespace), "text")
+    return printed(explanation_of(play, name, namespace, **config), "text")
 
 
 def explained_gang(play: Play, key: str) -> str:

@@ -17,10 +17,8 @@ from typing import Any, Final
 from asched.cli.arguments import add_output_flag, counted, fail, plain, written
 from asched.cli.commands import COMMANDS
 from asched.cli.pages import PageError, quoted
-from asched.cli.reach import LEASE
 from asched.cli.sources import add_page_parser, add_source_flags, opened, read_page
 from asched.cli.workload_pods import WORKLOADS, pod_of_workload
-from asched.core.leader.pools import lease_of_pool
 from asched.host.event_loop import run_on_loop
 
 #: Kinds that may precede the name.
@@ -187,8 +185,9 @@ def explanation(
     if pool := page.get("pool"):
         yield f"  pool {pool['name'] or 'none'}: {pool['why']}"
         if not pool.get("is_decided_here", True):
-            lease = lease_of_pool(LEASE, pool["name"])
-            yield f"  another replica decides about it: ask that one with --lease {lease}"
+            yield "  another replica decides about it, or none has let go of it yet"
+            if lease := pool.get("lease"):
+                yield f"  ask the holder with --lease {lease}"
     for awaited in page.get("awaits", ()):
         yield f"  waits for {awaited}"
     for obstacle in page.get("obstacles", ()):

@@ -24,6 +24,7 @@ from asched.core.cycle.decision_records import read
 from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
+from asched.core.leader.pools import lease_of_pool
 from asched.core.model import taint
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
@@ -143,6 +144,10 @@ class Inspection:
             found = pools.of_pod(cluster.classes.class_of(pod))
             is_ours = bool(pod.spec.node_name) or pools.may_decide(pod)
             page["pool"] = found._replace(is_decided_here=is_ours)._asdict()
+            if self.current.pool_leases and found.name:
+                election = self.current.leader_election
+                lease = lease_of_pool(election.resource_name, found.name)
+                page["pool"]["lease"] = f"{election.resource_namespace}/{lease}"
         waits = not page["node"]
         if waits and (nomination := places.nomination_of(self._context, pod, history)):
             page["nomination"] = nomination

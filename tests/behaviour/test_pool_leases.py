@@ -10,7 +10,7 @@ from asched.core.model.kinds import NAMESPACE, NODE
 from asched.core.model.node import Node
 from asched.core.model.workload import Namespace
 from tests.builders import a_node, a_pod
-from tests.playbook import Play
+from tests.playbook import Play, explained
 
 POOL, TEAM = "asched.dev/pool", "team"
 POOLS = [
@@ -129,3 +129,10 @@ def test_a_namespace_that_is_not_known_yet_is_not_decided(play: Play) -> None:
     play.turn(PoolsHeld({"default": (9, 9)}))
     play.see(a_pod("p", "new"))
     assert not play.effects
+
+
+def test_explain_names_the_lease_of_a_pool_that_another_replica_holds(play: Play) -> None:
+    play.see(a_pod("p", "jobs"))
+    election = {"resourceNamespace": "there", "resourceName": "mine"}
+    written = {"pools": POOLS, "poolLeases": True, "leaderElection": election}
+    assert "--lease there/mine-pool-batch" in explained(play, "p", "jobs", **written)
