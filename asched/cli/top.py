@@ -55,6 +55,7 @@ def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     yield ""
     yield from _waiting(view["waiting"], is_wide=is_wide)
     yield from _gangs(view["gangs"], is_wide=is_wide)
+    yield from _pools(view.get("pools", ()))
     yield ""
     yield from _nodes(nodes, is_wide=is_wide)
     if is_wide and view["recent"]:
@@ -127,6 +128,19 @@ def _gangs(gangs: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
         yield f"{gang['placed']:3d}/{total:<3d}  {needs:>5}  {gang['group']}"
     if gangs["count"] > len(shown):
         yield f"{'':16}{gangs['count'] - len(shown)} more"
+
+
+def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Pods that wait in each pool, and those with rules that reach across pools."""
+    if not pools:
+        return
+    yield ""
+    width = max(len(pool["name"]) for pool in pools)
+    yield f"{'WAITING':>7}  {'STOPPED':>7}  {'POOL':{width}}  HELD BY"
+    for pool in pools:
+        name = pool["name"] or "several"
+        counts = f"{pool['waiting']:7d}  {pool['stopped']:7d}"
+        yield f"{counts}  {name:{width}}  {pool['holder']}".rstrip()
 
 
 def _nodes(nodes: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:

@@ -114,7 +114,9 @@ class Scheduler:
         self.is_stopping = False
         self.leadership = leadership  # None: always leading
         #: What this process holds where each pool has a Lease; None: all.
-        self.pools = PoolKeeper(self, leadership) if isinstance(leadership, PoolCandidate) else None
+        self.pools: PoolKeeper | None = None
+        if isinstance(leadership, PoolCandidate):
+            self.pools = PoolKeeper(self, leadership)
         self._delay_cache = delay_cache  # list nothing before leading
         self._is_open = False
         #: The state was invalid: no further effect is sent.

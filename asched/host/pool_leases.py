@@ -73,6 +73,12 @@ class PoolCandidate(LeaderCandidate):
         """For how long this process may act for a pool; not positive if it may not."""
         return self.board.fence_s(pool) - self._clock.now_s()
 
+    def used(self, pool: str) -> None:
+        """Note that the process decides for a pool that it has taken from now on."""
+        since_s = self.board.pools[pool].last_sign_s
+        if since_s is not None:
+            self._metrics.pool_gap.of(pool).observe(self._clock.now_s() - since_s)
+
     @property
     def predecessor(self) -> Predecessor | None:
         """Each pool has its own."""

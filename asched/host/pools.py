@@ -91,6 +91,10 @@ class PoolKeeper:
             await self._use_more()
             await self._balance()
 
+    def holder(self, pool: str) -> str:
+        """The replica that holds a pool; empty if none does."""
+        return self._board.holder(pool, self._scheduler.clock.now_s())
+
     # --- pools that were taken -------------------------------------------------------------------
 
     async def _take_over(self) -> None:
@@ -108,6 +112,8 @@ class PoolKeeper:
             election.sealed()
         self._held.update(dict.fromkeys(taken, Versions()))
         await self._tell(self._held, new=tuple(taken))
+        for pool in taken:
+            self._candidate.used(pool)
 
     async def _tell(self, held: Mapping[str, Versions], *, new: tuple[str, ...] = ()) -> None:
         """Let the machine decide for these pools, and wait until it does."""

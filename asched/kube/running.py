@@ -16,6 +16,13 @@ from asched.kube.watch import Reflector
 from asched.kube.watchdog import ReflectorWatchdog
 
 
+class PoolHolders(Protocol):
+    """Who holds the pools, where each has a Lease."""
+
+    def holder(self, pool: str) -> str:
+        """The replica that holds a pool; empty if none does."""
+
+
 class Running(Protocol):
     """The parts of a scheduler that other packages read, and requests they may make."""
 
@@ -29,6 +36,9 @@ class Running(Protocol):
     history: History
     rng: Random
     is_synced: bool
+
+    @property
+    def pools(self) -> PoolHolders | None: ...
 
     @property
     def reflectors(self) -> Mapping[Kind, Reflector]: ...

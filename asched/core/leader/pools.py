@@ -177,6 +177,8 @@ class PoolElection(Election):
         self.acknowledged: Versions | None = None
         #: When the Lease was taken.
         self.taken_s = 0.0
+        #: When its last holder was seen to renew or release it; None if there was none.
+        self.last_sign_s: float | None = None
         #: Since when the Lease is free; None if it is not.
         self.free_since_s: float | None = None
         #: The epoch in which we took the Lease, and what was acknowledged in it before.
@@ -209,6 +211,7 @@ class PoolElection(Election):
             self.free_since_s = now_s
         self.is_fit = self._board.may_take(self, now_s)
         self.taken_s, self.epoch = now_s, self._board.epoch
+        self.last_sign_s = None if self.lease is None else self._seen_s
         note = self.note
         self.last_acknowledged = note.acknowledged if note.epoch == self.epoch else Versions()
         return super()._take(now_s)

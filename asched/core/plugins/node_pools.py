@@ -24,6 +24,7 @@ from asched.core.cluster.pools import (
     IN_SEVERAL,
     NOT_OURS,
     SEVERAL,
+    TO_SHARE,
     Pools,
     is_of_one_node,
     only_node,
@@ -56,8 +57,8 @@ HELD_ELSEWHERE: Final = Reason("node(s) were not free to be used by their pool",
 NOT_DECIDED_HERE: Final = "another replica holds the pod's pool, or has not let go of it yet"
 
 #: The rule may concern pods of any namespace.
-ANY: Final = "rule of {} may concern pods of any namespace, so all would have to share a pool"
-REACHES: Final = "rule of {} concerns pods of other pools; these namespaces have to share a pool"
+ANY: Final = f"rule of {{}} may concern pods of any namespace, so all would {TO_SHARE}"
+REACHES: Final = f"rule of {{}} concerns pods of other pools; these namespaces {TO_SHARE}"
 NAMED_MAX: Final = 5
 #: Points at which a rule decides whether a pod may go to a node.
 REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)

@@ -19,6 +19,8 @@ from typing import Final
 from asched.serve.telemetry.instruments import Families, exponential
 
 ASKING_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+#: Of a pool without a holder: handed on, and after the time of a Lease.
+GAP_BOUNDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 17.0, 20.0, 30.0, 60.0)
 AUTH_BOUNDS: Final = exponential(0.001, 2, 15)
 TOKEN_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
@@ -41,6 +43,14 @@ class LeaderMetrics:
             "leader_election_slowpath_total",
             "[ALPHA] Renewals that had to read the lease first.",
             ("name",),
+        )
+
+        self.pool_gap = families.histogram(
+            "asched_pool_gap_seconds",
+            "[ALPHA] Time from the last renewal by another replica, or its release, until this one"
+            " decides for the pool.",
+            GAP_BOUNDS,
+            ("pool",),
         )
 
     def leads(self, lease: str, *, is_leader: bool) -> None:

@@ -29,6 +29,7 @@ from asched.serve.telemetry.instruments import Histogram
 from asched.serve.telemetry.metrics import Metrics
 from asched.serve.telemetry.scheduler_metrics import SchedulerMetrics
 from asched.serve.view.cells import cells, one_node
+from asched.serve.view.pools import pool_rows
 from asched.serve.view.slices import linked
 from asched.serve.view.waiting import grouped, one_gang, waiting_gangs
 
@@ -248,6 +249,7 @@ class LiveView:
                 self._long = {
                     "waiting": await grouped(context.queue, histories, now_s),
                     "gangs": await waiting_gangs(context),
+                    "pools": await pool_rows(context, histories, self._scheduler.pools),
                     "nodes": await cells(context.cluster),
                 }
                 ended_s = monotonic_s()

@@ -36,6 +36,20 @@ def test_reasons_are_grouped_with_the_nodes_that_gave_them() -> None:
     assert any(line.endswith("such as ml/train-0, ml/x") for line in lines(a_view(3), is_wide=True))
 
 
+def test_pools_are_shown_where_there_are_some() -> None:
+    rows = [
+        {"name": "batch", "holder": "replica-a", "waiting": 12, "stopped": 3},
+        {"name": "default", "holder": "", "waiting": 0, "stopped": 0},
+    ]
+    said = lines({**a_view(3), "pools": rows})
+    at = said.index("WAITING  STOPPED  POOL     HELD BY")
+    assert said[at + 1 : at + 3] == [
+        "     12        3  batch    replica-a",
+        "      0        0  default",
+    ]
+    assert not any("POOL " in line for line in lines(a_view(3)))
+
+
 def test_gangs_and_the_fullest_nodes_follow() -> None:
     said = lines(a_view(400))
     assert "  1/4        4  ml/crew" in said

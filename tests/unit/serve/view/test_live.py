@@ -12,7 +12,7 @@ from tests.playbook import Play, a_member, gang_play, seen_group
 
 def a_view(play: Play) -> LiveView:
     clock = SimpleNamespace(now_s=lambda: play.now_s)
-    scheduler = SimpleNamespace(machine=play.machine, clock=clock, is_synced=True)
+    scheduler = SimpleNamespace(machine=play.machine, clock=clock, is_synced=True, pools=None)
     return LiveView(cast("Any", scheduler), Metrics(), "1.2.3", "1.37", lambda: False)
 
 
@@ -34,6 +34,21 @@ async def test_the_view_tells_who_answers_and_what_there_is() -> None:
     }
     assert told["waiting"]["pods"] == 1
     assert told["nodes"]["names"] == ["n1"]
+
+
+async def test_pools_are_shown_with_the_pods_that_wait_and_those_that_are_stopped() -> None:
+    pools = [{"name": "batch", "namespaces": ["jobs"]}]
+    play = Play(a_node("n1").allocatable(cpu="1"), pools=pools)
+    play.see(a_pod("large", "jobs").requests(cpu="4"))
+    term = {"topologyKey": "zone", "labelSelector": {}, "namespaces": ["web"]}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    play.see(a_pod("apart", "jobs").spec(affinity=apart))
+    shown = (await a_view(play).view(-1, 0))["pools"]
+    assert shown == [
+        {"name": "batch", "holder": "", "waiting": 2, "stopped": 1},
+        {"name": "default", "holder": "", "waiting": 0, "stopped": 0},
+    ]
+    assert (await a_view(Play()).view(-1, 0))["pools"] == []
 
 
 async def test_names_of_nodes_are_sent_to_those_who_do_not_have_them() -> None:
