@@ -163,7 +163,7 @@ class DeferredResizes(Extension):
         known.not_before_s = context.now_s + pause_s
         if isinstance(result, Generator):
             known.is_asking = True
-            asking = late.driven(result, evictor.name, "postFilter")
+            asking = late.checked_effects(result, evictor.name, "postFilter")
             yield Work(self._ask(known, reasons, asking), decides=False)
             return
         yield from self._report(known, reasons, result)

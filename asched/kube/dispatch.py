@@ -2,8 +2,9 @@
 
 Each lane has its own queue and its own limit of requests in flight; connections are shared, since
 opening one costs as much as a write. Lanes are served in order of priority; a lane gets what the
-lanes above it leave of the client's rate (if one is set); events and statuses yield
-(`limit_of`). A 429 pauses its lane and the lanes below it for the time in Retry-After.
+lanes above it leave of the client's rate (if one is set); events and statuses are sent
+one or a few at a time while bindings wait (`limit_of`). A 429 pauses its lane and the lanes below
+it for the time in Retry-After.
 
 The outcome of an effect (`id` other than 0) goes to `on_answer`, once; `submit` never waits.
 

@@ -297,9 +297,9 @@ class Cluster(Objects):
 
     def _place_seen(self, pod: Pod, cls: PodClass, *, was_waiting: bool) -> list[ObservedChange]:
         """Apply the node of a pod from the API, which replaces an assumed node: the returned change
-        says that the place there is free. `was_waiting`: the version before had no node. Who chose
-        the node decides what may follow from the pod but its room, such as that its node is avoided
-        after a kubelet's refusal (`PodInfo`).
+        says that the place there is free. `was_waiting`: the version before had no node. The pod's
+        room counts in any case. Further conclusions, such as that its node is avoided after its
+        kubelet refused the pod, depend on who chose the node (`PodInfo`).
         """
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         is_chosen, was_bound = False, was_waiting

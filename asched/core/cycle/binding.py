@@ -125,7 +125,9 @@ class Binding(msgspec.Struct):
             for plugin in working:
                 started_s, self.waiting.plugin = context.monotonic_s(), plugin.name
                 steps = plugin.pre_bind(attempt.info, self.node)
-                status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
+                status = yield from self._until_decided(
+                    late.checked_effects(steps, plugin.name, "preBind")
+                )
                 context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
                 status = self.waiting.decision or status
                 if not status.is_success:
@@ -210,7 +212,9 @@ class Binding(msgspec.Struct):
                     steps = plugin.permit_late(info, self.node)
                 if steps is None:
                     continue
-                status = yield from self._until_decided(late.driven(steps, plugin.name, "permit"))
+                status = yield from self._until_decided(
+                    late.checked_effects(steps, plugin.name, "permit")
+                )
                 if waiting.decision is not None:
                     return
                 if status.is_success:
@@ -263,7 +267,7 @@ class Binding(msgspec.Struct):
                 started_s = self.context.monotonic_s()
                 status = yield from self._follow_binding(
                     plugin.name,
-                    late.driven(plugin.bind(info, self.node), plugin.name, "bind"),
+                    late.checked_effects(plugin.bind(info, self.node), plugin.name, "bind"),
                 )
                 self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
                 if status.code is Code.SUCCESS:
@@ -370,7 +374,7 @@ class Binding(msgspec.Struct):
             try:
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
-                    yield from late.driven(steps, plugin.name, "postBind")
+                    yield from late.checked_effects(steps, plugin.name, "postBind")
             except MISTAKES as error:  # the pod stays bound
                 context.contain(PluginError.of(plugin.name, "postBind", error), "postBind")
         context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
@@ -423,7 +427,7 @@ def give_back(
         try:
             steps = plugin.unreserve(attempt.info, node)
             if steps is not None:
-                status = yield from late.driven(steps, plugin.name, "reserve")
+                status = yield from late.checked_effects(steps, plugin.name, "reserve")
                 if not status.is_success:
                     context.tell(attempt, DecisionStep.FAILED, status.message)
         except MISTAKES as error:  # the other plugins must still unreserve

@@ -59,7 +59,10 @@ class Intake:
         self._listing: Iterator[ObservedChange | None] | None = None
         #: the steps of a fact that is not done yet
         self._begun: Iterator[None] | None = None
+        #: Whether some waiting pod may be helped by a new pod without a node, such as the rest of
+        #: its group.
         self._announces_arrivals = False
+        #: Postpones versions of nodes that change too often.
         self.pace = NodePace()
         self._budget = context.queue.sliced_work.budget
         self._due_filter = context.queue.due_filter
@@ -170,7 +173,7 @@ class Intake:
                 context.shadow.about_to_see(fact)
             label = yield from self._follow(context.cluster.apply(fact))
             if kind is NODE:
-                made_due = self._due_filter.made_due - due
+                made_due = self._due_filter.made_due - due  # classes that became due
                 steps = self._budget.spent - spent + DRY_RUN_STEPS * made_due
                 self.pace.handled(fact, steps, context.now_s)
             if label:

@@ -133,7 +133,7 @@ class Machine:
         context = self.context
         context.now_s = now_s
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused.ids)
-        context.cluster.budget.open()  # the hints of `extra_events` are counted, too
+        context.cluster.budget.open()  # hints run while facts are applied, and are counted, too
         self._out = []
         started_s = context.monotonic_s()
         self._is_quiet = not self._intake.turn(facts)
@@ -145,7 +145,7 @@ class Machine:
             self._decide(now_s)
         context.cluster.budget.close()
         context.queue.sliced_work.budget.close()
-        context.tell_passed()
+        context.tell_passed()  # metrics of points without work, counted since the last turn
         if context.requested:
             self._out += context.requested
             context.requested.clear()
@@ -164,7 +164,7 @@ class Machine:
         if may_decide:
             if self._extensions.turns:
                 self._begin_turns()
-            if not context.sliced_work:  # else held places are not all counted yet
+            if not context.sliced_work:  # a turn of an extension may have begun to hold places
                 self._run_cycles()
             self._has_more |= bool(self._paused.ids)
             if context.sliced_work:  # a task paused alone
@@ -247,7 +247,7 @@ class Machine:
         self.context.cluster.budget.open()
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
-            while not (effect.answers and effect.wants_answer):  # `lets_others`, without its call
+            while not (effect.answers and effect.wants_answer):  # inlined `Effect.lets_others`
                 self._out.append(effect)
                 effect = next(steps)
         except StopIteration as end:

@@ -58,8 +58,9 @@ def _note_foreign_nomination(context: SchedulerContext, old: Pod | None, new: Po
 
 
 def _end_pauses(context: SchedulerContext, change: Change) -> None:
-    """Try the pods again that avoid a node, if it changed or a pod that ran there has left; else
-    those that a change of another node, or a pod that left it, gives a place.
+    """Pods may avoid a node whose kubelet refused a pod of the same owner (`refusals.py`). Try them
+    again if the node changed or a pod that ran there has left; else those that a change of another
+    node, or a pod that left it, gives a place.
     """
     old, refusals = change.old, context.cluster.refusals
     if isinstance(old, Node):

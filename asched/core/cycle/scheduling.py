@@ -50,7 +50,7 @@ def schedule(context: SchedulerContext, unit: Unit) -> Generator[Effect, Answer,
         if outcome.background is not None:
             follows.append(outcome.background)
         for tried in outcome.tried:
-            if unit.key:
+            if unit.key:  # a group may have thousands of pods to settle
                 yield from context.pause_if_due(TELL_STEPS, is_alone=True)
             then = yield from _settle(context, unit, tried, added)
             if then is not None:

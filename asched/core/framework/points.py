@@ -195,7 +195,7 @@ class FilterPlugin(CachedPlugin):
     #: codes from here on are errors: on a row that no other filter rejected they end the attempt
     errors_from: ClassVar[int | None] = None
     #: called only for rows that no earlier filter rejected; needs `depends_on` None
-    asks_left: ClassVar[bool] = False
+    checks_remaining: ClassVar[bool] = False
     reads_only_amounts: ClassVar[bool] = False
 
     def is_blind_for(self, pod: PodInfo) -> bool:  # noqa: ARG002

@@ -330,9 +330,9 @@ class Runner:
                 if isinstance(steps, PostFilterResult):
                     result = steps
                 else:
-                    result = yield from late.driven(steps, plugin.name, "postFilter")
+                    result = yield from late.checked_effects(steps, plugin.name, "postFilter")
                 if result.background is not None:
-                    later = late.driven(result.background, plugin.name, "postFilter")
+                    later = late.checked_effects(result.background, plugin.name, "postFilter")
                     result = replace(result, background=later)
                 code = result.status.code
                 if code is Code.SUCCESS:

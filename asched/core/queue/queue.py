@@ -3,8 +3,8 @@
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again after a pause; the head is popped early if no pod is active
     error_backoff   the same after an error, for a pod of a group (`gangs.py`), or after Permit
-                    rejected a pod that waited there; popped early only with a group for which freed
-                    room suffices
+                    rejected a pod that waited there; only a group is popped early, once a dry run
+                    shows that freed room suffices for it
     unschedulable   until a change helps, or for max_in_unschedulable_s
     gated           unschedulable because of a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are recorded for it meanwhile

@@ -30,7 +30,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.framework import points
 from asched.core.framework.effects import CallPlugin, Effect
-from asched.core.framework.per_node.late import driven, nonsense
+from asched.core.framework.per_node.late import checked_effects, nonsense
 from asched.core.framework.per_node.reasons import Reasons, raise_error, status_of
 from asched.core.framework.per_node.views import LateNode, PluginNode, PluginPod, Rejected
 from asched.core.framework.points import (
@@ -133,7 +133,7 @@ class PerNode(Plugin):
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
         if inspect.isgenerator(found):
-            found = yield from driven(found, self.name, LATE[method])
+            found = yield from checked_effects(found, self.name, LATE[method])
         return found
 
 
@@ -194,7 +194,7 @@ class PerNodePostFilter(PerNode, points.PostFilterPlugin):
     ) -> Generator[Effect, Answer, PostFilterResult]:
         found = self.user.post_filter(PluginPod(pod.pod, pod), Rejected(rejection, self.cluster))
         if inspect.isgenerator(found):
-            found = yield from driven(found, self.name, "postFilter")
+            found = yield from checked_effects(found, self.name, "postFilter")
         if isinstance(found, Nomination):
             return PostFilterResult(SUCCESS, found)
         if found is None:
@@ -370,7 +370,7 @@ def adapt(cls: type[Any], name: str) -> type[PerNode]:
         "name": name,
         "__doc__": cls.__doc__,
         "depends_on": depends_on,
-        "asks_left": depends_on is None,
+        "checks_remaining": depends_on is None,
         "scope": scope_of(cls),
     }
     return type(f"PerNode{cls.__name__}", tuple(bases), own)

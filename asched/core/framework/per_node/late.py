@@ -20,9 +20,9 @@ from asched.core.model.meta import ObjectReference
 SHOWN_MAX: Final = 60
 
 
-def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any]:
-    """Yield the same steps. Raises PluginError for their exception, and for the first value that is
-    not an effect, or not an effect for plugins.
+def checked_effects(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any]:
+    """Run the steps of a user's plugin, and pass its effects on. Raises PluginError for their
+    exception, and for the first value that is not an effect, or not an effect for plugins.
     """
     if type(steps) is not GeneratorType and not isinstance(steps, Generator):
         raise nonsense(plugin, point, steps, "a generator of effects")

@@ -63,7 +63,8 @@ class ClassState:
         #: bits of `Moves` -> filters that depend on them. Benchmark `decide-plain`, CPU ms a
         #: pod in two runs: 0.30, 0.36; if all filters and scorers are visited 0.40, 0.43
         self._concerned: dict[int, list[CachedVerdict]] = {}
-        self._repeats = 0  # bits of `Moves` after which PreFilter runs again; 0: it has not run
+        #: kinds of changes after which PreFilter runs again, as bits (`moves.py`); 0: it never ran
+        self._repeats = 0
         #: plugins that read counts of pods, with the results that were folded: results are shared,
         #: so another class may have updated them since
         self._counting: list[tuple[Prepared, PreFilterResult]] = []
@@ -137,7 +138,7 @@ class ClassState:
         else:
             self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
         if self.outcome.rejection is None:
-            # PreFilter reads nodes and objects; pods that come and go only as its plugins declare
+            # all kinds but those that placed pods cause; these only if a plugin declares them
             self._repeats, self._counting = ~PLACEMENTS, []
             for prepared in self._prepared.values():
                 self._repeats |= prepared.reads & ~COUNTS
@@ -160,11 +161,11 @@ class ClassState:
         """Update codes and mask."""
         concerned = self.active if moved & ~PLACEMENTS else self._concerned.get(moved)
         if concerned is None:
-            concerned = [v for v in self.active if v.reads & moved or v.plugin.asks_left]
+            concerned = [v for v in self.active if v.reads & moved or v.plugin.checks_remaining]
             self._concerned[moved] = concerned
         try:
             for verdict in concerned:
-                if verdict.plugin.asks_left and not self._asks_all:
+                if verdict.plugin.checks_remaining and not self._asks_all:
                     verdict.ask_left(pod, self._left_for(verdict))
                 else:
                     verdict.refresh(pod)
@@ -193,7 +194,9 @@ class ClassState:
             return self.mask.has(row)
         if not self._cluster.nodes.columns.read("live")[row]:
             return False
-        return not any(verdict.plugin.asks_left or verdict.code_of(row) for verdict in self.active)
+        return not any(
+            verdict.plugin.checks_remaining or verdict.code_of(row) for verdict in self.active
+        )
 
     def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
         """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
