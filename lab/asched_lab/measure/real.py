@@ -124,6 +124,15 @@ class RealServer:
         await etcd.start()
         await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
 
+    async def stop_for(self, seconds: float) -> None:
+        """Stop the API server, and let it continue after that time."""
+        process = self._processes[-1]
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
     async def slow_store(self, seconds: float, stopped_s: float, runs_s: float) -> None:
         """Let etcd stop and run alternately for so long."""
         etcd, until_s = self._processes[0], time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Two replicas of a scheduler on one lease, each behind a proxy of its own.
+"""Replicas of a scheduler, two on one lease by default, each behind a proxy of its own.
 
     async with Replicas("asched", kubeconfig, folder, LeaseOptions()) as replicas:
         leader = await replicas.until_leading()
@@ -11,14 +11,15 @@ Bounds  READY_S until a replica can take the lease, and until one leads.
 """
 
 import asyncio
+import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from asched_lab.bench.processes import Process
 from asched_lab.bench.world import WorkloadFailedError
@@ -50,6 +51,15 @@ class LeaseOptions:
             f"--leader-elect-renew-deadline={self.renew_s:g}s",
             f"--leader-elect-retry-period={self.retry_s:g}s",
         )
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The same in a configuration."""
+        return {
+            "leaseDuration": f"{self.lease_s:g}s",
+            "renewDeadline": f"{self.renew_s:g}s",
+            "retryPeriod": f"{self.retry_s:g}s",
+        }
 
 
 class Replica:
@@ -101,8 +111,12 @@ class Replicas:
         *,
         flags: tuple[str, ...] = (),
         binaries: Path | None = None,
+        count: int = COUNT,
+        document: Mapping[str, Any] | None = None,
     ) -> None:
-        """`binaries`: the folder of programs other than asched."""
+        """`binaries`: the folder of programs other than asched. `document`: a configuration, which
+        gets the kubeconfig and the times of the lease.
+        """
         self.program = program
         self.lease = lease
         self.all: list[Replica] = []
@@ -112,10 +126,12 @@ class Replicas:
         self._folder = folder
         self._flags = flags
         self._binaries = binaries or Path()
+        self._count = count
+        self._document = document
 
     async def __aenter__(self) -> Self:
         try:
-            for _ in range(COUNT):
+            for _ in range(self._count):
                 proxy = await LateProxy(self._kubeconfig).__aenter__()
                 self.all.append(Replica(proxy, await self._start(proxy), self.program))
         except BaseException:
@@ -135,12 +151,10 @@ class Replicas:
         self.started += 1
         name = f"{self.program}-{self.started}"
         kubeconfig = proxy.write_kubeconfig(self._folder / f"kubeconfig-{proxy.url[-5:]}")
-        arguments = (
-            f"--kubeconfig={kubeconfig}",
-            "--secure-port=0",
-            *self.lease.flags,
-            *self._flags,
-        )
+        connection = f"--kubeconfig={kubeconfig}", *self.lease.flags
+        if self._document is not None:
+            connection = (f"--config={self._write_document(name, kubeconfig)}",)
+        arguments = *connection, "--secure-port=0", *self._flags
         log = self._folder / f"{name}.log"
         if self.program == ASCHED:
             process = Process.of_asched(name, ("run", *arguments), log)
@@ -149,6 +163,15 @@ class Replicas:
             process = Process(name, (binary, *arguments), log)
         await process.start()
         return process
+
+    def _write_document(self, name: str, kubeconfig: str) -> Path:
+        assert self._document is not None
+        path = self._folder / f"{name}.yaml"
+        election = {"resourceName": self.program, **self.lease.fields}
+        connection = {"kubeconfig": kubeconfig}
+        whole = {**self._document, "leaderElection": election, "clientConnection": connection}
+        path.write_text(json.dumps(whole), encoding="utf-8")
+        return path
 
     async def tend(self, *, but: Replica | None = None) -> None:
         """Start again what has ended, other than the process of `but`."""
