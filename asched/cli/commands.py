@@ -181,6 +181,11 @@ def _lab_commands_text() -> str:
     return "".join([title, *lines, "\n"]) if lines else ""
 
 
+def is_kubectl_plugin() -> bool:
+    """Whether the program was called as `kubectl asched`."""
+    return Path(sys.argv[0]).name == KUBECTL_PLUGIN
+
+
 def base_parser() -> "argparse.ArgumentParser":
     """The parser without its commands, named as the program was called."""
 
@@ -193,9 +198,8 @@ def base_parser() -> "argparse.ArgumentParser":
         def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
             parser.exit(message=f"asched {installed_version()}\n")
 
-    as_plugin = Path(sys.argv[0]).name == KUBECTL_PLUGIN
     parser = argparse.ArgumentParser(
-        prog="kubectl asched" if as_plugin else "asched",
+        prog="kubectl asched" if is_kubectl_plugin() else "asched",
         description="A second scheduler for Kubernetes.",
         epilog=EXIT_STATUS,
         formatter_class=argparse.RawDescriptionHelpFormatter,

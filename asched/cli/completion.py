@@ -2,12 +2,13 @@
 
 Both use one parser with every installed command and every flag of `asched run`. shtab writes the
 scripts; kubectl runs a program instead, which needs no further package and offers names of pods.
+So neither asched-cli nor the lock of krew's archive has shtab.
 
     source <(asched completion bash)
     asched completion fish > ~/.config/fish/completions/asched.fish
     asched completion zsh > "${fpath[1]}/_asched"
 
-Exit status: 0; 2 if shtab is not installed, or too old for the shell.
+Exit status: 0; 2 if shtab is not installed or too old for the shell, and as `kubectl asched`.
 Source  kubernetes.io, "Extend kubectl with plugins": one candidate per line, then `:DIRECTIVE`
 """
 
@@ -23,6 +24,7 @@ from asched.cli.commands import (
     OWN_FLAGS,
     base_parser,
     installed_commands,
+    is_kubectl_plugin,
     module_of,
     other_commands,
 )
@@ -50,6 +52,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if is_kubectl_plugin():
+        cure = f"load `kubectl completion {args.shell}`, with kubectl_complete-asched on the PATH"
+        print(f"kubectl asched completion: kubectl needs no other script: {cure}", file=sys.stderr)
+        return 2
     try:
         shtab = importlib.import_module("shtab")
     except ImportError:

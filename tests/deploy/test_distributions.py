@@ -13,7 +13,8 @@ import pytest
 from asched.cli.commands import COMMANDS, LAB_COMMANDS
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.distributions import PROJECTS, built, installed
-from tests.deploy.manifests import DEPLOY, documents
+from tests.deploy.manifests import DEPLOY, documents, kubectl
+from tests.lab.apiserver.client import a_pod
 from tests.support import ROOT
 from tests.unit.cli.programs import PAGE, World, a_kubeconfig
 from tests.unit.kube.scripted import scripted
@@ -137,23 +138,46 @@ async def test_the_client_asks_the_scheduler_and_the_api_server(
     world = World()
     world.answers[PAGE.replace("pods/team/web", "view")] = (200, a_view(3))
     world.answers["/version"] = (200, {"gitVersion": "v1.36.3"})
-    world.answers["/api/v1/namespaces/team/pods"] = (
-        200,
-        {"items": [{"metadata": {"name": "web"}}]},
-    )
-    completion = client.with_name("kubectl_complete-asched")
     async with scripted(world.answer) as server:
         kubeconfig = a_kubeconfig(tmp_path, server.url)
-        for program, words, line in (
-            (client, ("explain", "web"), "pod default/web: unschedulable"),
-            (client, ("top",), "active 12   backoff 3   unschedulable 3400"),
-            (client, ("version",), "apiServer  v1.36.3"),
-            (completion, ("explain", kubeconfig, "w"), "web"),
+        for words, line in (
+            (("explain", "web"), "pod default/web: unschedulable"),
+            (("top",), "active 12   backoff 3   unschedulable 3400"),
+            (("version",), "apiServer  v1.36.3"),
         ):
-            given = words if program is completion else (*words, kubeconfig)
-            status, output, errors = await asyncio.to_thread(ran, program, *given)
+            status, output, errors = await asyncio.to_thread(ran, client, *words, kubeconfig)
             assert (status, errors) == (0, "")
             assert line in output
+
+
+async def test_kubectl_completes_commands_flags_and_pods_of_the_client(
+    client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without shtab, which writes scripts for shells."""
+    assert ran(client.with_name("python"), "-c", "import shtab")[0] == 1
+    status, output, errors = ran(client, "completion", "bash")
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert "load `kubectl completion bash`" in errors
+    server = ApiServer()
+    await server.start()
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", f"{client.parent}:/usr/bin:/bin")
+    (tmp_path / "config").write_text(server.kubeconfig(), encoding="utf-8")
+    program = Path(kubectl())
+    try:
+        for name in ("web-1", "web-2", "db"):
+            server.create("pods", a_pod(name))
+        for words, found in (
+            (("expl",), ["explain"]),
+            (("explain", "--ag"), ["--against"]),
+            (("explain", "w"), ["web-1", "web-2"]),
+            (("explain", "default/d"), ["default/db"]),
+        ):
+            asked = ("__complete", "asched", *words)
+            status, output, _ = await asyncio.to_thread(ran, program, *asked)
+            assert (status, output.split()[:-1]) == (0, found)
+    finally:
+        await server.stop()
 
 
 async def test_the_client_checks_an_installation(client: Path, tmp_path: Path) -> None:
