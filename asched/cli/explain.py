@@ -203,11 +203,10 @@ def explanation(
         yield from _reasons(last["reasons"])
     if "now" in page:
         yield ""
-        yield from _now(page["now"])
-        for entry in page.get("missing", ()):
-            most = f"{entry['mostFree']} on {entry['node']}"
-            asked = f"{entry['asked']} {entry['resource']}"
-            yield f"requests {asked}; the largest free amount is {most}"
+        yield from _now(page["now"], "gang" in page)
+        yield from _missing(page.get("missing", ()))
+        if "gang" in page:
+            yield from _gang(page["gang"])
         yield from _taints(page.get("taints", ()), page.get("otherTaints", 0))
         for entry in page.get("holds", ()):
             whose = "the pod's own " if entry["own"] else ""
@@ -274,7 +273,29 @@ def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {entry['nodes']:7d} {'node ' if entry['nodes'] == 1 else 'nodes'}  {said}"
 
 
-def _now(now: Mapping[str, Any]) -> Iterator[str]:
+def _missing(missing: Sequence[Mapping[str, Any]], when: str = "") -> Iterator[str]:
+    for entry in missing:
+        most = f"{entry['mostFree']} on {entry['node']}"
+        asked = f"{entry['asked']} {entry['resource']}"
+        yield f"requests {asked}; the largest free amount{when} is {most}"
+
+
+def _gang(gang: Mapping[str, Any]) -> Iterator[str]:
+    """How many of the pods that have to start together find room, and what the next one lacks."""
+    needed = counted(gang["needed"], "pod")
+    if "takes" not in gang:
+        yield f"its gang still needs room for {needed} at once"
+        return
+    takes = gang["takes"]
+    find = "1 of them finds" if takes == 1 else f"{takes or 'none'} of them find"
+    yield f"its gang still needs room for {needed} at once: {find} a node"
+    if takes and gang.get("reasons"):
+        yield f"the next one finds none, with {'that one' if takes == 1 else 'those'} in place"
+        yield from _reasons(gang["reasons"])
+        yield from _missing(gang["missing"], " then")
+
+
+def _now(now: Mapping[str, Any], is_gang: bool = False) -> Iterator[str]:
     if "error" in now:
         those = "the node" if now["nodes"] == 1 else f"the {now['nodes']} nodes"
         yield f"now: {those} could not be evaluated: {now['error']}"
@@ -285,7 +306,8 @@ def _now(now: Mapping[str, Any]) -> Iterator[str]:
     if not now["nodes"]:
         yield "now: the cluster has no nodes"
         return
-    yield f"now: {now['feasible']} of {now['nodes']} nodes fit"
+    alone = " this pod alone" if is_gang else ""
+    yield f"now: {now['feasible']} of {now['nodes']} nodes fit{alone}"
     width = max((len(step["plugin"]) for step in now["funnel"]), default=0)
     for step in now["funnel"]:
         stopped = step["of"] - step["left"]

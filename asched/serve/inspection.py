@@ -29,7 +29,7 @@ from asched.core.model import taint
 from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.unschedulable import equals_of
-from asched.insight.explain import changes, deciding, obstacles, places, shortfalls
+from asched.insight.explain import changes, deciding, members, obstacles, places, shortfalls
 from asched.serve.view import draining, waiting
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
@@ -173,8 +173,12 @@ class Inspection:
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
         company = deciding.company_of(cluster, pod, self._equals(pod))
-        needed = 1 if company is None else company.needed
-        if found["now"].get("feasible") and needed == 1:
+        needed = deciding.needed_of(cluster, pod)
+        if needed > 1:
+            found["together"] = needed
+            room = members.room_for_gang(runner, self._context.nominator, pod, company)
+            found["gang"] = room or {"needed": needed}
+        if found["now"].get("feasible") and (company is None or needed == 1):
             return found
         if not found["now"].get("feasible"):
             found["missing"] = shortfalls.missing_everywhere(cluster, info)
@@ -185,8 +189,6 @@ class Inspection:
             found["start"] = waiting.start_of_pod(self._context, pod)
             found["moves"] = waiting.moves_for(self._context, pod)
             found["promised"] = waiting.starts_of_others(self._context, pod)
-        if needed > 1:
-            found["together"] = needed
         if company is not None and tries_changes:
             lines = cluster.singleton(PodsByPriority)
             await in_turns(cluster.budget, lines.catch_up)  # for possible victims

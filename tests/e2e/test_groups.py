@@ -24,6 +24,8 @@ from tests.e2e.group_plane import (
 )
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
+from tests.unit.cli.programs import asched
+from tests.unit.host.processes import free_port
 
 ZONE: Final = "topology.kubernetes.io/zone"
 PATIENCE_S: Final = 90.0
@@ -89,10 +91,12 @@ async def test_gangs_are_bound_whole_or_not_at_all_and_their_groups_are_told(
         def told(group: str) -> Json:
             return condition_of(server.get("podgroups", "default", group))
 
+        port = free_port()
         flags = (
             f"--kubeconfig={kubeconfig}",
             "--leader-elect=false",
-            "--secure-port=0",
+            f"--secure-port={port}",
+            "--authorization-always-allow-paths=/debug/*",
             "--scheduler-name=asched",
             f"--feature-gates={GATES}",
         )
@@ -102,6 +106,10 @@ async def test_gangs_are_bound_whole_or_not_at_all_and_their_groups_are_told(
             assert {bound("first"), bound("second")} == {0, 3}
             waiting = "first" if bound("second") else "second"
             assert told(waiting)["reason"] == "Unschedulable"
+            where = (f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify")
+            _, said, _ = await asched("explain", f"default/{waiting}-0", *where)
+            assert "its gang still needs room for 3 pods at once: 1 of them finds a node" in said
+            assert "1 node   NodeResourcesFit: Insufficient cpu" in said
             server.create("nodes", a_node("node-1", cpu="4"))
             await until(lambda: bound(waiting) == 3)
             await until(lambda: told(waiting).get("reason") == "Scheduled")

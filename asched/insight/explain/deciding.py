@@ -94,18 +94,36 @@ class Deciding:
         """How many of the pods find a node, one after the other, up to `most` if given. All of them
         are removed again.
         """
-        count = 0
         with self.cluster.supposing() as suppose:
-            for pod in pods:
-                if count == most > 0:
-                    break
-                rows = self._dry_run(pod).rows()
-                row = int(rows.argmax())
-                if not rows[row]:
-                    continue
-                suppose.placed(self.info(pod), self.node(row).name)
-                count += 1
-        return count
+            return self.place(suppose, pods, most)[0]
+
+    def place(
+        self, suppose: Supposition, pods: Iterable[Pod], most: int = 0
+    ) -> tuple[int, Pod | None]:
+        """As `takes`, but the pods stay as long as the supposition; and the first that found no
+        node.
+        """
+        count, rest = 0, None
+        for pod in pods:
+            if count == most > 0:
+                break
+            rows = self._dry_run(pod).rows()
+            row = int(rows.argmax())
+            if not rows[row]:
+                rest = rest or pod
+                continue
+            suppose.placed(self.info(pod), self.node(row).name)
+            count += 1
+        return count, rest
+
+    def reasons(self, pod: Pod) -> list[dict[str, Any]]:
+        """Why each node rejects a pod that fits nowhere."""
+        tried = self._dry_run(pod)
+        rejection = self._runner.rejection(tried.pod, tried.state, tried.in_words())
+        return [
+            {"plugin": plugin, "code": code, "reason": reason, "nodes": count}
+            for plugin, code, reason, count in rejection.summary()
+        ]
 
     def refusals(self, stays: Callable[[str, int | None], bool]) -> Mask:
         """bool[N]: live rows that a filter rejects for which `stays` (name, aspects it depends on)
@@ -197,6 +215,14 @@ class WaitingMembers(NamedTuple):
     needed: int = 1
 
 
+def needed_of(cluster: Cluster, pod: Pod) -> int:
+    """How many pods of a waiting pod's gang must find places at once, itself included; 1 for a pod
+    that starts alone.
+    """
+    key = group_key(pod)
+    return max(count_missing(cluster, key), 1) if key else 1
+
+
 def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMembers | None:
     """The waiting pods of the pod's gang, or its equals. None for a gang that is too large, or that
     lacks pods, so that no change of pods or nodes helps it.
@@ -204,8 +230,7 @@ def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMemb
     key = group_key(pod)
     if not key:
         return WaitingMembers([other for other in equals if other.uid != pod.uid])
-    group = cluster.pod_groups.get(key)
-    needed = count_missing(cluster, key)
+    group, needed = cluster.pod_groups.get(key), needed_of(cluster, pod)
     waiting = [
         other
         for other in group.unplaced.values()

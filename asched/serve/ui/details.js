@@ -43,7 +43,14 @@ function podDetails(told) {
     told.alike > 1 ? `${number(told.alike)} equal pods wait for the same reason` : "",
   ].filter(Boolean);
   return [el("p", {}, el("b", {}, told.place), ...where), ...group, el("p", { class: "soft" }, facts.join(" · ")),
-    ...(told.now ? nowWords(told.now) : []), ...changesOf(told), ...historyOf(told)];
+    ...(told.now ? nowWords(told.now) : []), ...(told.gang ? gangWords(told.gang) : []), ...changesOf(told), ...historyOf(told)];
+}
+
+function gangWords(gang) {
+  const needed = `Its gang still needs room for ${number(gang.needed)} pods at once`;
+  if (!("takes" in gang)) return [el("p", {}, `${needed}.`)];
+  const next = (gang.reasons || []).map((one) => `${one.plugin || "PreFilter"}: ${one.reason} (${number(one.nodes)})`).join("; ");
+  return [el("p", {}, `${needed}; ${number(gang.takes)} find a node.${gang.takes && next ? ` The next one: ${next}` : ""}`)];
 }
 
 function nowWords(now) {
