@@ -2,6 +2,8 @@
 
     kubeconfig ─> Lease ─> Pod ─> a token for a page ─> pods/proxy ─> the page
 
+Without --lease it is the lease of deploy/base, else that of the installation in the cluster.
+
 The API server's proxy does not pass the user's identity on. The user therefore requests a token of
 the ServiceAccount that may read the pages, valid for ten minutes and not stored, and sends it in a
 header that the proxy passes on. Users who may create such a token may read the pages;
@@ -10,7 +12,8 @@ header that the proxy passes on. Users who may create such a token may read the 
 A command that reads pages repeatedly reuses the token while it is valid, and finds the leader again
 every FOUND_S.
 
-Bounds  REQUEST_S per request; four requests for the first page, then one for each page.
+Bounds  REQUEST_S per request; four requests for the first page, then one for each page; in a
+        cluster without that lease, those of `scheduler_workloads` besides.
 """
 
 import argparse
@@ -103,18 +106,18 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", default="", metavar="NAME", help="context of the kubeconfig")
     parser.add_argument(
         "--lease",
-        default=LEASE,
+        default="",
         metavar="NAMESPACE/NAME",
-        help="lease of the leader (default %(default)s)",
+        help=f"lease of the leader (default {LEASE}, else that of the only installation)",
     )
 
 
 class Leader:
     """The leading replica, found when needed. `namespace` is the context's."""
 
-    def __init__(self, session: Session, namespace: str, lease: str) -> None:
+    def __init__(self, session: Session, lease: str) -> None:
         self._session = session
-        self._where = namespace, lease
+        self._lease = lease
         self.namespace = session.credentials.namespace
         self.pages = session.credentials.pages
         self._pod: _Pod | None = None
@@ -124,12 +127,12 @@ class Leader:
     @classmethod
     async def open(cls, args: argparse.Namespace) -> "Leader":
         """Connect by the flags of `add_cluster_flags`. Raises PageError."""
-        namespace, _, lease = args.lease.partition("/")
-        if not namespace or not lease or "/" in lease:
+        namespace, _, name = (args.lease or LEASE).partition("/")
+        if not namespace or not name or "/" in name:
             raise PageError(f"--lease {args.lease!r} is not of the form NAMESPACE/NAME")
         try:
             options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
-            return cls(await connect(options, handshake=False), namespace, lease)
+            return cls(await connect(options, handshake=False), args.lease)
         except ClientError as error:
             raise PageError(str(error)) from error
 
@@ -138,7 +141,7 @@ class Leader:
         session = self._session
         try:
             if self._pod is None or monotonic() - self._found_s >= FOUND_S:
-                self._pod = await _leader(session, *self._where)
+                self._pod = await _leader(session, self._lease)
                 self._found_s = monotonic()
             if self._transport is None or monotonic() - self._token_s >= TOKEN_S / 2:
                 await self._forget_token()
@@ -168,19 +171,49 @@ class Leader:
             self._transport = None
 
 
-async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
-    """The leading pod. Raises PageError, TransportError."""
+async def _leader(session: Session, lease: str) -> _Pod:
+    """The leading pod; without a lease that of LEASE, else of the only installation. Raises
+    PageError, TransportError.
+    """
+    namespace, _, name = (lease or LEASE).partition("/")
+    try:
+        return await _holder(session, namespace, name)
+    except NotFound:
+        refused = None
+    except _RefusedLeaseError as error:
+        refused = error
+    if not lease:
+        # Most clusters have that lease, and what reads the others takes long to import.
+        from asched.cli.installed_lease import installation
+
+        if (installed := await installation(session)) is not None:
+            if installed.lease is not None:
+                return await _leader(session, "/".join(installed.lease))
+            return await _only_one(session, installed.workload.partition("/")[0], "lease")
+    if refused is not None:
+        raise refused
+    if not lease:
+        await _check_outside(session)
+    return await _only_one(session, namespace, f"lease {namespace}/{name}")
+
+
+class _RefusedLeaseError(PageError):
+    """The user may not read the lease."""
+
+
+async def _holder(session: Session, namespace: str, lease: str) -> _Pod:
+    """The pod that holds a lease. Raises NotFound without such a lease, _RefusedLeaseError,
+    PageError, TransportError.
+    """
     what, within = f"lease {namespace}/{lease}", quoted(namespace)
     path = f"/apis/coordination.k8s.io/v1/namespaces/{within}/leases/{quoted(lease)}"
     try:
         found = await _get(session, path, f"read {what}", _LeaseHolder)
-    except NotFound:
-        if f"{namespace}/{lease}" == LEASE:
-            await _check_outside(session)
-        return await _only_one(session, namespace, what)
+    except PageError as error:
+        raise _RefusedLeaseError(str(error)) from error
     holder = found.spec.holder_identity or ""
     if is_of_layout(holder):  # each pool has a lease
-        return await _leader(session, namespace, lease_of_pool(lease, DEFAULT_POOL))
+        return await _leader(session, f"{namespace}/{lease_of_pool(lease, DEFAULT_POOL)}")
     name = holder.rpartition("_")[0]
     if not name:
         raise PageError(f"{what} has no holder at the moment; try again in a few seconds")

@@ -223,7 +223,8 @@ def test_the_client_has_no_module_that_it_does_not_import(client: Path) -> None:
     code = """
 import importlib, pathlib, sys
 import asched
-for name in ("main", "doctor", "drain", "explain", "top", "version", "completion"):
+for name in ("main", "doctor", "drain", "explain", "top", "version", "completion",
+             "installed_lease"):
     importlib.import_module("asched.cli." + name)
 import asched.core.config.problem
 root = pathlib.Path(asched.__file__).parent

@@ -147,12 +147,12 @@ class EmbeddedPlane(Plane):
         self.kubeconfig = str(folder / "kubeconfig")
         Path(self.kubeconfig).write_text(server.kubeconfig(), encoding="utf-8")
         self.client = Client(server.url)
-        self._server = server
+        self.server = server
 
     async def kill_and_restart(self, away_s: float) -> None:
-        await self._server.stop()
+        await self.server.stop()
         await asyncio.sleep(away_s)
-        await self._server.start(port=int(self._server.url.rpartition(":")[2]))
+        await self.server.start(port=int(self.server.url.rpartition(":")[2]))
 
 
 @asynccontextmanager

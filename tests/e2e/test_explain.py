@@ -6,6 +6,7 @@ import re
 import socket
 import sys
 from base64 import b64encode
+from copy import deepcopy
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,9 @@ import aiohttp
 import pytest
 import yaml
 
-from tests.deploy.manifests import DEPLOY, documents
-from tests.e2e.control_plane import SERVERS, Plane, a_plane, refusal
+from tests.deploy.clusters import started
+from tests.deploy.manifests import DEPLOY, chart, container, documents, one
+from tests.e2e.control_plane import SERVERS, EmbeddedPlane, Plane, a_plane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.kubelet import own_address
 from tests.e2e.outside import a_process
@@ -49,10 +51,10 @@ def as_user(plane: Plane, folder: Path) -> str:
     return f"--kubeconfig={file}"
 
 
-def the_pod_of_this_process(port: int) -> dict[str, Any]:
+def the_pod_of_this_process(port: int, namespace: str = NAMESPACE) -> dict[str, Any]:
     ports = [{"name": "https", "containerPort": port}]
     return {
-        "metadata": {"name": socket.gethostname(), "namespace": NAMESPACE},
+        "metadata": {"name": socket.gethostname(), "namespace": namespace},
         "spec": {"nodeName": "n1", "containers": [{"name": "a", "image": "a", "ports": ports}]},
     }
 
@@ -137,3 +139,43 @@ async def test_somebody_with_the_components_rights_asks_the_leader(
     notes = {e["note"] for e in events if e["reason"] == "FailedScheduling"}
     assert notes == {refusal(pod)}
     assert refusal(pod).endswith(". Ask why: kubectl asched explain -n default web")
+
+
+async def test_an_installation_by_chart_is_found_by_itself(tmp_path: Path) -> None:
+    """1. The only one. 2. That of our name. 3. Of two with one name none is chosen."""
+    objects = chart("y", "x")
+    words = started(objects, tmp_path)
+    port = int(next(word for word in words if word.startswith("--secure-port=")).split("=")[1])
+    async with a_plane("embedded") as plane:
+        assert isinstance(plane, EmbeddedPlane)
+        for manifest in ({"kind": "Namespace", "metadata": {"name": "x"}}, *objects):
+            plane.server.create("", {"apiVersion": "v1", **manifest})
+        await plane.create("/api/v1/nodes", [a_node("n1", cpu="1")])
+        await plane.create_pods([a_pod("web", cpu="64"), the_pod_of_this_process(port, "x")])
+        own = f"/api/v1/namespaces/x/pods/{socket.gethostname()}/status"
+        status = {"status": {"podIP": "127.0.0.1", "phase": "Running"}}
+        assert (await plane.client.ask("PATCH", own, status, media=MERGE))[0] == 200
+        where = f"--kubeconfig={plane.kubeconfig}"
+        async with a_process(tmp_path, *words, environment={"KUBECONFIG": plane.kubeconfig}):
+            await plane.until(lambda pods: any(map(refusal, pods)))
+            only = await asched("explain", "web", where)
+            plane.server.create("deployments", renamed(objects, "batch", "asched-batch"))
+            ours = await asched("explain", "web", where)
+            plane.server.create("deployments", renamed(objects, "second", "asched"))
+            refused = await asched("explain", "web", where)
+            named = await asched("explain", "web", where, "--lease=x/asched")
+    for status, said, errors in (only, ours, named):
+        assert (status, errors) == (0, "")
+        assert said.startswith("pod default/web: unschedulable\n")
+    assert refused[0] == 1
+    shown = "x/second (lease x/second), x/y-asched (lease x/asched)"
+    assert f"there are 2 installations: {shown}; name one with --lease" in refused[2]
+
+
+def renamed(objects: list[dict[str, Any]], name: str, scheduler_name: str) -> dict[str, Any]:
+    """Another Deployment of that installation, which serves another name without its file."""
+    deployment = deepcopy(one(objects, "Deployment"))
+    deployment["metadata"]["name"] = name
+    flags = [f"--scheduler-name={scheduler_name}", f"--leader-elect-resource-name={name}"]
+    container(deployment)["args"][:] = ["run", "--leader-elect-resource-namespace=x", *flags]
+    return deployment

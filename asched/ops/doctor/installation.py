@@ -24,20 +24,25 @@ INSTALLATION: Final = "installation"
 Settings = Callable[[Sequence[str], str], SchedulerConfiguration]
 
 
+def candidates(
+    served: Sequence[ServedWorkload], wanted: frozenset[str], account: tuple[str, str] = ("", "")
+) -> list[ServedWorkload]:
+    """The installations that serve our names, else all of them; with an account, of this one."""
+    ours = [workload for workload in served if workload.is_ours]
+    if any(account):
+        ours = [workload for workload in ours if workload.account == account]
+    return [workload for workload in ours if wanted & workload.scheduler_names] or ours
+
+
 def chosen(
     served: Sequence[ServedWorkload], wanted: frozenset[str], other: Identity | None
 ) -> tuple[list[ServedWorkload], list[Finding]]:
     """The installation to check if no flags name it, and what is to say about the choice."""
-    ours = [workload for workload in served if workload.is_ours]
-    account = other.service_account if other is not None else ("", "")
-    if any(account):
-        ours = [workload for workload in ours if workload.account == account]
-    named = [workload for workload in ours if wanted & workload.scheduler_names]
-    candidates = named or ours
-    if len(candidates) <= 1:
-        return candidates, []
-    listed = ", ".join(workload.workload for workload in candidates)
-    namespace, name = candidates[0].account
+    found = candidates(served, wanted, other.service_account if other is not None else ("", ""))
+    if len(found) <= 1:
+        return found, []
+    listed = ", ".join(workload.workload for workload in found)
+    namespace, name = found[0].account
     cure = f"name its account, such as --as=system:serviceaccount:{namespace}:{name}, or --config"
     text = f"there are several, and none is checked: {listed}"
     return [], [Finding(INSTALLATION, State.WARNING, text, cure)]
