@@ -74,7 +74,7 @@ def build_runners(
     """
     if extenders is None and configuration.extenders:
         extenders = Chain(in_order_of_use(configuration.extenders), parts.cluster)
-    pools = Pools.of(configuration.pools, parts.cluster) if configuration.pools else None
+    pools = Pools.of(configuration.pools, parts.cluster)
     switched = in_tree(configuration.gates, pools)
     factories = {
         name: switched[name] if IN_TREE.get(name) is factory else factory

@@ -5,10 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cluster.facts import Seen
-from asched.core.framework.effects import Bind
+from asched.core.cluster.facts import Done, Gone, Refused, Seen
+from asched.core.framework.effects import Bind, DeletePod, Evict, MarkVictim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NAMESPACE, NODE
+from asched.core.model.kinds import (
+    NAMESPACE,
+    NODE,
+    POD,
+)
 from asched.core.model.workload import Namespace
 from asched.plugin import FilterPlugin, Scope
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
@@ -156,6 +160,22 @@ def test_a_node_that_leaves_the_pool_takes_its_zone_out_of_the_spread() -> None:
     assert made.the(Bind).node == "large"
 
 
+def test_a_victim_whose_namespace_has_another_pool_is_evicted_within_its_budgets() -> None:
+    made = three()
+    assert placed(made, pinned("agent", "in-batch").requests(cpu="4"))
+    made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
+    assert made.the(Evict).pod.name == "agent"
+    assert not made.of(DeletePod)
+
+
+def test_a_victim_of_the_nodes_own_pool_is_deleted() -> None:
+    made = three()
+    assert placed(made, a_pod("old", "jobs").requests(cpu="4"))
+    made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
+    made.turn(Done(made.the(MarkVictim).id))
+    assert made.the(DeletePod).pod.name == "old"
+
+
 @pytest.mark.parametrize(
     ("pod", "line"),
     [
@@ -242,3 +262,15 @@ def test_pods_of_a_plugin_wait_unless_it_declares_its_scope(plugin: type[Any]) -
     waits = plugin is Anywhere
     assert placed(made, a_pod("p", "jobs")) == ("" if waits else "in-batch")
     assert not waits or f"rule of Anywhere {ANY}" in made.condition()["message"]
+
+
+def test_a_pod_whose_victim_is_kept_by_its_budget_waits_for_a_change() -> None:
+    made = three()
+    assert placed(made, pinned("agent", "in-batch").requests(cpu="4"))
+    made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
+    made.turn(Refused(made.the(Evict).id, 429, "it would violate the pod's disruption budget"))
+    assert not made.of(MarkVictim)
+    made.turn(after_s=60)
+    assert not made.of(Evict)
+    made.turn(Gone(POD, made.parts.cluster.pods_seen["kube-system/agent"]), after_s=20)
+    assert made.the(Bind).pod.name == "urgent"

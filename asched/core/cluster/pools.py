@@ -66,12 +66,19 @@ class Pools:
         self.tenure: Tenure | None = None
 
     @classmethod
-    def of(cls, pools: Sequence[NodePool], cluster: Cluster) -> "Pools":
-        """The same object for the same pools: a reload does not end what is held."""
+    def of(cls, pools: Sequence[NodePool], cluster: Cluster) -> "Pools | None":
+        """The same object for the same pools: a reload does not end what is held. None without
+        pools.
+        """
         made = cluster.singleton(_Made)
-        if made.pools is None or made.written != tuple(pools):
-            made.written, made.pools = tuple(pools), cls(pools, cluster)
+        if made.written != tuple(pools):
+            made.written, made.pools = tuple(pools), cls(pools, cluster) if pools else None
         return made.pools
+
+    @classmethod
+    def of_cluster(cls, cluster: Cluster) -> "Pools | None":
+        """The pools of the newest configuration; None if it has none."""
+        return cluster.singleton(_Made).pools
 
     @property
     def version(self) -> int:

@@ -5,6 +5,12 @@ its node, with nothing written yet, is stopped in memory instead. All but the la
 concurrently; the last one follows, so that its change finds the preemptor free to try again
 (`UnderWay`). Nominations of less important pods to the pod's node are removed first.
 
+A victim whose namespace belongs to another pool than its node is evicted by its Eviction
+subresource: another replica may evict pods of the same disruption budget at the same time, which
+only the API server can count. The condition follows, since a budget may refuse the eviction.
+Then the preemptor waits for a change of the cluster, so that a budget that is used up is not asked
+for again and again.
+
 Bounds  AT_ONCE of them at the same time; the next follow once these are done.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 
@@ -25,10 +31,12 @@ from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.pools import Pools
 from asched.core.framework.effects import (
     DeletePod,
     Effect,
     EmitEvent,
+    Evict,
     MarkVictim,
     PatchPodStatus,
     Together,
@@ -36,7 +44,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Late, Nomination, PostFilterResult
-from asched.core.framework.status import SKIP, SUCCESS, Status, failure
+from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
@@ -192,7 +200,8 @@ def standing(victim: Pod, cluster: Cluster) -> Pod | None:
     return now if now.spec.node_name or cluster.is_assumed(now.uid) else None
 
 
-NOT_FOUND: Final = 404
+NOT_FOUND, TOO_MANY = 404, 429
+KEPT_BY_BUDGET: Final = unschedulable("a disruption budget does not allow the eviction")
 ACTION: Final = "Preempting"
 #: As many as bindings under way: a turn begins that many, so that writes never run out.
 AT_ONCE: Final = 512
@@ -278,7 +287,8 @@ class Eviction:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
         if failed.is_success and status.is_success and is_gone:
             return SKIP  # it left early, and pods woken by that were held back
-        return failed if status.is_success else status
+        status = failed if status.is_success else status
+        return SUCCESS if status.code is KEPT_BY_BUDGET.code else status
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
         """A failure does not stop the eviction: the pod's own next attempt corrects it."""
@@ -297,6 +307,8 @@ class Eviction:
         if now is None or now.is_terminating:
             return SUCCESS
         patch = self._patch(now)
+        if self._is_of_other_pool(now):
+            return (yield from self._evict_within_budgets(now, patch))
         if patch is not None:
             answer = yield patch
             if _is_gone(answer):
@@ -308,6 +320,25 @@ class Eviction:
             return SUCCESS if _is_gone(answer) else _failed(now, answer)
         yield self._event(now)
         return SUCCESS
+
+    def _evict_within_budgets(self, victim: Pod, patch: MarkVictim | None) -> Late:
+        answer = yield Evict(pod=ref_of(victim))
+        if isinstance(answer, Refused) and answer.code == TOO_MANY:
+            return KEPT_BY_BUDGET
+        if not isinstance(answer, Done):
+            return SUCCESS if _is_gone(answer) else _failed(victim, answer)
+        if patch is not None:
+            yield patch  # it is evicted, whether or not it still exists
+        yield self._event(victim)
+        return SUCCESS
+
+    def _is_of_other_pool(self, victim: Pod) -> bool:
+        """Whether the victim's namespace belongs to another pool than its node."""
+        pools, placed = Pools.of_cluster(self._cluster), self._cluster.placed.get(victim.uid)
+        node = self._cluster.node_of(placed.node_name) if placed is not None else None
+        if pools is None or node is None:
+            return False
+        return pools.of_namespace(victim.metadata.namespace) != pools.with_labels(node.labels)
 
     def _patch(self, victim: Pod) -> MarkVictim | None:
         """The condition that says why the pod is evicted; None if it is set already."""

@@ -158,6 +158,7 @@ WRITES: Final[dict[str, tuple[Right, ...]]] = {
     ),
     names.CHECK_AND_HOLD: (Right("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),),
     names.REBALANCE: (Right("create", "", "pods/eviction"),),
+    names.NODE_POOLS: (Right("create", "", "pods/eviction"),),  # victims of other pools
     names.GROUP_SCALE_UP: (
         Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
         Right("delete", "autoscaling.x-k8s.io", "provisioningrequests"),

@@ -44,6 +44,14 @@
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims/status, resourceclaims/binding]
   verbs: [patch]
+{{- if .Values.config }}
+{{- if (include "asched.document" . | fromYaml).pools }}
+# Victims on nodes of another pool than their namespace's: evictions respect disruption budgets.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "asched.servingRights" -}}

@@ -197,9 +197,11 @@ def _run(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
     )
     if findings:
         return findings
-    if kind.awaits_sweep and world.waiting():
-        world.run_for(SWEEP_S)
-    findings = world.ledger.broken + _unfinished(scenario, world) + unexplained(world)
+    if kind.awaits_sweep:
+        if world.waiting():
+            world.run_for(SWEEP_S)
+        findings = world.ledger.broken + _unfinished(scenario, world)
+    findings += unexplained(world)
     if not findings:
         scenario.check(world)
     return findings

@@ -554,11 +554,19 @@ MISTAKES: Final = (
     # --- pools -----------------------------------------------------------------------------------
     Mistake(
         "pools",
-        "a free pool waits for replicas that have ended",
+        "a free pool is not taken for a while",
         "Pools",
         "core/leader/pools.py",
-        "if now_s - seen_s < self.rules.renew_s}",
-        "if seen_s}",
+        "return now_s - since_s >= rank * STAGGER",
+        "return now_s - since_s >= (rank + 9) * STAGGER",
+    ),
+    Mistake(
+        "pools",
+        "pods of another pool's namespace are evicted as others",
+        "Pools",
+        "core/preemption/eviction.py",
+        "if self._is_of_other_pool(now):",
+        "if False:",
     ),
     Mistake(
         "seal",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from asched import names
+from asched.core.framework.effects import DeletePod, Effect
 from asched_lab.apiserver.resources import NAMESPACES, NODES, Resource
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import (
@@ -20,8 +21,10 @@ from asched_lab.sim.faults import (
     SlowAnswers,
     StaleWatch,
 )
+from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.steps import AddNodes, DeletePods, Json, Step, pod_manifest
+from asched_lab.sim.scenarios.preemption import keep_budgets
+from asched_lab.sim.steps import AddNodes, DeletePods, Json, Step, pod_manifest, priority_class
 from asched_lab.sim.world import FAULTS, World
 
 #: The label of namespaces that chooses their pool.
@@ -58,7 +61,9 @@ class MoveNamespaces(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddPoolPods(Step):
-    """Pods in any of the namespaces; some must be apart from others of theirs."""
+    """Pods in any of the namespaces: some must be apart from others of theirs, some are for one
+    node as those of a DaemonSet, some are more important than others.
+    """
 
     count: int = 1
 
@@ -66,12 +71,35 @@ class AddPoolPods(Step):
         for _ in range(self.count):
             pod = pod_manifest(f"pod-{next(world.numbers)}", world.rng.choice(("300m", "700m")))
             pod["metadata"]["namespace"] = world.rng.choice(NAMESPACE_NAMES)
-            if world.rng.random() < 0.3:
+            dice = world.rng.random()
+            if dice < 0.3:
                 pod["metadata"]["labels"] = {"app": "apart"}
                 term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "apart"}}}
                 required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
                 pod["spec"]["affinity"] = {"podAntiAffinity": required}
+            elif dice < 0.45:
+                pod["spec"]["affinity"] = {
+                    "nodeAffinity": only(world.rng.choice(world.node_names()))
+                }
+            if world.rng.random() < 0.2:
+                pod["spec"]["priorityClassName"] = priority_class(world, 10)
             world.server.create("pods", pod)
+
+
+def only(node: str) -> Json:
+    """The node affinity that the controller of DaemonSets gives a pod."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def only_node(pod: Json) -> str:
+    """The node that such an affinity names; empty without one."""
+    required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).values()
+    found = [
+        term["matchFields"][0]["values"][0] for one in required for term in one["nodeSelectorTerms"]
+    ]
+    return found[0] if found else ""
 
 
 def relabel(world: World, kind: Resource, name: str, key: str) -> None:
@@ -90,8 +118,9 @@ class Pools(Scenario):
     """One, two, three or five processes share four pools. Nodes and namespaces move between them;
     processes die, stop, or are cut off, some in one direction only; their clocks are fast or slow;
     what they had sent arrives a minute later. No node takes more than it has, no pods are together
-    that must be apart, and no pool is without a holder for long (`pool_judge.py`). In the end each
-    pool is held, and every pod that fits on a node of its pool is bound.
+    that must be apart, and no pool is without a holder for long (`pool_judge.py`). A pod of a
+    namespace of another pool than its node's is not evicted beyond the budget of its namespace. In
+    the end each pool is held, and every pod that fits on a node of its pool is bound.
     """
 
     replicas = (1, 2, 3, 5)
@@ -122,6 +151,11 @@ class Pools(Scenario):
             pool = world.rng.choice((*POOLS, DEFAULT))
             metadata = {"name": name, "labels": labels_for(pool, TEAM)}
             world.server.create("namespaces", {"metadata": metadata})
+            budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "pod"}}}
+            metadata = {"name": "budget", "namespace": name}
+            world.server.create("poddisruptionbudgets", {"metadata": metadata, "spec": budget})
+        keep_budgets(world)
+        world.on_effect.append(check_victim)
         AddNodes(count=world.rng.randint(6, 9), cpu=(1, 2, 4)).do(world)
         for name in world.node_names():
             relabel(world, NODES, name, names.POOL_LABEL)
@@ -160,17 +194,35 @@ class Pools(Scenario):
         }
         end = EndState(world.nodes(), pods, namespaces)
         for pool in world.pools:
+            nodes = [name for name, node in end.nodes.items() if pool_of_node(node) == pool]
             waits = {
                 pod["metadata"]["name"]
                 for pod in world.waiting()
-                if teams[pod["metadata"]["namespace"]] == pool
+                if (only_node(pod) in nodes if only_node(pod) else teams[namespace_of(pod)] == pool)
             }
-            nodes = [name for name, node in end.nodes.items() if pool_of_node(node) == pool]
             could = waits.intersection(end.could_be_placed(nodes))
             assert not could, f"{sorted(could)} could be placed in {pool}"
         for process in (*world.processes, *world.ended):
             world.figures[f"{FAULTS}late bindings"] += process.wire.late_bindings
             world.figures[f"{FAULTS}fast or slow clocks"] += process.clock_rate != 1.0
+
+
+def check_victim(process: Process, effect: Effect) -> None:
+    """Of a pod on a node of another pool than its namespace's the server counts the budget."""
+    world, pools = process.world, process.machine.context.pools
+    if not isinstance(effect, DeletePod) or pools is None:
+        return
+    pod = process.parts.cluster.pods_seen.get(effect.pod.key)
+    node = process.parts.cluster.node_of(pod.spec.node_name) if pod is not None else None
+    if node is not None and pools.with_labels(node.labels) != pools.of_namespace(
+        effect.pod.namespace
+    ):
+        world.ledger.complain(f"{effect.pod.key} of another pool's namespace is deleted")
+
+
+def namespace_of(pod: Json) -> str:
+    namespace: str = pod["metadata"]["namespace"]
+    return namespace
 
 
 def pool_of_node(node: Mapping[str, Any]) -> str:
