@@ -2,20 +2,33 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from asched.core.cluster.facts import Done, Gone, Refused, Seen
-from asched.core.framework.effects import Bind, DeletePod, Evict, MarkVictim
+from asched.core.framework.effects import Bind, DeletePod, Evict, MarkVictim, Patch
+from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
+    DEVICE_CLASS,
     NAMESPACE,
     NODE,
     POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
 )
 from asched.core.model.workload import Namespace
 from asched.plugin import FilterPlugin, Scope
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.device_builders import (
+    a_claim_object,
+    a_claiming_pod,
+    a_class,
+    a_device,
+    a_slice,
+    asks,
+)
 from tests.playbook import Play, explained, placed
 
 ZONE, HOST, POOL = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "asched.dev/pool"
@@ -262,6 +275,31 @@ def test_pods_of_a_plugin_wait_unless_it_declares_its_scope(plugin: type[Any]) -
     waits = plugin is Anywhere
     assert placed(made, a_pod("p", "jobs")) == ("" if waits else "in-batch")
     assert not waits or f"rule of Anywhere {ANY}" in made.condition()["message"]
+
+
+MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
+
+
+@pytest.mark.parametrize(("model", "is_stopped"), [("near", False), ("far", True), (".*", True)])
+def test_a_device_of_several_nodes_stops_the_pods_that_could_be_given_it(
+    model: str, is_stopped: bool
+) -> None:
+    """A claim of any model could be given either device."""
+    made = play(node("n1"))
+    near, far = (a_device(name, attributes={"model": name}) for name in ("near", "far"))
+    selectors = [] if model == ".*" else [MODEL.format(model)]
+    made.turn(
+        Seen(DEVICE_CLASS, a_class()),
+        Seen(RESOURCE_SLICE, a_slice(near)),
+        Seen(RESOURCE_SLICE, a_slice(far, pool="far", allNodes=True)),
+        Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim_object("c", asks(*selectors)))),
+    )
+    pod = msgspec.structs.replace(a_claiming_pod("c").spec, scheduler_name="default-scheduler")
+    made.see(msgspec.structs.replace(a_claiming_pod("c"), spec=pod))
+    if is_stopped:
+        assert f"rule of DynamicResources {ANY}" in made.condition()["message"]
+    else:
+        assert made.of(Patch)
 
 
 def test_a_pod_whose_victim_is_kept_by_its_budget_waits_for_a_change() -> None:

@@ -14,7 +14,13 @@ import msgspec
 
 from asched.core.cluster.changes import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra.devices import DeviceId, DevicePlace, PoolId, SelectorAnswers
+from asched.core.dra.devices import (
+    DeviceId,
+    DevicePlace,
+    PoolId,
+    ReadyDevice,
+    SelectorAnswers,
+)
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import AllocationResult, ResourceSlice
 from asched.core.model.quantity import parse
@@ -100,6 +106,7 @@ class Inventory:
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._places: dict[DevicePlace, DevicePlace] = {}  # equal places are one object, too
         self._remembered = SelectorAnswers()
+        self._shared: tuple[int, tuple[ReadyDevice, ...]] = (-1, ())
         for record in slices:
             self.put(record)
 
@@ -177,6 +184,22 @@ class Inventory:
         members = self._pools.get(pool_id, {}).values()
         return {ready.place.node_name or "" for ready in members}
 
+    def shared_devices(self) -> tuple[ReadyDevice, ...]:
+        """The devices of pools that concern several nodes: a slice names no node, or slices of
+        several nodes share counters.
+        """
+        generation, devices = self._shared
+        if generation != self.generation:
+            devices = tuple(
+                device
+                for members in self._pools.values()
+                if _is_of_several_nodes(members.values())
+                for ready in members.values()
+                for device in ready.devices
+            )
+            self._shared = self.generation, devices
+        return devices
+
     def nodes_since(self, generation: int) -> set[str] | None:
         """The nodes whose pools may have changed; None if any may have."""
         changed = self._log.since(generation)
@@ -244,6 +267,12 @@ class Inventory:
         if key not in self._built:
             self._built[key] = build_pool(pool_id, [members[n] for n in seen], members.values())
         return self._built[key]
+
+
+def _is_of_several_nodes(slices: Iterable[ReadySlice]) -> bool:
+    specs = [ready.record.spec for ready in slices]
+    nodes = {spec.node_name or "" for spec in specs}
+    return "" in nodes or (len(nodes) > 1 and any(spec.shared_counters for spec in specs))
 
 
 def _node_of(ready: ReadySlice) -> str:

@@ -23,6 +23,7 @@ from asched.core.cluster.view import NodeView
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answers, plan, result
+from asched.core.dra.devices import ReadyDevice
 from asched.core.dra.extended_requests import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.normalization import ScaledByLargest
@@ -265,7 +266,6 @@ class DynamicResources(
         gates: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         args = args or DynamicResourcesArgs()
-        self._wide_epoch, self._has_wide = -1, False
         self._knows_alternatives = gates["DRAPrioritizedList"]
         self._ledger = cluster.singleton(DeviceLedger)
         self._ledger.follow(gates)
@@ -281,6 +281,8 @@ class DynamicResources(
         #: pod uid -> of its last attempt
         self._prepared: Lru[str, ClaimDemand] = Lru(PREPARED_MAX)
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
+        #: shape of a demand -> of `reach`, for a generation of the inventory
+        self._given: Lru[Hashable, tuple[int, bool]] = Lru(PREPARED_MAX)
 
     @cached_property
     def _book(self) -> "answers.AnswerBook":
@@ -301,15 +303,37 @@ class DynamicResources(
         return pod.cls.number if _may_need_devices(pod) else IDLE
 
     def reach(self, pod: PodInfo) -> Collection[str] | None:
-        """Pods of any namespace, where devices can be reached from several nodes."""
+        """Pods of any namespace, if it could be given a device that concerns several nodes."""
         if not _may_need_devices(pod):
             return ()
-        epoch = self._cluster.epoch_of(RESOURCE_SLICE)
-        if epoch != self._wide_epoch:
-            slices = self._cluster.all(RESOURCE_SLICE).values()
-            self._has_wide = any(not pool.spec.node_name for pool in slices)
-            self._wide_epoch = epoch
-        return None if self._has_wide else ()
+        self._ledger.catch_up(in_slices=True)
+        devices = self._ledger.inventory.shared_devices()
+        return None if devices and self._could_be_given(pod, devices) else ()
+
+    def _could_be_given(self, pod: PodInfo, devices: Sequence[ReadyDevice]) -> bool:
+        try:
+            claims = claims_of(pod.pod, self._cluster)
+        except ClaimError:
+            return False  # it waits for them
+        unallocated = tuple(claim for claim in claims if claim.status.allocation is None)
+        extended = self._extended_claim(pod)
+        if extended is not None and extended.status.allocation is not None:
+            extended = None
+        demand = plan.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
+        served = frozenset(pod.cls.requests.keys() & self._ledger.by_resource)
+        if extended is None:
+            served = frozenset()
+        try:
+            shape, plans = demand.shape(served), demand.plans(served)
+        except plan.AllocationError:
+            return False  # no node can satisfy it
+        generation = self._ledger.inventory.generation
+        known = self._given.get(shape)
+        if known is None or known[0] != generation:
+            requests = [one for made in plans for some in made.requests for one in some]
+            is_selected = any(_may_select(one, device) for one in requests for device in devices)
+            self._given.put(shape, known := (generation, is_selected))
+        return known[1]
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         """Claims belong to pods, and devices are taken with every Reserve: the answer is never
@@ -549,6 +573,14 @@ class DynamicResources(
         if status.is_success:
             del self._reserved[pod.pod.uid]
         return status
+
+
+def _may_select(request: plan.PlannedRequest, device: ReadyDevice) -> bool:
+    """Whether a request could be given a device; also if that is unknown."""
+    try:
+        return request.selects(device)[0]
+    except plan.AllocationError:
+        return True
 
 
 def _may_need_devices(pod: PodInfo) -> bool:
