@@ -62,7 +62,7 @@ class MoveNamespaces(Step):
 @dataclass(frozen=True, slots=True)
 class AddPoolPods(Step):
     """Pods in any of the namespaces: some must be apart from others of theirs, some are for one
-    node as those of a DaemonSet, some are more important than others.
+    node as those of a DaemonSet, some use a port of their node, some are more important.
     """
 
     count: int = 1
@@ -81,6 +81,10 @@ class AddPoolPods(Step):
                 pod["spec"]["affinity"] = {
                     "nodeAffinity": only(world.rng.choice(world.node_names()))
                 }
+            elif dice < 0.55:
+                port = world.rng.choice((8080, 8081))
+                ports = [{"hostPort": port, "containerPort": port}]
+                pod["spec"]["containers"][0]["ports"] = ports
             if world.rng.random() < 0.2:
                 pod["spec"]["priorityClassName"] = priority_class(world, 10)
             world.server.create("pods", pod)
