@@ -65,6 +65,8 @@ from asched_lab.sim.checker import EndState, skews
 POOLS: Final = ("batch", "gpu", "web", DEFAULT_POOL)
 #: Label of the namespaces that a pool selects.
 TEAM: Final = "team"
+#: Pods of a pool after which the kinds of pods begin anew.
+KINDS: Final = 16
 #: Of 40 small pods a node of four cores has room for 36.
 PODS_PER_NODE: Final = 36
 #: Every so many faults the API server, or else a replica, is stopped instead of a kill.
@@ -80,13 +82,15 @@ SERVED_S: Final = 2.0
 #: All pods are bound within this time after the last fault, or never.
 FINAL_S: Final = 120.0
 POLL_S: Final = 0.1
+#: Requests for one pod while the server is stopped.
+TRIES: Final = 3
 #: What a client meets while the server is stopped.
 AWAY: Final = (WorkloadFailedError, ApiError, TransportError, KeyError, ValueError)
 
 
 def mixed_pod(index: int) -> JsonObject:
-    """Of eight pods of a pool one keeps apart, one has a port, two spread, one chooses zones."""
-    number, kind = index // len(POOLS), index // len(POOLS) % 8
+    """Of 16 pods of a pool one keeps apart, one has a port, two spread, one chooses zones."""
+    number, kind = index // len(POOLS), index // len(POOLS) % KINDS
     if kind == 0:
         labels = {"apart": f"a{number // 200}"}
         rule = affinity("podAntiAffinity", HOSTNAME, labels)
@@ -100,7 +104,7 @@ def mixed_pod(index: int) -> JsonObject:
     else:
         made = different(index, 0)
     if kind == 4:
-        port = 8000 + number // 8 % 40
+        port = 8000 + number // KINDS % 40
         made["spec"]["containers"][0]["ports"] = [{"hostPort": port, "containerPort": port}]
     made["metadata"] |= {"name": f"p-{index}", "namespace": namespace_of(POOLS[index % len(POOLS)])}
     made["spec"]["schedulerName"] = ASCHED
@@ -149,13 +153,16 @@ class Load:
     async def create(self) -> None:
         """Create all pods, each at its time; lost answers do not matter."""
         began_s = time.monotonic()
-        for index in range(self._pods):
-            await asyncio.sleep(began_s + index / self._rate - time.monotonic())
-            made = mixed_pod(index)
-            for _ in range(3):
-                with suppress(*AWAY):
-                    await self._api.create(made, made["metadata"]["namespace"])
-                    break
+        async with asyncio.TaskGroup() as group:
+            for index in range(self._pods):
+                await asyncio.sleep(began_s + index / self._rate - time.monotonic())
+                group.create_task(self._create(mixed_pod(index)))
+
+    async def _create(self, made: JsonObject) -> None:
+        for _ in range(TRIES):
+            with suppress(*AWAY):
+                await self._api.create(made, made["metadata"]["namespace"])
+                return
 
     async def follow(self) -> None:
         """Watch pods until cancelled."""
