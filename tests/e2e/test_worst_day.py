@@ -1,4 +1,5 @@
-"""A short worst day against a real control plane, and the wire that goes wrong in it.
+"""A short worst day, and the wire that goes wrong in it: beside kube-scheduler on a real control
+plane, and by itself on the embedded server.
 
 The long one is `python -m tests.e2e.worst_day`; its results are in
 docs/results/control-plane-failures.md.
@@ -6,10 +7,12 @@ docs/results/control-plane-failures.md.
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.control_plane import SERVERS
 from tests.e2e.worst_day.__main__ import trial
 from tests.e2e.worst_day.day import Order
 from tests.e2e.worst_day.wire import Fault, Wire
@@ -30,11 +33,15 @@ A_SHORT_DAY = Order(
 )
 
 
-@pytest.mark.real
-async def test_every_pod_is_bound_once_and_no_rule_is_broken(tmp_path: Path) -> None:
-    day, wrong = await trial(A_SHORT_DAY, tmp_path)
+#: The embedded server has no store beside it.
+DAYS = {"embedded": replace(A_SHORT_DAY, beside="", etcd_kills=0), "real": A_SHORT_DAY}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_every_pod_is_bound_once_and_no_rule_is_broken(kind: str, tmp_path: Path) -> None:
+    day, wrong = await trial(DAYS[kind], tmp_path, kind)
     assert wrong == []
-    assert [side.bound for side in day.sides] == [A_SHORT_DAY.pods, A_SHORT_DAY.beside_pods]
+    assert [side.bound for side in day.sides] == [side.pods for side in day.sides]
     causes = {one.cause for one in day.recoveries if one.who == "asched"}
     assert {fault.value for fault in list(Fault)[:3]} <= causes
     assert len(causes) >= 6

@@ -12,15 +12,15 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from tests.e2e.affairs import broken_rules
-from tests.e2e.control_plane import PODS, ControlPlane
+from tests.e2e.control_plane import PODS, a_plane
 from tests.e2e.worst_day.day import Day, Order
 from tests.e2e.worst_day.wire import Wire
 
 
-async def trial(order: Order, folder: Path) -> tuple[Day, list[str]]:
-    """The day that was, and what was wrong in the end: nothing."""
-    async with ControlPlane.here() as plane, plane.open_client():
-        async with Wire(urlsplit(plane.url).port or 443) as wire:
+async def trial(order: Order, folder: Path, kind: str = "real") -> tuple[Day, list[str]]:
+    """The day that was on a server of that kind, and what was wrong in the end: nothing."""
+    async with a_plane(kind) as plane:
+        async with Wire(urlsplit(plane.client.url).port or 443) as wire:
             day = Day(order, plane, wire, folder, partial(print, flush=True))
             await day.run()
         nodes, pods = await plane.every("/api/v1/nodes"), await plane.every(PODS)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
+import yaml
 
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import ControlPlane, Plane
 from tests.e2e.worst_day.side import Side
 from tests.e2e.worst_day.wire import Fault, Wire
 
@@ -87,7 +89,7 @@ class Day:
     def __init__(
         self,
         order: Order,
-        plane: ControlPlane,
+        plane: Plane,
         wire: Wire,
         folder: Path,
         told: Callable[[str], None],
@@ -99,8 +101,9 @@ class Day:
         self._told = told
         self._kills = 0
         kubeconfig = folder / "kubeconfig"
-        document = json.loads(Path(plane.kubeconfig).read_text(encoding="utf-8"))
-        document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{wire.port}"
+        document = yaml.safe_load(Path(plane.kubeconfig).read_text(encoding="utf-8"))
+        scheme = urlsplit(plane.client.url).scheme
+        document["clusters"][0]["cluster"]["server"] = f"{scheme}://127.0.0.1:{wire.port}"
         kubeconfig.write_text(json.dumps(document), encoding="utf-8")
         counts = {order.scheduler: order.pods}
         if order.beside:
@@ -164,9 +167,10 @@ class Day:
 
     async def _api(self) -> None:
         await self._plane.kill_and_restart(2.0)
-        await self._bound_since(time.monotonic(), "kube-apiserver killed, away for 2 s")
+        await self._bound_since(time.monotonic(), "API server killed, away for 2 s")
 
     async def _etcd(self) -> None:
+        assert isinstance(self._plane, ControlPlane)
         await self._plane.kill_store(2.0)
         await self._bound_since(time.monotonic(), "etcd killed, away for 2 s")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from asched_lab.bench.processes import Process
 from asched_lab.bench.world import WorkloadFailedError
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import Plane
 
 Json = dict[str, Any]
 ASCHED: Final = "asched"
@@ -26,7 +26,7 @@ class Side:
 
     kind: str
     pods: int
-    plane: ControlPlane
+    plane: Plane
     kubeconfig: Path
     folder: Path
     lease_s: int
