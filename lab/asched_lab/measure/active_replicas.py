@@ -281,7 +281,7 @@ class Strikes:
     def _pools_of(self, victim: Replica) -> tuple[str, ...]:
         """The pools that a process decides for, by the logs of all."""
         for replica in self._replicas.all:
-            for line in replica.log.splitlines():
+            for line in replica.log.rpartition("\n")[0].splitlines():  # the last may be cut off
                 if LEADING_WORDS in line:
                     said = json.loads(line)
                     taken = said["ts"], replica.process.log
@@ -389,14 +389,12 @@ async def measure(args: argparse.Namespace, folder: Path, *, has_pools: bool) ->
             strikes = Strikes(server, replicas, args.every, has_pools=has_pools)
             striking = asyncio.ensure_future(strikes.run())
             await load.create()
-            striking.cancel()
-            await asyncio.gather(striking, return_exceptions=True)
+            await _ended(striking)
             for replica in replicas.all:
                 replica.signal(signal.SIGCONT)
             await replicas.tend()
             await load.until_bound()
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        await _ended(following)
         await api.close()
     load.check(by_pool=has_pools)
     for what, lines in load.findings.items():
@@ -415,6 +413,13 @@ async def measure(args: argparse.Namespace, folder: Path, *, has_pools: bool) ->
         *counts,
     )
     return line_of(cells), not any(counts)
+
+
+async def _ended(task: asyncio.Future[None]) -> None:
+    """End a task that should still run. Raises what has ended it."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def _run(args: argparse.Namespace, logs: str) -> int:
