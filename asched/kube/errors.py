@@ -106,7 +106,7 @@ class TooManyRequests(ApiError):
 
 
 class ServerFailed(ApiError):
-    """5xx: `Status.says_not_done` says whether the request was carried out."""
+    """5xx: `ApiStatus.says_not_done` says whether the request was carried out."""
 
 
 class Relist(Exception):

@@ -4,16 +4,17 @@
 |-----------------------|---------|---------|------------|---------|---------|---------|----------|
 | nothing was sent      | again   | again   | again      | again   | again   | again   | later    |
 | broke off when sent   | Unknown | again   | again      | again * | Unknown | again   | later    |
-| 429                   | all: again after Retry-After; the lane and those below it pause       ||||
+| 429 ***               | all: again after Retry-After; the lane and those below it pause       ||||
 | timeouts, bare 5xx    | Unknown | again   | again      | again * | Unknown | again   | given up |
 | other 5xx             | Refused | again   | Refused    | Refused | Refused | again   | given up |
 | 409                   | Refused | -       | Refused    | Refused | Refused | again   | given up |
 | other 4xx             | Refused | Unknown | Refused ** | Refused | Refused | Refused | given up |
 
 "Timeouts" are all answers that do not prove that nothing was carried out
-(`errors.Status.says_not_done`); a bare 5xx has no Status of the API server.
+(`errors.ApiStatus.says_not_done`); a bare 5xx has no Status of the API server.
 *  a patch with a resourceVersion is Unknown instead: a repetition could only conflict with itself.
-** 404 after an attempt that may have worked is Done.
+**  404 after an attempt that may have worked is Done.
+*** Refused for an eviction that a disruption budget does not allow.
 "Again" ends after RETRY_S_MAX with Unknown if any attempt may have succeeded, else Refused. Status
 patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (both upstream's figures).
 """

@@ -242,9 +242,9 @@ class Reflector:
         while True:
             try:
                 await self._once(want)
-            except Relist as turn:
-                log.info("%s: listing again: %s", self.kind.plural, turn)
-                want = turn.version
+            except Relist as wanted:
+                log.info("%s: listing again: %s", self.kind.plural, wanted)
+                want = wanted.version
                 await self._pauses.before_list()
             except (ApiError, TransportError) as error:
                 want = await self._after_failure(error, want)

@@ -2,7 +2,7 @@
 
     handle(facts, now_s):   finish sliced work of the turn before (`budget.py`)
                             apply changes and answers, long lists over several turns
-                            end waits, run the queue's timers
+                            run the queue's timers, end waits
                             run scheduling cycles, one after the other, for a bounded time
                             return the effects of all this
 
@@ -277,7 +277,7 @@ class Machine:
                 self._waits.add(effect, self.context.now_s)
             if isinstance(effect, WaitFor):
                 return
-        if task.binds and getattr(effect, "binds", True):
+        if task.binds and (not isinstance(effect, CallPlugin) or effect.binds):
             self._on_wire.add(effect.id)
         self._out.append(effect)
 

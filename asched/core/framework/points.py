@@ -7,7 +7,8 @@
 
 A plugin is a class with a `name` and the methods of its points; it inherits the bases below. Points
 up to Permit are plain functions over columns. PreBind, Bind and PostBind are *late*: generators
-that yield effects and are sent the answers (`yield Patch(...)`).
+that yield effects and are sent the answers (`yield Patch(...)`); so may be what Permit, Unreserve
+and PostFilter leave to be done after the attempt.
 
 Results are shared between equal pods. A plugin therefore declares the inputs of its result:
 `depends_on` lists the aspects of a node row, `kinds` the other objects, and `stamp` is a number

@@ -33,8 +33,8 @@ class QueuedPod:
     timestamp_s       when it last entered the queue: order, start of backoff and of the wait
     arrival           serial number of its entry: the order among pods with equal timestamps
     initial_attempt_s when it first became active; time behind gates does not count
-    backoff_until_s   whole second up to which it backs off; None for a pod without a failure, and
-                      in flight
+    backoff_until_s   whole second up to which it backs off; None in flight, and for a pod that has
+                      neither failed nor been postponed
     rejected_by       plugins that rejected the last attempt, and the one that gates it
     pending_on        plugins that returned Pending: a change of theirs skips the backoff
     gated_by          the plugin that gates it, or ""

@@ -23,6 +23,8 @@ from asched.core.framework.status import Code, PluginError
 from asched.core.model.arrays import I64, Mask
 
 MAX_NODE_SCORE: Final = 100
+#: Scaled scores that are stored for the same bounds.
+SCALED_MAX: Final = 256
 
 
 #: Points by row (int64[N]), or the common value of all rows, and a factor.
@@ -72,8 +74,9 @@ class WeightedPoints(ByRow[None]):
         self._final: I64 | int = NO_VALUES
         #: the plugin's `bounds` of the feasible rows' raw scores; None: all of them matter
         self._bounds: Any = None
-        #: rows that have these bounds, if they were searched for
+        #: rows that have these bounds, if they were searched for; and raw score -> points with them
         self._shown: frozenset[int] | None = None
+        self._scaled: dict[int, int] = {}
 
     @property
     def is_by_row(self) -> bool:
@@ -152,6 +155,7 @@ class WeightedPoints(ByRow[None]):
             self._final, self._bounds = scores.normal_of_all() * self.weight, None
             return
         self._shown = None
+        self._scaled.clear()
         self.logs = (feasible.changed_rows, *scores.logs)
         self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
 
@@ -182,15 +186,22 @@ class WeightedPoints(ByRow[None]):
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
+        if len(self._scaled) > SCALED_MAX:
+            self._scaled.clear()
         scores, plugin, (least, largest) = self.scores, self.plugin, self._bounds
-        raw = scores.values[list(rows)]
-        for row, score in zip(rows, raw.tolist(), strict=True):
+        raw, known = scores.values, self._scaled
+        for row in rows:
+            score = raw.item(row)
             if not least <= score <= largest and self._feasible.has(row):
                 return False
-        points = plugin.scaled(raw, self._bounds, scores.data) * self.weight
-        if isinstance(final, int):
-            return bool((points == final).all())
-        final[list(rows)] = points
+            points = known.get(score)
+            if points is None:
+                scaled = plugin.scaled(raw[row : row + 1], self._bounds, scores.data)
+                points = known[score] = scaled.item(0) * self.weight
+            if not isinstance(final, int):
+                final[row] = points
+            elif final != points:
+                return False
         return True
 
     def _showing(self, bounds: Any) -> frozenset[int] | None:
