@@ -107,6 +107,43 @@ def test_a_gang_gets_the_room_that_is_in_pieces() -> None:
     play.audited()
 
 
+def in_many_pieces() -> MovePlay:
+    """Thirty nodes in two zones, of which each has a pod of one CPU that runs nowhere else, but for
+    the last one of each zone.
+    """
+    zones = {"topology.kubernetes.io/zone": "a"}, {"topology.kubernetes.io/zone": "b"}
+    play = MovePlay(*(room(f"n{number:02}", 4).labels(zones[number % 2]) for number in range(30)))
+    for number in range(28):
+        pinned = small(f"web-{number}", f"n{number:02}")
+        play.sets(pinned.selects(**{"kubernetes.io/hostname": f"n{number:02}"}))
+    return play
+
+
+def test_the_one_pod_that_may_move_is_found_in_a_large_cluster() -> None:
+    play = in_many_pieces()
+    play.sets(small("free", "n28"))
+    play.turn(Seen(POD, a_pod("db", "closed").requests(cpu="1").on("n29").build()))
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    assert (play.evicted, play.node("large")) == (["free"], "n28")
+
+
+def test_a_pod_that_keeps_its_successor_away_moves_in_a_large_cluster() -> None:
+    """No two of them may be in a zone: a successor has no place there before the pod has left."""
+    play = in_many_pieces()
+    term = {
+        "topologyKey": "topology.kubernetes.io/zone",
+        "labelSelector": {"matchLabels": {"is": "one"}},
+    }
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for name in ("n28", "n29"):
+        play.sets(small(f"on-{name}", name).labels(**{"is": "one"}).spec(affinity=away))
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 30)
+    (moved,) = play.evicted
+    assert play.node("large") == moved.removeprefix("on-")
+
+
 def test_nothing_moves_if_all_room_together_does_not_suffice() -> None:
     play = in_pieces()
     play.go(Seen(POD, large(cpu="7").build()))

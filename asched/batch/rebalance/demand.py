@@ -41,12 +41,15 @@ class MovableAmounts:
         offered = np.vstack((read("allowed_pods"), read("allocatable")))[:, :height]
         most = np.maximum(offered.max(axis=1, initial=1), 1)
         by_row: dict[int, list[list[int]]] = {}
+        of_class: dict[int, list[int]] = {}
         for info in movable:
-            accounted = info.cls.accounted
-            amounts = [1, *(accounted.get(self._names[at + 1], 0) for at in self.axes[1:])]
-            by_row.setdefault(info.row, []).append(amounts)
-            if info.cls.number not in self.sizes:
-                self.sizes[info.cls.number] = float((np.array(amounts) / most)[1:].max())
+            number = info.cls.number
+            if number not in of_class:
+                accounted = info.cls.accounted
+                amounts = [1, *(accounted.get(self._names[at + 1], 0) for at in self.axes[1:])]
+                of_class[number] = amounts
+                self.sizes[number] = float((np.array(amounts) / most)[1:].max())
+            by_row.setdefault(info.row, []).append(of_class[number])
         #: int64[moves + 1, axes, N]: what the largest pods of a row use together
         self.tops: I64 = np.zeros((moves_max + 1, len(self.axes), nodes.height), dtype=np.int64)
         for row, listed in by_row.items():

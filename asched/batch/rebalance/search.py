@@ -19,16 +19,19 @@ leaves, with all held places counted; and if each pod fits on its place in the e
 is broken on the way then, however late a successor comes.
 
 Bounds  SEARCH_STEPS. In a cluster of more than SMALL pods that may move, or SMALL_ROWS nodes, only
-        ROWS_MAX nodes are considered to be freed for a pod, and FITS_MAX of those where it fits;
-        the pods that leave for one pod are of one node. What was not found may exist: for example,
-        a pod of the unit that must be near a pod which moves itself is not placed.
+        FITS_MAX of the nodes where a pod fits are considered, and the pods that leave for one pod
+        are of one node. For each number of moves ROWS_MAX nodes are considered to be freed for a
+        pod, then WIDER times as many, and so on, as long as there are steps. What was not found may
+        exist: for example, a pod of the unit that must be near a pod which moves itself is not
+        placed.
 """
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from asched.batch.groups.board import accepting
 from asched.batch.rebalance.board import Board, ClusterMovedError, SpentError, clone_of
@@ -40,6 +43,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.order_free import is_order_free, takes_of
 from asched.core.framework.placements import Mask
+from asched.core.framework.points import Scope
 from asched.core.framework.runner import Runner
 from asched.core.model.timestamp import seconds
 
@@ -52,6 +56,9 @@ PLANS_MAX: Final = 8
 SMALL: Final = 24
 SMALL_ROWS: Final = 16
 ROWS_MAX: Final = 12
+WIDER: Final = 10
+#: Nodes from which pods leave at the same time, to find out which one of them helps.
+ROWS_AT_ONCE: Final = 64
 FITS_MAX: Final = 4
 #: Pods of a unit of which each may choose among nodes where it fits.
 CHOOSING_MAX: Final = 4
@@ -115,7 +122,8 @@ class PlanSearch:
         self._is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
         self._moved: list[Seeker] = []
         self._best: tuple[tuple[float, ...], MovePlan] | None = None
-        self._plans = self._level = 0
+        self._plans = self._level = self._rows_max = 0
+        self._is_narrow = False
         self._stop_at = float(SEARCH_STEPS)
 
     @property
@@ -146,7 +154,7 @@ class PlanSearch:
             self._level = moves
             if not self._is_small:  # half of what remains: more moves may be found more easily
                 self._stop_at = (self._board.spent + SEARCH_STEPS) / 2
-            yield from self._place(list(reversed(self._unit)), moves)
+            yield from self._place_unit(moves)
             if self._best is not None:
                 return self._best[1]
             was_cut |= self._board.spent > self._stop_at
@@ -162,6 +170,7 @@ class PlanSearch:
     def _prepare(self) -> Generator[Effect, Answer, None]:
         """Read what the pods of the unit need, class by class, the largest first."""
         self._amounts = MovableAmounts(self._cluster, self._movable, self._moves_max)
+        self._of_row = self._by_row()
         self._demands: dict[int, Demand] = {}
         counts = Counter(seeker.info.cls.number for seeker in self._unit)
         for seeker in self._unit:
@@ -187,6 +196,15 @@ class PlanSearch:
         )
 
     # --- places ----------------------------------------------------------------------------------
+
+    def _place_unit(self, moves: int) -> Steps:
+        """Find places for the unit with so many moves, on more nodes while there are steps."""
+        self._rows_max, self._is_narrow = ROWS_MAX, True
+        while self._is_narrow and self._best is None and self._board.spent <= self._stop_at:
+            self._is_narrow = False
+            yield from self._place(list(reversed(self._unit)), moves)
+            self._rows_max *= WIDER
+        return self._best is not None
 
     def _place(self, seekers: list[Seeker], moves: int) -> Steps:
         """Find places for all, the last first, with so many more moves. True ends the search."""
@@ -230,31 +248,52 @@ class PlanSearch:
         """Place a pod where it fits once further pods have left: these are after `last` in the
         order of pods that may move, `leaving` left before, and it fitted on the rows `before`.
         """
-        for index, info in self._candidates(seeker, moves, last, leaving):
-            if self._board.spent > self._stop_at:
-                return True
-            if not self._may_leave(info):
-                continue
-            mover = self._seeker(info)
-            mover.leaves, mover.home = info, info.node_name
-            self._board.leave(info)
-            self._moved.append(mover)
-            leaving.append(mover)
-            fits = yield from self._fits(seeker)
-            ends = False
-            for row in self._in_order(seeker, fits & ~before):
-                ends = yield from self._place_on(seeker, row, [*seekers, *leaving], moves - 1)
-                if ends:
-                    break
-            if not ends and moves > 1:
-                room = self._make_room(seeker, seekers, moves - 1, fits | before, index, leaving)
-                ends = yield from room
-            leaving.pop()
-            self._moved.pop()
-            self._board.back()
-            if ends:
-                return True
+        is_last, places = moves == 1 and not self._is_small, dict[int, Mask]()
+        for mover in leaving if is_last else ():
+            if not (yield from self._has_place(mover, places)):
+                return False
+        for some in self._candidates(seeker, moves, last, leaving):
+            pods = (yield from self._promising(seeker, some, places)) if is_last else some
+            for index, info in pods:
+                if self._board.spent > self._stop_at:
+                    return True
+                if self._may_leave(info):
+                    mover = self._mover(info)
+                    leaving.append(mover)
+                    ends = yield from self._without(
+                        mover, seeker, seekers, moves - 1, before, index, leaving
+                    )
+                    leaving.pop()
+                    if ends:
+                        return True
         return False
+
+    def _without(
+        self,
+        mover: Seeker,
+        seeker: Seeker,
+        seekers: list[Seeker],
+        moves: int,
+        before: Mask,
+        index: int,
+        leaving: list[Seeker],
+    ) -> Steps:
+        """Place a pod once `mover` has left as well, with so many moves after that."""
+        assert mover.leaves is not None
+        self._board.leave(mover.leaves)
+        self._moved.append(mover)
+        fits = yield from self._fits(seeker)
+        ends = False
+        for row in self._in_order(seeker, fits & ~before):
+            ends = yield from self._place_on(seeker, row, [*seekers, *leaving], moves)
+            if ends:
+                break
+        if not ends and moves:
+            room = self._make_room(seeker, seekers, moves, fits | before, index, leaving)
+            ends = yield from room
+        self._moved.pop()
+        self._board.back()
+        return ends
 
     def _fits(self, seeker: Seeker) -> Generator[Effect, Answer, Mask]:
         within = self._within if seeker.leaves is None else None
@@ -295,27 +334,64 @@ class PlanSearch:
 
     # --- pods that leave -------------------------------------------------------------------------
 
+    def _by_row(self) -> dict[int, list[tuple[int, PodInfo]]]:
+        """The pods that may leave each row, by index, in the order in which they are tried."""
+        found: dict[int, list[tuple[int, PodInfo]]] = {}
+        for entry in enumerate(self._movable):
+            found.setdefault(entry[1].row, []).append(entry)
+        sizes = self._amounts.sizes
+        for pods in found.values():
+            pods.sort(key=lambda e: (e[1].pod.priority, sizes[e[1].cls.number], e[0]))
+        return found
+
     def _candidates(
         self, seeker: Seeker, moves: int, last: int, leaving: Sequence[Seeker]
-    ) -> list[tuple[int, PodInfo]]:
-        """Pods that may leave for a pod next, by index."""
-        pods = [(i, info) for i, info in enumerate(self._movable) if i > last and info.row >= 0]
+    ) -> Iterator[list[tuple[int, PodInfo]]]:
+        """Pods that may leave for a pod next, by index, some at a time."""
         if self._is_small:
-            return pods
-        if leaving:
-            return [(i, info) for i, info in pods if info.node_name == leaving[-1].home]
-        rows = self._hopeful_rows(seeker, moves)
-        rank = {row: at for at, row in enumerate(rows)}
-        sizes = self._amounts.sizes
-        return sorted(
-            [entry for entry in pods if entry[1].row in rank],
-            key=lambda entry: (
-                rank[entry[1].row],
-                entry[1].pod.priority,
-                sizes[entry[1].cls.number],
-                entry[0],
-            ),
-        )
+            pods = enumerate(self._movable)
+            yield [(i, info) for i, info in pods if i > last and info.row >= 0]
+            return
+        row_of = self._cluster.nodes.row_of
+        rows = [row_of[leaving[-1].home]] if leaving else self._hopeful_rows(seeker, moves)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            found, seen = [], set[tuple[int, int]]()
+            for row in rows[start : start + ROWS_AT_ONCE]:
+                for index, info in self._of_row.get(row, ()):
+                    kind = row, info.cls.number  # equal pods of a row are alike
+                    if index > last and info.row == row and kind not in seen:
+                        seen.add(kind)
+                        found.append((index, info))
+            yield found
+
+    def _promising(
+        self, seeker: Seeker, pods: Sequence[tuple[int, PodInfo]], known: dict[int, Mask]
+    ) -> Generator[Effect, Answer, list[tuple[int, PodInfo]]]:
+        """Those of some pods that have another place, and without which a pod fits on their node.
+        One pod of each node leaves at a time.
+        """
+        movable = list[tuple[int, PodInfo]]()
+        for entry in pods:
+            has_place = yield from self._has_place(self._mover(entry[1]), known)
+            movable += [entry] if has_place else []
+        if not self._is_by_node(seeker):
+            return movable
+        rounds: list[list[tuple[int, int, PodInfo]]] = []
+        counts = Counter[int]()
+        for index, info in movable:
+            if counts[info.row] == len(rounds):
+                rounds.append([])
+            rounds[counts[info.row]].append((index, info.row, info))
+            counts[info.row] += 1
+        fitting = set[int]()
+        for leaving in rounds:
+            for _, _, info in leaving:
+                self._board.leave(info)
+            rows = yield from self._fits(seeker)
+            for _ in leaving:
+                self._board.back()
+            fitting.update(index for index, row, _ in leaving if rows[row])
+        return [entry for entry in movable if entry[0] in fitting]
 
     def _hopeful_rows(self, seeker: Seeker, moves: int) -> list[int]:
         """Rows on which a pod may fit without some pods, by amounts: the fewest pods first, then
@@ -330,11 +406,34 @@ class PlanSearch:
             allowed[self._cluster.nodes.row_of[seeker.home]] = False
         after = self._after(seeker) if seeker.leaves is None else 0
         rows = demand.in_order(allowed, after)
-        return sorted(rows, key=lambda row: counts[row])[:ROWS_MAX]
+        self._is_narrow |= len(rows) > self._rows_max
+        return sorted(rows, key=lambda row: counts[row])[: self._rows_max]
 
     def _may_leave(self, info: PodInfo) -> bool:
         spare = self._rules.spare_pods_of(info.pod)
         return spare is None or spare >= 1
+
+    def _has_place(self, mover: Seeker, known: dict[int, Mask]) -> Steps:
+        """Whether the successor of a pod fits on another node as long as no other pods leave; also
+        if that is not certain, because rules reach beyond a node. `known`: results by class.
+        """
+        number = mover.info.cls.number
+        if number not in known:
+            rows = yield from self._board.rows(mover.runner, mover.info)
+            known[number] = rows if self._is_by_node(mover) else np.ones_like(rows)
+        rows = known[number]
+        home = self._cluster.nodes.row_of[mover.home]
+        return bool(np.count_nonzero(rows) > rows[home])
+
+    def _is_by_node(self, seeker: Seeker) -> bool:
+        """Whether only pods of a node decide whether a prepared pod fits there."""
+        state = seeker.runner.cache.state_of(seeker.info)
+        return all(verdict.plugin.scope is Scope.NODE for verdict in state.active)
+
+    def _mover(self, info: PodInfo) -> Seeker:
+        mover = self._seeker(info)
+        mover.leaves, mover.home = info, info.node_name
+        return mover
 
     def _seeker(self, info: PodInfo) -> Seeker:
         runner = self._context.runners[info.pod.spec.scheduler_name]
