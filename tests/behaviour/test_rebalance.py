@@ -107,6 +107,15 @@ def test_a_gang_gets_the_room_that_is_in_pieces() -> None:
     play.audited()
 
 
+#: Limits for gangs that need many moves.
+WIDE: dict[str, Any] = {
+    "maxMovesPerUnit": 32,
+    "maxMovesPerMinute": 100,
+    "maxMovesAtOncePerNamespace": 16,
+    "maxMovesAtOncePerController": 4,
+}
+
+
 def in_many_pieces() -> MovePlay:
     """Thirty nodes in two zones, of which each has a pod of one CPU that runs nowhere else, but for
     the last one of each zone.
@@ -142,6 +151,23 @@ def test_a_pod_that_keeps_its_successor_away_moves_in_a_large_cluster() -> None:
     play.wait(WAITING_S + 30)
     (moved,) = play.evicted
     assert play.node("large") == moved.removeprefix("on-")
+
+
+def test_gangs_get_most_of_the_room_that_is_in_pieces() -> None:
+    """40 nodes have 1 CPU free each, and two gangs need 32 in pieces of 2. For each pod of a gang a
+    pod of 1 CPU has to leave; others are too large for any other node.
+    """
+    play = MovePlay(*(room(f"n{number:02}", 8) for number in range(40)), **WIDE)
+    for size, count in ((1, 2), (2, 1), (3, 1)):
+        names = [(f"of-{size}-{n}", f"n{n // count:02}") for n in range(40 * count)]
+        play.owned(REPLICA_SET, f"of-{size}", *(small(*name, str(size)) for name in names))
+    for gang in ("crew", "band"):
+        play.go(Seen(COSCHEDULING_GROUP, a_label_group(gang, minimum=8)))
+        pods = [large(f"{gang}-{n}", "2").labels({GROUP_LABEL: gang}) for n in range(8)]
+        play.go(*(Seen(POD, pod.build()) for pod in pods))
+        play.wait(WAITING_S + 120)
+        assert all(play.node(f"{gang}-{n}") for n in range(8))
+    assert len(play.evicted) == 16, "one for each pod"
 
 
 def test_nothing_moves_if_all_room_together_does_not_suffice() -> None:

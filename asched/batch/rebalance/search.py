@@ -6,8 +6,8 @@
 
 The number of moves is raised from the least that amounts allow (iterative deepening), so that the
 first plan has the fewest moves; of some plans with as many, the one with the lowest cost is taken.
-In large clusters a number of moves gets half of the remaining steps, so that a plan with more moves
-may be found first.
+In large clusters a number of moves gets a third of the remaining steps, and what did not suffice
+is followed by larger numbers, so that a plan with more moves may be found first.
 All filters of the profiles decide, on a supposition of the whole plan: other pods of the plan count
 with their new nodes.
 
@@ -112,10 +112,11 @@ class PlanSearch:
         movable: Sequence[PodInfo],
         moves_max: int,
         within: Mask | None = None,
+        steps_max: int = SEARCH_STEPS,
     ) -> None:
         self._context, self._cluster, self._rules = context, context.cluster, rules
         self._moves_max, self._within = moves_max, within
-        self._board = Board(context, SEARCH_STEPS)
+        self._board, self._steps_max = Board(context, steps_max), steps_max
         self._movable = list(movable)
         seekers = [self._seeker(info) for info in unit]
         self._unit = seekers
@@ -124,7 +125,7 @@ class PlanSearch:
         self._best: tuple[tuple[float, ...], MovePlan] | None = None
         self._plans = self._level = self._rows_max = 0
         self._is_narrow = False
-        self._stop_at = float(SEARCH_STEPS)
+        self._stop_at = float(steps_max)
 
     @property
     def spent(self) -> float:
@@ -150,14 +151,17 @@ class PlanSearch:
             return NoPlan(f"all free room together does not suffice (Insufficient {short})")
         was_cut = False
         fewest = max(demand.least(demand.count) for demand in self._demands.values())
-        for moves in range(fewest, self._moves_max + 1):
+        moves, more = fewest, 1
+        while moves <= self._moves_max:
             self._level = moves
-            if not self._is_small:  # half of what remains: more moves may be found more easily
-                self._stop_at = (self._board.spent + SEARCH_STEPS) / 2
+            if not self._is_small:
+                self._stop_at = self._board.spent + (self._steps_max - self._board.spent) / 3
             yield from self._place_unit(moves)
             if self._best is not None:
                 return self._best[1]
-            was_cut |= self._board.spent > self._stop_at
+            if self._board.spent > self._stop_at:  # more moves may be found more easily
+                was_cut, more = True, 2 * more
+            moves += min(more, max(self._moves_max - moves, 1))
         if not self._movable:
             refusals = self._rules.refusals.most_common(1)
             why = "".join(f" ({count} pods: {why})" for why, count in refusals)
@@ -246,22 +250,32 @@ class PlanSearch:
         leaving: list[Seeker],
     ) -> Steps:
         """Place a pod where it fits once further pods have left: these are after `last` in the
-        order of pods that may move, `leaving` left before, and it fitted on the rows `before`.
+        order of pods that may move, `leaving` left before, and it fitted on the rows `before`. In a
+        large cluster, pods come first that are enough and have another place.
         """
-        is_last, places = moves == 1 and not self._is_small, dict[int, Mask]()
-        for mover in leaving if is_last else ():
-            if not (yield from self._has_place(mover, places)):
-                return False
-        for some in self._candidates(seeker, moves, last, leaving):
-            pods = (yield from self._promising(seeker, some, places)) if is_last else some
-            for index, info in pods:
-                if self._board.spent > self._stop_at:
-                    return True
-                if self._may_leave(info):
-                    mover = self._mover(info)
-                    leaving.append(mover)
+        known = dict[int, Mask]()
+        ways = [False]
+        if not self._is_small:
+            spare = moves - self._least_for(seekers)
+            for mover in leaving if spare == 1 else ():
+                if not (yield from self._has_place(mover, known)):
+                    return False
+            is_first = len(self._unit) == 1 and seeker.leaves is None and not leaving
+            if spare <= 1:
+                ways = [True] * spare
+            elif not is_first:  # or a plan of one move was searched before
+                ways = [True, False]
+        for is_direct in ways:
+            for some in self._candidates(seeker, moves, last, leaving):
+                pods = (yield from self._promising(seeker, some, known)) if is_direct else some
+                for index, info in pods:
+                    if self._board.spent > self._stop_at:
+                        return True
+                    if not self._may_leave(info):
+                        continue
+                    leaving.append(self._mover(info))
                     ends = yield from self._without(
-                        mover, seeker, seekers, moves - 1, before, index, leaving
+                        leaving, seeker, seekers, moves - 1, before, None if is_direct else index
                     )
                     leaving.pop()
                     if ends:
@@ -270,15 +284,17 @@ class PlanSearch:
 
     def _without(
         self,
-        mover: Seeker,
+        leaving: list[Seeker],
         seeker: Seeker,
         seekers: list[Seeker],
         moves: int,
         before: Mask,
-        index: int,
-        leaving: list[Seeker],
+        last: int | None,
     ) -> Steps:
-        """Place a pod once `mover` has left as well, with so many moves after that."""
+        """Place a pod once the last of `leaving` has left as well, with so many moves after that;
+        further ones, after `last`, may leave for it, unless that is None.
+        """
+        mover = leaving[-1]
         assert mover.leaves is not None
         self._board.leave(mover.leaves)
         self._moved.append(mover)
@@ -288,8 +304,8 @@ class PlanSearch:
             ends = yield from self._place_on(seeker, row, [*seekers, *leaving], moves)
             if ends:
                 break
-        if not ends and moves:
-            room = self._make_room(seeker, seekers, moves, fits | before, index, leaving)
+        if not ends and moves and last is not None:
+            room = self._make_room(seeker, seekers, moves, fits | before, last, leaving)
             ends = yield from room
         self._moved.pop()
         self._board.back()
@@ -331,6 +347,18 @@ class PlanSearch:
                 rows[self._cluster.nodes.row_of[other.node]] += 1
         remaining = demand.count - rows.total()
         return demand.used_on(rows) + demand.least(remaining, self._after(seeker)) > self._level
+
+    def _least_for(self, seekers: Sequence[Seeker]) -> int:
+        """The least number of moves for those of some pods that belong to the unit, by amounts."""
+        pending: dict[int, list[Seeker]] = {}
+        for seeker in seekers:
+            if seeker.leaves is None:
+                pending.setdefault(seeker.info.cls.number, []).append(seeker)
+        least = 0
+        for number, pods in pending.items():
+            first = min(pods, key=lambda seeker: seeker.number)
+            least += self._demands[number].least(len(pods), self._after(first))
+        return least
 
     # --- pods that leave -------------------------------------------------------------------------
 
