@@ -6,7 +6,7 @@
 Every placed pod may move, once; the filters of the engine decide. A pod equal to one without a plan
 is skipped: for the rest of the run, although later moves might help it.
 
-Bounds  SEARCH_STEPS of the search for each pod.
+Bounds  STEPS_MAX of the search for each pod: a third of what the scheduler has.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from asched_lab.trace.arrivals import arrivals
 from asched_lab.trace.openb import STRATEGIES, Engine, Trace, TracePod
 
 EVERY_PRIORITY: Final = 1 << 31
+STEPS_MAX: Final = 100_000
 
 
 class WithMoves(NamedTuple):
@@ -100,7 +101,8 @@ class Mover:
         self.searches += 1
         movable = [i for uid, i in self._cluster.placed.items() if uid not in self._moved]
         unit = [clone_of(self._cluster, info)]
-        search = PlanSearch(self._context, unit, self._rules, movable, self._most)
+        most, steps_max = self._most, STEPS_MAX
+        search = PlanSearch(self._context, unit, self._rules, movable, most, steps_max=steps_max)
         found = run_alone(search.find())
         return found if isinstance(found, MovePlan) else None
 
