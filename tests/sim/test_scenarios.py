@@ -63,6 +63,7 @@ FOUND: Final = [
         34,
     ),  # a dead process's claim got a device late, which was given away
     ("MovedPods", 17),  # successors were not recognised, for the labels that bindings add
+    ("SpreadServices", 100779),  # places without pods so far made a spread look better
     ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]
 

@@ -27,6 +27,7 @@ from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.freed_places import FreedPlaces
 from asched.core.framework.placements import Mask, is_within
+from asched.core.framework.points import Scope
 from asched.core.framework.runner import Decision, Runner
 from asched.core.model.kinds import STATEFUL_SET
 from asched.core.model.pod import Pod
@@ -130,7 +131,11 @@ class PlanPlaces:
 
     def try_own(self, attempt: Attempt, place: PlanPlace, within: Mask | None) -> Decision | None:
         """Decide about the place that is held for a pod. It is open afterwards: see `settle`."""
-        return self._try(attempt, place.node, (place,), within)
+        found = self._try(attempt, place.node, (place,), within)
+        if found is None or place.move is None:
+            return found
+        fits = self._fits_without_holds(attempt.runner, attempt.info, found.row)
+        return found if fits else None
 
     def try_all(
         self, attempt: Attempt, rows: Iterable[int], within: Mask | None
@@ -195,7 +200,25 @@ class PlanPlaces:
                 suppose.without((without,))
             if holds.lift(place.owner):
                 suppose.also(lambda: holds.restore(place.owner))
-            return bool(self._runner_of(place).dry_run(place.what).rows()[row])
+            runner = self._runner_of(place)
+            fits = bool(runner.dry_run(place.what).rows()[row])
+            return fits and self._fits_without_holds(runner, place.what, row)
+
+    def _fits_without_holds(self, runner: Runner, info: PodInfo, row: int) -> bool:
+        """Whether a future pod, which fits, also fits as long as the other places have no pods.
+
+        Held places count for rules about other pods, such as spread, so that no other pod breaks
+        the plan. They must not help to keep such a rule: their pods are not there yet.
+        """
+        if all(v.plugin.scope is Scope.NODE for v in runner.cache.state_of(info).active):
+            return True
+        holds = self._cluster.holds
+        lifted = [place.owner for place in self if holds.lift(place.owner)]
+        try:
+            return bool(runner.dry_run(info).rows()[row])
+        finally:
+            for owner in lifted:
+                holds.restore(owner)
 
     def _try(
         self, attempt: Attempt, node: str, places: Iterable[PlanPlace], within: Mask | None

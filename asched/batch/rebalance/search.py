@@ -15,8 +15,9 @@ A disruption budget must allow the first of its pods to be moved now; further on
 recovered, which costs little, but more than a plan without.
 
 A plan is accepted only if its moves have an order in which each new place is free before its pod
-leaves, with all held places counted; and if each pod fits on its place in the end as well. No rule
-is broken on the way then, however late a successor comes.
+leaves, with all held places counted, and also without those whose pods are not there yet; and if
+each pod fits on its place in the end as well. No rule is broken on the way then, however late a
+successor comes.
 
 Bounds  SEARCH_STEPS. In a cluster of more than SMALL pods that may move, or SMALL_ROWS nodes, only
         FITS_MAX of the nodes where a pod fits are considered, and the pods that leave for one pod
@@ -500,7 +501,8 @@ class PlanSearch:
             for mover in pending:
                 assert mover.leaves is not None
                 board.leave(mover.leaves)
-                if (yield from self._still_fits(mover)):
+                fits = yield from self._still_fits(mover)
+                if fits and (yield from self._fits_without_holds(mover, pending)):
                     steps += 1  # its pod does not come back
                     order.append(mover)
                     pending.remove(mover)
@@ -521,6 +523,20 @@ class PlanSearch:
         rows = yield from self._fits(seeker)
         self._board.back()
         return bool(rows[self._cluster.nodes.row_of[seeker.node]])
+
+    def _fits_without_holds(self, mover: Seeker, pending: Sequence[Seeker]) -> Steps:
+        """Whether a pod fits on its place beside the pods that are there by then: held places must
+        not help to keep a rule about other pods, such as spread.
+        """
+        if self._is_by_node(mover):
+            return True
+        absent = [*self._unit, *(other for other in pending if other is not mover)]
+        for other in absent:
+            self._board.leave(other.info)
+        fits = yield from self._still_fits(mover)
+        for _ in absent:
+            self._board.back()
+        return fits
 
     def _cost_of(self, plan: MovePlan) -> tuple[float, ...]:
         """What a plan costs: the number of moves, those of them that wait until a budget has
