@@ -86,8 +86,8 @@ class Cluster(Objects):
         self.refusals = Refusals(self.nodes)
         self.volumes = VolumeIndex(self.nodes, weakly(self.stored))
         self.pod_groups = PodGroups()
-        self.consumers = Consumers()
-        self.holds = Holds(self.nodes, weakly(self._count_held))
+        self.consumers = Consumers()  # placed pods that use a ProvisioningRequest
+        self.holds = Holds(self.nodes, weakly(self._count_held))  # weakly: no circle of references
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.nominator = Nominator(self.pods_seen.get)  # shared by cycles and plugins
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
@@ -236,7 +236,7 @@ class Cluster(Objects):
 
     def _touch(self, kind: Kind, key: str) -> None:
         super()._touch(kind, key)
-        if kind.resource in RULED_BY_SPEC:
+        if kind.resource in RULED_BY_SPEC:  # groups of pods
             self.pod_groups.object_moved(kind, key, self.get(kind, key))
         self.volumes.touch(kind, key)
 
@@ -398,7 +398,7 @@ class Cluster(Objects):
                 self.pod_groups.place(info.pod)
             if info.pod.metadata.annotations:
                 self.consumers.place(info)
-            if self.usage.is_kept:
+            if self.usage.is_kept:  # a profile has quotas
                 self.usage.move(info, 1)
             row = self.nodes.row_of.get(node_name)
             if row is None:

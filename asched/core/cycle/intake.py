@@ -107,7 +107,7 @@ class Intake:
                     self._apply_answered()
             else:
                 self._go_on(self._take_in(fact, listed))
-            if classes.long_bytes:
+            if classes.long_bytes:  # bytes of keys that are long, of classes made just now
                 budget.note(classes.long_bytes / KEY_BYTES_PER_STEP)
                 classes.long_bytes = 0
             if budget.remaining <= 0:

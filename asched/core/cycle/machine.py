@@ -107,6 +107,7 @@ class Machine:
         self._extensions = Extensions(context, extensions)
         self.is_active = True
         self.limit = TurnLimit(context.monotonic_s)
+        #: events for gangs whose members name several schedulers
         self._gang_reports = GangReports(context)
         self.bindings = 0
         self.bindings_max = bindings_max
@@ -247,7 +248,7 @@ class Machine:
         self.context.cluster.budget.open()
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
-            while not (effect.answers and effect.wants_answer):  # inlined `Effect.lets_others`
+            while not (effect.answers and effect.wants_answer):  # without an answer, or not waiting
                 self._out.append(effect)
                 effect = next(steps)
         except StopIteration as end:
@@ -273,7 +274,7 @@ class Machine:
                     task.slices += 1
                     self._paused.add(effect.id, task.operation, task.slices)
                 return
-            if isinstance(effect, QUESTIONS):
+            if isinstance(effect, QUESTIONS):  # what may end by time: WaitFor, CallPlugin
                 self._waits.add(effect, self.context.now_s)
             if isinstance(effect, WaitFor):
                 return
@@ -428,7 +429,7 @@ class Machine:
         if isinstance(result, Binding):
             self.bindings += 1
             self._advance(_Task(result.run(), self._binding_ended, binds=True), None)
-        elif isinstance(result, Background | GivingBack):
+        elif isinstance(result, Background | GivingBack):  # of PostFilter: evictions and the like
             self._advance(_Task(result.run(), self._background_ended), None)
 
     def _binding_ended(self, _: Any) -> None:

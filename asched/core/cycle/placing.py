@@ -95,7 +95,8 @@ def _find(
                 tried.failure = error(str(stop))
                 return None
             yield Pause()
-            if attempt.hypothetical_gang is None and context.is_obsolete(attempt):
+            is_real = attempt.hypothetical_gang is None  # not a pod of a ProvisioningRequest
+            if is_real and context.is_obsolete(attempt):
                 tried.failure = unschedulable(context.why_not_placed(attempt))
                 return None
         else:

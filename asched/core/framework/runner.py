@@ -191,7 +191,7 @@ class Runner:
         if count == 1:
             row = int(np.argmax(mask.mask if feasible is None else feasible))
             return self._decision(state, row, 1, None)
-        seed = 0 if self._fixes_ties else seed
+        seed = 0 if self._fixes_ties else seed  # a scorer wants the first of equal nodes
         if few is not None:
             row, total = state.ranking.choose_few(pod, seed, few)
         else:

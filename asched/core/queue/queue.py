@@ -113,6 +113,7 @@ class SchedulingQueue:
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
         self._hints = HintEvaluator(interests, self._observer, self._monotonic_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._monotonic_s)
+        # whether a node may have room for pods that wait, by amounts
         room_test = unknown_room if self._dry_runner is None else self._dry_runner.room_test
         receivers = self.places, self.due_filter, self._requeue, self.sliced_work
         self._waking = Waking(*receivers, self._hints, self._gates, room_test)
@@ -140,7 +141,7 @@ class SchedulingQueue:
         class_key, gang = self._class_key_of(new), self.gangs.key_of(new)
         wakes = self.places.replace_pod(queued, new, class_key, gang)
         self.nominator.update(old, new)
-        if queued.rejector_group is None:
+        if queued.rejector_group is None:  # it is not unschedulable
             return
         label = UNSCHEDULABLE_POD_UPDATE.label
         if wakes and self._requeue(queued, Worth.AFTER_BACKOFF, label, now_s):
@@ -233,7 +234,7 @@ class SchedulingQueue:
             return None
         active = self.places.active
         if queued.heap is not active:
-            has_passed = queued.rejector_group is None
+            has_passed = queued.rejector_group is None  # the gates: it was not unschedulable
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
         self.places.leave(queued)
@@ -283,6 +284,7 @@ class SchedulingQueue:
         queued.backoff_until_s = self.backoff_rule.until_s(queued)
         queued.was_flushed = False
         self._count_rejectors(queued, 1)
+        # None: too many to be stored, so that the pod is tried after its backoff
         missed, worth = self.in_flight.changes_since(uid), Worth.AFTER_BACKOFF
         self._is_room_freed |= bool(queued.gang) and missed != []
         if queued.rejectors and missed is not None and not self.gangs.brings_back(queued):

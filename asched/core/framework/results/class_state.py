@@ -108,7 +108,7 @@ class ClassState:
 
         `ignores_errors`: of filters, since one node is checked before all others.
         """
-        moved = self._moves.read()
+        moved = self._moves.read()  # kinds of changes since the last time, as bits
         if moved & self._repeats or not self._repeats:
             self._fold_pre_filter(pod)
         elif moved & COUNTS:
