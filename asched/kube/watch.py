@@ -311,6 +311,7 @@ class Reflector:
         self._pacer.answered()
         self.version = version
         self._complained = ""
+        # the last part: `parts` of them were put while the list arrived
         self.put(Listed(self.served_kind, objects, parts))
         self.synced.set()
 

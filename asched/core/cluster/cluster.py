@@ -169,7 +169,7 @@ class Cluster(Objects):
         if kind is POD and obj.spec.node_name:
             try:  # nothing has been written yet
                 cls = self.classes.class_of(obj)
-                obj = self.classes.lean(obj, cls)
+                obj = self.classes.lean(obj, cls)  # shares data with its class: half the memory
                 _derive(cls)
             except Exception as error:  # noqa: BLE001 - reported by the machine
                 self.unreadable.append((f"pod {obj.key}", error))
@@ -236,7 +236,7 @@ class Cluster(Objects):
 
     def _touch(self, kind: Kind, key: str) -> None:
         super()._touch(kind, key)
-        if kind.resource in RULED_BY_SPEC:  # groups of pods
+        if kind.resource in RULED_BY_SPEC:  # kinds whose status is read by no rule
             self.pod_groups.object_moved(kind, key, self.get(kind, key))
         self.volumes.touch(kind, key)
 

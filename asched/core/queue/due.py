@@ -74,12 +74,12 @@ class Due:
 
     def first(self, now_s: float) -> EquivalenceClass | None:
         """The class with the first pod of all due pods without backoff."""
-        self.file(now_s)
+        self.refile(now_s)
         return self._ready.head()
 
     def first_backing_off(self, now_s: float) -> EquivalenceClass | None:
         """Of classes whose pods all back off, the class whose backoff ends first."""
-        self.file(now_s)
+        self.refile(now_s)
         return self._backing_off.head()
 
     def next_deadline_s(self) -> float | None:
@@ -92,7 +92,7 @@ class Due:
                 ends_s.append(first.backoff_until_s + 1)
         return min(ends_s, default=None)
 
-    def file(self, now_s: float) -> None:
+    def refile(self, now_s: float) -> None:
         """Move each class to the heap that its first pod belongs to now."""
         for heap in (self._backing_off, self._patient):
             while (equals := heap.head()) is not None:

@@ -363,7 +363,7 @@ class SchedulingQueue:
         """Run the flushes that are due. Call it at `next_deadline_s`, or more often."""
         self.flush_backoff(now_s)
         if self.places.unschedulable.count:
-            self.places.unschedulable.due.file(now_s)
+            self.places.unschedulable.due.refile(now_s)
         due_s = self._next_unschedulable_flush_s
         if due_s is None or now_s >= due_s:
             self.flush_unschedulable(now_s)

@@ -2,8 +2,8 @@
 
 Names, labels and buckets are kube-scheduler's, and so is which of them exist at the start. Families
 without a meaning here are missing: equal pods are batched by classes only (`batch_*`,
-`get_node_hint_*`, `store_schedule_results_*`, the point `Sign`), and the API dispatcher is always
-on (`async_api_call_*`).
+`get_node_hint_*`, `store_schedule_results_*`, the point `Sign`). Those of the API dispatcher
+(`async_api_call_*`) exist behind their gate.
 
 `plugin_evaluation_total` counts calls as upstream does: once per pod at PreFilter and PreScore,
 once per node at Filter and Score, including cached results. Durations of single plugins are
