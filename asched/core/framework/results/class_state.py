@@ -149,7 +149,7 @@ class ClassState:
     def _look_at_counts(self, pod: PodInfo) -> None:
         """Run those that read counts of pods; the others follow if a result has changed.
 
-        A pod of the benchmark `decide-anti-affinity` costs 332 calls of functions; if all run, 349.
+        A pod of the benchmark `decide-anti-affinity` costs 323 calls of functions; if all run, 340.
         """
         for prepared, folded in self._counting:
             now = prepared.update(pod)
