@@ -40,8 +40,10 @@ async def until(holds: Any) -> None:
 
 
 def settled(server: ApiServer) -> bool:
+    """All pods have a node or a refusal; a scheduler that begins writes conditions of its own."""
     return all(
-        pod["spec"].get("nodeName") or pod["status"].get("conditions")
+        pod["spec"].get("nodeName")
+        or "PodScheduled" in [one["type"] for one in pod["status"].get("conditions") or ()]
         for pod in server.list("pods")
     )
 
