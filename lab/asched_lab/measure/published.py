@@ -35,7 +35,7 @@ def section(runs: Iterable[Runs], facts: Mapping[str, str]) -> str:
         **facts,
         "API server": "`default`: priority and fairness and limits of requests as they are by"
         " default; `unlimited`: without both",
-        "clients": "both as user system:kube-scheduler, without leader election",
+        "clients": "both as user system:kube-scheduler, each the first to hold its lease",
         **SETTINGS,
     }
     lines = [BEGIN, "", "| | |", "|---|---|"]
