@@ -14,7 +14,7 @@ from tests.support import ROOT
 
 
 def rows(*rates: float) -> list[Row]:
-    return [Row("plain", 5000, 3000, 3000, rate, rate / 2, events=3000) for rate in rates]
+    return [Row("plain", 5000, 3000, 3000, rate, rate / 2, 0.5, events=3000) for rate in rates]
 
 
 def test_published_rates_are_those_of_the_page(tmp_path: Path) -> None:
@@ -29,7 +29,10 @@ def test_published_rates_are_those_of_the_page(tmp_path: Path) -> None:
     published.publish(tmp_path, published.section(runs, {"date": "today"}))
 
     page = (tmp_path / published.PAGE).read_text(encoding="utf-8")
-    assert "1,200 (1,000 to 1,500) | 600 (500 to 750) | 3,000 | 300 | 150 | 3,000 |" in page
+    assert (
+        "1,200 (1,000 to 1,500) | 600 (500 to 750) | 3,000 | 0.5 | 300 | 150 | 3,000 | 0.5 |"
+        in page
+    )
     assert published.figures(page) == {"plain": ("1,200", "300")}
     readme = (tmp_path / published.README).read_text(encoding="utf-8")
     assert f"| {published.LABELS['plain']} | 1,200 | 300 | [performance]" in readme
@@ -51,5 +54,5 @@ def test_both_bind_every_pod(
         pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
     told = capsys.readouterr().out
     for server in SERVERS:
-        row = rf"^\| plain \| {server} (\|[^|]+\|[^|]+\| 20 ){{2}}\|$"
+        row = rf"^\| plain \| {server} (\|[^|]+\|[^|]+\| 20 \|[^|]+){{2}}\|$"
         assert re.search(row, told, re.MULTILINE)
