@@ -18,6 +18,7 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
+from asched.core.framework.points import Scope
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 
@@ -60,6 +61,12 @@ def clone_of(cluster: Cluster, info: PodInfo) -> PodInfo:
     )
     spec = msgspec.structs.replace(info.pod.spec, node_name="")
     return cluster.classes.info_of(Pod(metadata, spec))
+
+
+def is_by_node(runner: Runner, info: PodInfo) -> bool:
+    """Whether only pods of a node decide whether a pod, whose class is prepared, fits there."""
+    active = runner.cache.state_of(info).active
+    return all(verdict.plugin.scope is Scope.NODE for verdict in active)
 
 
 class Board:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from asched.batch.backfill.reservations import CLONE
+from asched.batch.rebalance.board import is_by_node
 from asched.batch.rebalance.movable import Movable
 from asched.batch.rebalance.search import Move, MovePlan
 from asched.core.cluster.holds import HeldPlace
@@ -27,7 +28,6 @@ from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.freed_places import FreedPlaces
 from asched.core.framework.placements import Mask, is_within
-from asched.core.framework.points import Scope
 from asched.core.framework.runner import Decision, Runner
 from asched.core.model.kinds import STATEFUL_SET
 from asched.core.model.pod import Pod
@@ -210,7 +210,7 @@ class PlanPlaces:
         Held places count for rules about other pods, such as spread, so that no other pod breaks
         the plan. They must not help to keep such a rule: their pods are not there yet.
         """
-        if all(v.plugin.scope is Scope.NODE for v in runner.cache.state_of(info).active):
+        if is_by_node(runner, info):
             return True
         holds = self._cluster.holds
         lifted = [place.owner for place in self if holds.lift(place.owner)]

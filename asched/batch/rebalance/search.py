@@ -35,7 +35,7 @@ import msgspec
 import numpy as np
 
 from asched.batch.groups.board import accepting
-from asched.batch.rebalance.board import Board, ClusterMovedError, SpentError, clone_of
+from asched.batch.rebalance.board import Board, ClusterMovedError, SpentError, clone_of, is_by_node
 from asched.batch.rebalance.demand import Demand, MovableAmounts
 from asched.batch.rebalance.movable import Movable
 from asched.core.cluster.facts import Answer
@@ -44,7 +44,6 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect
 from asched.core.framework.order_free import is_order_free, takes_of
 from asched.core.framework.placements import Mask
-from asched.core.framework.points import Scope
 from asched.core.framework.runner import Runner
 from asched.core.model.timestamp import seconds
 
@@ -403,7 +402,7 @@ class PlanSearch:
         for entry in pods:
             has_place = yield from self._has_place(self._mover(entry[1]), known)
             movable += [entry] if has_place else []
-        if not self._is_by_node(seeker):
+        if not is_by_node(seeker.runner, seeker.info):
             return movable
         rounds: list[list[tuple[int, int, PodInfo]]] = []
         counts = Counter[int]()
@@ -449,15 +448,10 @@ class PlanSearch:
         number = mover.info.cls.number
         if number not in known:
             rows = yield from self._board.rows(mover.runner, mover.info)
-            known[number] = rows if self._is_by_node(mover) else np.ones_like(rows)
+            known[number] = rows if is_by_node(mover.runner, mover.info) else np.ones_like(rows)
         rows = known[number]
         home = self._cluster.nodes.row_of[mover.home]
         return bool(np.count_nonzero(rows) > rows[home])
-
-    def _is_by_node(self, seeker: Seeker) -> bool:
-        """Whether only pods of a node decide whether a prepared pod fits there."""
-        state = seeker.runner.cache.state_of(seeker.info)
-        return all(verdict.plugin.scope is Scope.NODE for verdict in state.active)
 
     def _mover(self, info: PodInfo) -> Seeker:
         mover = self._seeker(info)
@@ -528,7 +522,7 @@ class PlanSearch:
         """Whether a pod fits on its place beside the pods that are there by then: held places must
         not help to keep a rule about other pods, such as spread.
         """
-        if self._is_by_node(mover):
+        if is_by_node(mover.runner, mover.info):
             return True
         absent = [*self._unit, *(other for other in pending if other is not mover)]
         for other in absent:

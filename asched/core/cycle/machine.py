@@ -12,9 +12,9 @@ numbers of cycles (`turn_limit.py`).
 
 One cycle runs at a time. While an extender is working on a pod, pods without extenders are tried,
 and the extender's result is checked again. An attempt that used up its slice of the budget pauses.
-One paused attempt goes on in each turn without
-other work. In turns with other work it goes on once the other pods have had 39 times as long as its
-last slice took (`turn_limit.py`), so that they are hardly slower.
+One paused attempt goes on in each turn without other work. In turns with other work it goes on once
+the other pods have had many times as long as its last slice took (OTHERS_SHARE in `turn_limit.py`),
+so that they are hardly slower.
 
 What waits, and for what:
 

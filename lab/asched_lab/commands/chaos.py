@@ -158,9 +158,8 @@ def _recovered(seconds: list[float]) -> str:
     """Time from the end of a fault to the first right decision; empty where no fault occurred."""
     if not seconds:
         return ""
-    ordered = sorted(seconds)
-    half, most = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
-    return f", recovered in {half:.1f} s (p50), {most:.1f} s (p99), {ordered[-1]:.1f} s (worst)"
+    half, most, worst = lives.half_most_worst(seconds)
+    return f", recovered in {half:.1f} s (p50), {most:.1f} s (p99), {worst:.1f} s (worst)"
 
 
 def _folder(record: Path | None, name: str, seed: int) -> Path | None:

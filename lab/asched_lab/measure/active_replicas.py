@@ -61,6 +61,7 @@ from asched_lab.measure.replicas import ASCHED, LEADING_WORDS, LeaseOptions, Rep
 from asched_lab.measure.takeover_load import BROKEN, LOST, OVERCOMMITTED
 from asched_lab.measure.takeovers import line_of
 from asched_lab.sim.checker import EndState, skews
+from asched_lab.sim.lives import half_most_worst
 
 POOLS: Final = ("batch", "gpu", "web", DEFAULT_POOL)
 #: Label of the namespaces that a pool selects.
@@ -168,8 +169,7 @@ class Load:
         """Watch pods until cancelled."""
         async for kind, one in self._api.watch(PODS_PATH):
             if kind not in ("ADDED", "MODIFIED"):
-                if kind != "BOOKMARK":
-                    self.findings[BROKEN].append(f"the observer received {kind}")
+                self.findings[BROKEN].append(f"the observer received {kind}")
                 continue
             name, now = one["metadata"]["name"], one["spec"].get("nodeName", "")
             before = self._node_of.get(name, "")
@@ -334,11 +334,7 @@ def _longest(times: Sequence[float], since_s: float, end_s: float) -> Iterator[f
 
 def three(values_s: Sequence[float]) -> str:
     """Median, 99th percentile and maximum."""
-    ordered = sorted(values_s)
-    if not ordered:
-        return "-"
-    at = (len(ordered) // 2, len(ordered) * 99 // 100, len(ordered) - 1)
-    return ", ".join(f"{ordered[index]:.2f}" for index in at)
+    return ", ".join(f"{value:.2f}" for value in half_most_worst(values_s)) if values_s else "-"
 
 
 COLUMNS: Final = (

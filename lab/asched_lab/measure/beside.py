@@ -3,8 +3,8 @@ server.
 
 Each round binds the same waiting pods once with each. Both are the user system:kube-scheduler, so
 that the API server serves their requests alike, and the first to hold the lease, as in a new
-cluster: nothing of an earlier leader is to be waited for. The server is measured with its default
-priority and fairness, and once more without limits.
+cluster, where asched seals the waiting pods before it binds (`host/seal.py`). The server is
+measured with its default priority and fairness, and once more without limits.
 """
 
 # ruff: noqa: T201 - a command prints

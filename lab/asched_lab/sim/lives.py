@@ -211,12 +211,17 @@ def _sum(runs: Iterable[Run]) -> Counter[str]:
     return found
 
 
+def half_most_worst(values: Iterable[float]) -> tuple[float, float, float]:
+    """The median, the 99th percentile and the largest of some values, at least one."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1]
+
+
 def _incident(name: str, kind: type[Incident], runs: list[Run]) -> str:
-    ordered = sorted(seconds for run in runs for seconds in run.recoveries_s)
+    recoveries_s = [seconds for run in runs for seconds in run.recoveries_s]
     times = ["-"] * 3
-    if ordered:
-        at = (len(ordered) // 2, len(ordered) * 99 // 100, len(ordered) - 1)
-        times = [f"{ordered[index]:.1f} s" for index in at]
+    if recoveries_s:
+        times = [f"{seconds:.1f} s" for seconds in half_most_worst(recoveries_s)]
     cells = (
         f"`{name}`",
         kind.what,
