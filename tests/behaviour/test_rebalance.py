@@ -170,6 +170,18 @@ def test_gangs_get_most_of_the_room_that_is_in_pieces() -> None:
     assert len(play.evicted) == 16, "one for each pod"
 
 
+def test_a_gang_of_eight_gets_eight_of_thirteen_nodes() -> None:
+    sizes = (1, 1, 1, 2, 1, 1, 1, 2, 2, 2, 1, 1, 1)
+    play = MovePlay(*(room(f"n{n:02}", 8) for n in range(len(sizes))), **WIDE)
+    play.sets(*(small(f"web-{n}", f"n{n:02}", f"{cpu}") for n, cpu in enumerate(sizes)))
+    play.go(Seen(COSCHEDULING_GROUP, a_label_group(minimum=8)))
+    crew = [large(f"crew-{n}", "8").labels({GROUP_LABEL: "crew"}) for n in range(8)]
+    play.go(*(Seen(POD, pod.build()) for pod in crew))
+    play.wait(WAITING_S + 60)
+    assert len(play.evicted) == 8
+    assert all(play.node(f"crew-{n}") for n in range(8))
+
+
 def test_nothing_moves_if_all_room_together_does_not_suffice() -> None:
     play = in_pieces()
     play.go(Seen(POD, large(cpu="7").build()))
@@ -529,11 +541,98 @@ def test_a_unit_that_goes_away_ends_the_plan() -> None:
 
 def test_a_node_that_goes_away_ends_the_plan() -> None:
     play, moved = begun()
-    other = "n2" if moved == "web" else "n1"
-    play.go(Gone(NODE, play.parts.cluster.node_of(other)))
+    play.go(Gone(NODE, play.parts.cluster.node_of("n1" if moved == "web" else "n2")))
     play.wait(1)
     assert play.held() == {}
     assert len(play.evicted) == 1
+    assert "moving pods for it was abandoned (room)" in play.messages["large"]
+
+
+def test_the_unit_gets_its_room_although_other_pods_take_that_of_a_successor() -> None:
+    """The pod has left by then: to abandon the plan would help no other pod."""
+    play, moved = begun()
+    other = "n2" if moved == "web" else "n1"
+    play.go(Seen(POD, a_pod("other").requests(cpu="3").on(other).build()))
+    left(play, moved)
+    play.wait(10)
+    assert play.node("large") != ""
+    assert play.held() == {}, "the plan is over"
+    assert play.node(f"set-of-{moved}-new-1") == ""
+
+
+def two_moves() -> MovePlay:
+    """Two pods leave n1, one after the other, for nodes with one free CPU each. One has left."""
+    play = MovePlay(room("n1", 4), *(room(f"n{n}", 1) for n in (2, 3, 4)), **ONE_AT_ONCE)
+    play.sets(small("web", "n1"), small("db", "n1"))
+    play.leaves = False
+    play.go(Seen(POD, large(cpu="4").build()))
+    play.wait(WAITING_S + 1)
+    assert len(play.evicted) == 1
+    return play
+
+
+#: Pods of a namespace are moved one after the other.
+ONE_AT_ONCE: dict[str, Any] = {"maxMovesAtOncePerNamespace": 1}
+
+
+def place_said(play: MovePlay, name: str) -> str:
+    """The node that the event of a moved pod names."""
+    (note,) = [note for pod, reason, note in play.said if (pod, reason) == (name, "Moved")]
+    return note.partition("a place on node ")[2].partition(" ")[0]
+
+
+def test_a_pod_gets_another_place_if_other_pods_take_the_held_one() -> None:
+    play = two_moves()
+    (free,) = {"n2", "n3", "n4"} - set(play.held())
+    place_of_first = place_said(play, play.evicted[0])
+    (lost,) = {"n2", "n3", "n4"} - {free, place_of_first}
+    play.go(Seen(POD, a_pod("other").requests(cpu="1").on(lost).build()))
+    assert play.held() == {"n1": 1, place_of_first: 1, free: 1}
+    play.leaves = True
+    left(play, play.evicted[0])
+    play.wait(30)
+    assert sorted(play.evicted) == ["db", "web"]
+    assert play.node("large") == "n1"
+    assert play.held() == {}
+
+
+def test_a_plan_without_another_place_is_abandoned() -> None:
+    play = two_moves()
+    place_of_first = place_said(play, play.evicted[0])
+    lost = {"n2", "n3", "n4"} - {place_of_first}
+    pods = [a_pod(f"other-{n}").requests(cpu="1").on(n) for n in lost]
+    play.go(*(Seen(POD, pod.build()) for pod in pods))
+    play.wait(1)
+    assert (len(play.evicted), play.held()) == (1, {})
+
+
+def test_no_further_pod_moves_for_a_unit_that_has_its_room() -> None:
+    play = two_moves()
+    play.go(Seen(NODE, room("n1", 6).build()))
+    play.wait(10)
+    assert play.node("large") == "n1"
+    left(play, play.evicted[0])
+    play.wait(30)
+    assert len(play.evicted) == 1
+    assert play.held() == {}
+
+
+def test_a_successor_that_waits_does_not_hold_up_the_unit() -> None:
+    play = MovePlay(*(room(f"n{n}", 4) for n in range(4)))
+    play.sets(*(small(f"web-{n}", f"n{n}") for n in range(4)))
+    play.leaves = False
+    play.go(Seen(COSCHEDULING_GROUP, a_label_group(minimum=2)))
+    crew = [large(f"crew-{n}", "4").labels({GROUP_LABEL: "crew"}) for n in range(2)]
+    play.go(*(Seen(POD, pod.build()) for pod in crew))
+    play.wait(WAITING_S + 1)
+    assert len(play.evicted) == 2
+    seen = [play.parts.cluster.pods_seen[f"default/{name}"] for name in play.evicted]
+    others = {f"n{n}" for n in range(4)} - {pod.spec.node_name for pod in seen}
+    play.go(*(Seen(NODE, room(name, 4).spec(unschedulable=True).build()) for name in others))
+    gone, successors = zip(*(play.leave(pod) for pod in seen), strict=True)
+    play.go(*successors)
+    play.go(*gone, after_s=0.5)
+    assert play.node("crew-0") != ""
 
 
 def test_a_more_important_pod_takes_held_room() -> None:

@@ -7,6 +7,9 @@ The condition with the number of moves is written before the first eviction. Eac
 through the Eviction API, after all rules were checked again: the pod may still move, its place
 accepts it now, and the limits allow it. When all pods have left, the unit is tried at once.
 
+Pods of other schedulers know nothing of held places. If they take that of a successor, another one
+is held, or none, if its pod has left already. No pod is evicted for a unit that has its room.
+
 A plan is abandoned where it is (`units.ABANDONED` has the reasons): its places are given back,
 successors are scheduled like other pods, and nothing is repeated for the unit before a backoff.
 
@@ -69,10 +72,12 @@ class Carrying:
         self._evicted_s: dict[str, float] = {}
         self._successors: dict[str, str] = {}
         self._refused_until_s: dict[str, float] = {}
-        self._tried_s = -TRY_S
+        #: by uid of a pod that waits: when it was tried again for the plan
+        self._tried_s: dict[str, float] = {}
         self._nodes = {place.node for place in self.places}
         self._uids = {place.uid for place in self.places.of_unit}
         self._outcome = ""
+        self._is_served = False
         self._freed = FreedPlaces()
 
     @property
@@ -118,6 +123,8 @@ class Carrying:
             self.places.settle()
             yield from self._follow()
             why = self._why_over()
+            if not why and (yield from self._lacks_room()):
+                why = "room"
             if why:
                 self.end(why)
                 return
@@ -143,26 +150,49 @@ class Carrying:
                     pod, names.EVENT_PLACE_HELD, f"Took the place held on {place.node}"
                 )
 
+    def _lacks_room(self) -> Steps:
+        """Whether pods of other schedulers took a place that the plan needs: one of the unit, or of
+        a pod that has not left, and there is no other one for it. A successor whose place was taken
+        after the eviction is scheduled like other pods.
+        """
+        for place in tuple(self.places.lost()):
+            if place.owner in self._evicted_s:
+                yield from notify_of_freed(self._context, self.places.give_up(place))
+                self.must_check = True
+            elif not (self._is_served or self._has_another(place)):
+                return True
+        return False
+
+    def _has_another(self, place: PlanPlace) -> bool:
+        try:
+            has_another = self.places.find_another(place)
+        except OutOfTurn:  # results so far are cached: it goes on with the next check
+            self.must_check = True
+            return True
+        self._nodes.add(place.node)
+        return has_another
+
     def _why_over(self) -> str:
         """Why the plan is over: carried out, or the reason for which it is abandoned."""
         is_late = self._context.now_s >= self._began_s + self._args.time_limit_s
-        is_complete = len(self._successors) == len(self.places.of_moves)
-        is_served = self.cause.is_served(self.places)
-        if is_served or (is_complete and not self.places.of_unit):
+        self._is_served = self.cause.is_served(self.places)
+        is_complete = all(
+            place.is_given_up or place.owner in self._successors
+            for place in self.places.of_moves
+            if place.owner in self._evicted_s or not self._is_served
+        )
+        if self._is_served or (is_complete and not self.places.of_unit):
             return CARRIED_OUT if is_complete or is_late else ""
         if self._context.args_by_profile(RebalanceArgs).get(self.cause.profile) != self._args:
             return "profile"
         if why := self.cause.why_over(self.places):
             return why
-        if self.places.why_lost():
-            return "room"
         late = "budget" if self._refused_until_s else "time"
         return late if is_late else ""
 
     def _try_again(self) -> None:
         """Try the unit once all pods have left, and successors that wait."""
-        if self._context.now_s < self._tried_s + TRY_S:
-            return
+        now_s = self._context.now_s
         waiting = []
         for owner, pod in self._waiting_successors():
             if owner not in self._successors:
@@ -172,9 +202,10 @@ class Carrying:
             seen = self._cluster.pods_seen
             pods = [seen.get(p.what.pod.key) for p in self.places.of_unit if not p.taken_by]
             waiting += [pod for pod in pods if pod is not None]
-        if waiting:
-            self._tried_s = self._context.now_s
-            self._context.queue.activate(waiting, self._context.now_s)
+        due = [pod for pod in waiting if now_s >= self._tried_s.get(pod.uid, -TRY_S) + TRY_S]
+        if due:
+            self._tried_s.update((pod.uid, now_s) for pod in due)
+            self._context.queue.activate(due, now_s)
 
     def _leaving(self) -> list[PlanPlace]:
         """Moves whose pods were evicted and still use their nodes."""
@@ -209,7 +240,7 @@ class Carrying:
             if place.move is not None and place.owner in self._evicted_s and not place.taken_by
         ]
         waiting = [p for p in self.places.of_moves if p.owner not in self._evicted_s]
-        if not waiting or self._units.moves_left(self._args) < 1:
+        if self._is_served or not waiting or self._units.moves_left(self._args) < 1:
             return None
         rules = self._rules
         rules.missing = self._missing(under_way)
@@ -239,7 +270,7 @@ class Carrying:
             except OutOfTurn:  # results so far are cached: it goes on with the next check
                 self.must_check = True
                 return None
-            if not (under_way or self._leaving()):
+            if not (under_way or self._leaving() or self._has_another(place)):
                 self.end("room")
                 return None
         return None

@@ -92,6 +92,9 @@ class ForUnit:
         if outcome != CARRIED_OUT:
             self._unit.search_s = self._context.now_s + args.backoff_s
             self._unit.text = f"; moving pods for it was abandoned ({outcome})"
+            pod = self._cluster.pods_seen.get(self._unit.pod.key)
+            if pod is not None and pod.uid == self._unit.pod.uid and not pod.is_terminating:
+                self._context.queue.activate([pod], self._context.now_s)  # its condition says so
 
 
 class ForNode:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from asched.batch.backfill.reservations import CLONE
 from asched.batch.rebalance.board import is_by_node
@@ -46,6 +47,8 @@ class PlanPlace(msgspec.Struct, eq=False):
     move: Move | None = None
     opened_for: str = ""
     taken_by: str = ""
+    #: other pods took its room after its pod was evicted; nothing is held any more
+    is_given_up: bool = False
 
 
 class PlanPlaces:
@@ -90,10 +93,20 @@ class PlanPlaces:
                 freed.add(place.what.cls.number, place.what.pod, place.node)
         return freed
 
+    def give_up(self, place: PlanPlace) -> FreedPlaces:
+        """Hold nothing for a successor any more: it is scheduled like other pods."""
+        freed = FreedPlaces()
+        place.is_given_up = True
+        if self._cluster.holds.drop(place.owner):
+            freed.add(place.what.cls.number, place.what.pod, place.node)
+        return freed
+
     def settle(self) -> None:
         """Update the places whose pods were placed, or lost their node again."""
         placed = self._cluster.placed
         for place in self:
+            if place.is_given_up:
+                continue
             if place.opened_for:
                 info = placed.get(place.opened_for)
                 if info is not None and info.node_name == place.node:
@@ -110,7 +123,8 @@ class PlanPlaces:
     def own_place(self, info: PodInfo) -> PlanPlace | None:
         """The place that is held for a pod, if there is one."""
         for place in self:
-            if not (place.taken_by or place.opened_for) and self._is_for(place, info):
+            is_open = place.taken_by or place.opened_for or place.is_given_up
+            if not is_open and self._is_for(place, info):
                 return place
         return None
 
@@ -165,18 +179,19 @@ class PlanPlaces:
                 return True
         return False
 
-    def why_lost(self) -> str:
-        """Why a place cannot be had any more: its node is gone, or other pods use its room, those
-        apart that have still to leave. Empty if there is none.
+    def lost(self) -> Iterator[PlanPlace]:
+        """The places that cannot be had any more: the node is gone, or other pods use the room,
+        those apart that have still to leave.
         """
         nodes, cluster = self._cluster.nodes, self._cluster
         leaving = [m.move.pod.pod.uid for m in self.of_moves if m.move is not None]
         for place in self:
             row = nodes.row_of.get(place.node)
-            if place.taken_by:
+            if place.taken_by or place.is_given_up:
                 continue
             if row is None:
-                return f"node {place.node} is gone"
+                yield place
+                continue
             free = free_amounts(nodes, row)
             for uid in leaving:
                 info = cluster.placed.get(uid)
@@ -186,8 +201,7 @@ class PlanPlaces:
             hold = cluster.holds.of(place.owner)
             is_counted = hold is not None and not hold.is_lifted
             if not has_room(free + need if is_counted else free, need):
-                return f"other pods use the room on node {place.node}"
-        return ""
+                yield place
 
     def is_free(self, place: PlanPlace, without: PodInfo | None) -> bool:
         """Whether all filters accept the future pod on its place, `without` the pod that it
@@ -203,6 +217,30 @@ class PlanPlaces:
             runner = self._runner_of(place)
             fits = bool(runner.dry_run(place.what).rows()[row])
             return fits and self._fits_without_holds(runner, place.what, row)
+
+    def find_another(self, place: PlanPlace) -> bool:
+        """Hold another place for the successor of a pod that has not left, where all filters accept
+        it now. False if there is none. Raises PointError, OutOfTurn.
+        """
+        cluster, holds = self._cluster, self._cluster.holds
+        info = None if place.move is None else cluster.placed.get(place.move.pod.pod.uid)
+        if info is None:
+            return False
+        runner = self._runner_of(place)
+        with cluster.supposing() as suppose:
+            suppose.without((info,))
+            if holds.lift(place.owner):
+                suppose.also(lambda: holds.restore(place.owner))
+            rows = np.flatnonzero(runner.dry_run(place.what).rows()).tolist()
+            others = [row for row in rows if row != info.row]
+            row = next((r for r in others if self._fits_without_holds(runner, place.what, r)), -1)
+        node = cluster.nodes.node_at[row] if row >= 0 else None
+        if node is None:
+            return False
+        holds.drop(place.owner)
+        place.node = node.name
+        self._hold(place)
+        return True
 
     def _fits_without_holds(self, runner: Runner, info: PodInfo, row: int) -> bool:
         """Whether a future pod, which fits, also fits as long as the other places have no pods.

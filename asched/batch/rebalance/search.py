@@ -19,12 +19,12 @@ leaves, with all held places counted, and also without those whose pods are not 
 each pod fits on its place in the end as well. No rule is broken on the way then, however late a
 successor comes.
 
-Bounds  SEARCH_STEPS. In a cluster of more than SMALL pods that may move, or SMALL_ROWS nodes, only
-        FITS_MAX of the nodes where a pod fits are considered, and the pods that leave for one pod
-        are of one node. For each number of moves ROWS_MAX nodes are considered to be freed for a
-        pod, then WIDER times as many, and so on, as long as there are steps. What was not found may
-        exist: for example, a pod of the unit that must be near a pod which moves itself is not
-        placed.
+Bounds  SEARCH_STEPS. In a cluster of more than SMALL pods that may move, or SMALL_ROWS nodes, and
+        for a unit of more than CHOOSING_MAX pods, only FITS_MAX of the nodes where a pod fits are
+        considered, and the pods that leave for one pod are of one node. For each number of moves
+        ROWS_MAX nodes are considered to be freed for a pod, then WIDER times as many, and so on, as
+        long as there are steps. What was not found may exist: for example, a pod of the unit that
+        must be near a pod which moves itself is not placed.
 """
 
 from collections import Counter
@@ -120,7 +120,8 @@ class PlanSearch:
         self._movable = list(movable)
         seekers = [self._seeker(info) for info in unit]
         self._unit = seekers
-        self._is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
+        is_small = len(movable) <= SMALL and context.cluster.nodes.count <= SMALL_ROWS
+        self._is_small = is_small and len(unit) <= CHOOSING_MAX
         self._moved: list[Seeker] = []
         self._best: tuple[tuple[float, ...], MovePlan] | None = None
         self._plans = self._level = self._rows_max = 0
@@ -325,7 +326,7 @@ class PlanSearch:
             return rows if self._is_small else rows[:FITS_MAX]
         demand = self._demands[seeker.info.cls.number]
         rows = demand.in_order(fits, self._after(seeker))
-        if self._is_small and len(self._unit) <= CHOOSING_MAX:
+        if self._is_small:
             return rows
         return rows[: FITS_MAX if len(self._unit) == 1 else 1]
 
