@@ -7,6 +7,7 @@ counted.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from asched.batch.rebalance.places import OWNERS
@@ -27,6 +28,8 @@ Json = dict[str, Any]
 #: Counted in the figures of a run.
 UNITS: Final = "units with moves"
 WITHOUT_ROOM: Final = "without room: "
+ABANDONED: Final = "abandoned once: "
+NO_ROOM_AT_ALL: Final = "all free room together does not suffice"
 _ABANDONED: Final = re.compile(r"was abandoned \((\w+)\)")
 
 
@@ -40,6 +43,8 @@ class MoveJudge:
         self.evicted = 0
         #: by name of a pod for whose unit pods were moved: processes that had ended then
         self._noted: dict[str, int] = {}
+        #: ... and why its last plan was abandoned
+        self._abandoned: dict[str, str] = {}
         world.on_effect.append(self._performed)
         world.server.store.table(PODS.storage).listeners.append(self._saw)
 
@@ -49,6 +54,12 @@ class MoveJudge:
             pod = self._world.server.get("pods", "default", name)
             if pod is not None and (is_over or "nodeName" in pod["spec"]):
                 self._count(pod)
+
+    def owes_room(self, names: Iterable[str]) -> bool:
+        """Whether pods were moved for one of these pods, which has no node yet."""
+        pods = [self._world.server.get("pods", "default", name) for name in names]
+        waiting = [pod for pod in pods if pod is not None and "nodeName" not in pod["spec"]]
+        return any(pod["metadata"]["name"] in self._noted for pod in waiting)
 
     def check_end(self) -> None:
         """No place is left behind."""
@@ -66,6 +77,8 @@ class MoveJudge:
         if old is None:
             return
         is_gone = change.type == "DELETED"
+        if new["metadata"]["name"] in self._noted:
+            self._note_abandoned(new)
         if is_gone and old["metadata"]["name"] in self._noted:
             self._count(old)
         began = is_gone or bool(new["metadata"].get("deletionTimestamp"))
@@ -74,17 +87,24 @@ class MoveJudge:
             if any(c.get("reason") == "EvictionByEvictionAPI" for c in conditions):
                 self._check_budgets(old)
 
+    def _note_abandoned(self, pod: Json) -> None:
+        name = pod["metadata"]["name"]
+        match = _ABANDONED.search(_messages_of(pod))
+        if match is not None and self._abandoned.get(name) != match[1]:
+            self._abandoned[name] = match[1]
+            self._world.figures[ABANDONED + match[1]] += 1
+
     def _count(self, pod: Json) -> None:
         """Count a unit that has its room, or ends without it."""
         world, name = self._world, pod["metadata"]["name"]
-        ended = self._noted.pop(name)
+        ended, abandoned = self._noted.pop(name), self._abandoned.pop(name, "")
         world.figures[UNITS] += 1
         if "nodeName" in pod["spec"]:
             return
-        messages = [c.get("message", "") for c in pod["status"].get("conditions") or ()]
-        match = _ABANDONED.search(" ".join(messages))
         died = "the scheduler died" if len(world.ended) > ended else "its end came first"
-        cause = match[1] if match is not None else died
+        cause = abandoned or died
+        if NO_ROOM_AT_ALL in _messages_of(pod):
+            cause += ", and all free room together does not suffice"
         world.figures[WITHOUT_ROOM + cause] += 1
         if self._is_quiet:
             world.ledger.complain(f"pods moved for {name}, which got no room ({cause})")
@@ -148,3 +168,7 @@ class MoveJudge:
             if len(standing) < desired:
                 text = f"{name} is evicted: {len(standing)} pods of {desired} that its budget wants"
                 self._world.ledger.complain(text)
+
+
+def _messages_of(pod: Json) -> str:
+    return " ".join(c.get("message", "") for c in pod["status"].get("conditions") or ())

@@ -4,7 +4,7 @@
 cause; without faults and rivals there is none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from asched.core.framework.effects import Effect, Evict, NotePod
@@ -40,6 +40,9 @@ ARGS: Final = {
     "maxMovesPerPod": 4,
 }
 CPU: Final = 4
+#: Five backoffs.
+PATIENCE_S: Final = 300.0
+ROUND_S: Final = 30.0
 
 
 class MovedPods(Scenario):
@@ -73,10 +76,23 @@ class MovedPods(Scenario):
         """One round: a unit comes, waits, and ends in most cases."""
         names = self._unit(world, f"unit{number}")
         yield Wait(wait_s=world.rng.uniform(40.0, 120.0))
-        self.move_rules.count_units()
+        yield from self._later(world, names)
         if world.rng.random() < 0.8:
             end_pods(world, _existing(world, names))
             yield Wait(wait_s=world.rng.uniform(0.0, 80.0))
+
+    def _later(self, world: World, names: Sequence[str]) -> Iterator[Step]:
+        """A unit whose plan was abandoned waits on, for at most PATIENCE_S, in which pods without a
+        controller end one by one, those that took its room among them. Then count the units.
+        """
+        waited_s = 0.0
+        while not self.is_quiet and waited_s < PATIENCE_S and self.move_rules.owes_room(names):
+            bare = [p for p in world.placed() if not p["metadata"].get("ownerReferences")]
+            others = [pod for pod in bare if pod["metadata"]["name"] not in names]
+            end_pods(world, world.some(others, 1))
+            yield Wait(wait_s=ROUND_S)
+            waited_s += ROUND_S
+        self.move_rules.count_units()
 
     def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - overrides
         return False
@@ -288,7 +304,7 @@ class MovesAmidRivals(MovedPods):
                 count=1, cpu=("500m", "1", "2"), priority=priority, wait_s=world.rng.uniform(0.1, 6)
             )
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
-        self.move_rules.count_units()
+        yield from self._later(world, names)
         end_pods(world, _existing(world, names))
         yield FinishPods(count=3, wait_s=world.rng.uniform(0.0, 40.0))
 
@@ -304,7 +320,7 @@ class MovesBesideScheduler(MovedPods):
         for _ in range(world.rng.randint(1, 4)):
             yield Rival(count=1, wait_s=world.rng.uniform(0.1, 8.0))
         yield Wait(wait_s=world.rng.uniform(40.0, 80.0))
-        self.move_rules.count_units()
+        yield from self._later(world, names)
         end_pods(world, _existing(world, names))
         yield FinishPods(count=2, wait_s=world.rng.uniform(0.0, 40.0))
 
