@@ -4,7 +4,8 @@
     {"ts":1763716081123.456,"caller":"host/loops.py:88","msg":"synced","v":0,"nodes":1000}
 
 A call has a short constant message, and everything that varies in `extra`. The verbosity (`-v`) is
-`extra={"v": 4}`; lines above the configured one are dropped before they are formatted.
+`extra={"v": 4}`; lines above the configured one are dropped before they are formatted, and so are
+lines of a cause that has had too many (`flood.py`).
 
 Lines of libraries, and what Python and the event loop would write to standard error themselves, use
 the same format, so that a JSON log stays one.
@@ -15,14 +16,6 @@ and what an administrator asks for.
 
 Bounds  VALUE_MAX characters of a value, MESSAGE_MAX of a message, TRACE_MAX of a traceback.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/logs, and recorded output
-
-Limit warnings and errors by cause, so that one pod, node or client cannot fill the log.
-
-A cause is the place in the code with the plugin and the exception of the message; or the `cause`
-named by the caller, where many messages have one reason (each kind that cannot be followed): then
-one line is enough. The first line after a pause has the number of dropped ones (`leftOut`).
-
-Bounds  LINES_MAX lines of one cause in WINDOW_S, CAUSES_MAX causes are stored.
 """
 
 import logging
@@ -33,56 +26,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
-import msgspec
 import orjson
 
-from asched.core.model.lru import Lru
+from asched.serve.telemetry.flood import Flood
 
 VALUE_MAX: Final = 1_024
 #: An error may name many faults of a configuration.
 MESSAGE_MAX: Final = 8_192
 TRACE_MAX: Final = 16_384
-LINES_MAX: Final = 50
-WINDOW_S: Final = 60.0
-CAUSES_MAX: Final = 1_000
-
-
-class _Spoken(msgspec.Struct):
-    """Messages of one cause since `since_s`."""
-
-    since_s: float
-    lines: int = 0
-    left_out: int = 0
-
-
-class Flood(logging.Filter):
-    """Uses the times of the records."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._causes: Lru[tuple[object, ...], _Spoken] = Lru(CAUSES_MAX)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        named = getattr(record, "cause", "")
-        if not named and record.levelno < logging.WARNING:
-            return True
-        cause: tuple[object, ...] = (named,)
-        if not named:
-            kind = record.exc_info[0] if record.exc_info else None
-            cause = record.pathname, record.lineno, kind, getattr(record, "plugin", "")
-        spoken = self._causes.get(cause) or _Spoken(record.created)
-        self._causes.put(cause, spoken)
-        if record.created - spoken.since_s >= WINDOW_S:
-            spoken.since_s, spoken.lines = record.created, 0
-            if spoken.left_out:
-                record.leftOut = spoken.left_out
-                spoken.left_out = 0
-        if spoken.lines >= (1 if named else LINES_MAX):
-            spoken.left_out += 1
-            return False
-        spoken.lines += 1
-        return True
-
 
 process_log = logging.getLogger("asched.process")
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from asched.serve.telemetry.log import LINES_MAX, WINDOW_S, Flood
+from asched.serve.telemetry.flood import LINES_MAX, WINDOW_S, Flood
 
 
 def a_record(at_s: float = 0.0, level: int = logging.ERROR, line: int = 1, **values: object):
