@@ -19,7 +19,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import Preemptor, UnderWay
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.queue import event_handlers
 from tests.conformance.cases import Result, negative_selectors
 from tests.conformance.world import World, build

@@ -50,8 +50,8 @@ from asched.core.framework.status import (
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
-from asched.core.preemption.eviction import standing
 from asched.core.preemption.pods_by_priority import PodsByPriority
+from asched.core.preemption.under_way import standing
 
 T = TypeVar("T")
 

@@ -76,13 +76,14 @@ from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.preemption import eviction, sparing, victims
-from asched.core.preemption import victims as searched
+from asched.core.preemption import eviction, sparing
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.eviction import NEVER, VICTIMS_LEAVING, Preemptor, UnderWay, prefixed
+from asched.core.preemption.cost import best_of
+from asched.core.preemption.no_eviction import NEVER, VICTIMS_LEAVING, prefixed
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.taken_nodes import TakenNodes
-from asched.core.preemption.victims import NominatedRequests
+from asched.core.preemption.under_way import Preemptor, UnderWay
+from asched.core.preemption.victims import NO_VICTIMS, NominatedRequests
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
 IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"
@@ -198,7 +199,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if self._other_schedulers:
             self._taken_nodes.check(now, self._other_schedulers)
         if self._is_least(pod):  # the usual case; no node has to be checked
-            return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
+            return _cannot_help(rejection, {NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
@@ -349,7 +350,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return prefixed(failure(text), Nomination(""))
         reasons = self._search.reasons(pod, findings, trial)
         if nodes:
-            none = searched.NO_VICTIMS.text
+            none = NO_VICTIMS.text
             reasons[none] = reasons.get(none, 0) + len(nodes)
         spared = len(rejection.candidates) - len(findings.tried)
         if spared:
@@ -373,7 +374,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return prefixed(failure(str(error)))
         if not accepted:
             return prefixed(unschedulable(NO_CANDIDATE), otherwise)
-        tied = victims.best_of(list(accepted.values()))
+        tied = best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(seed, len(tied))], site)
 
     def _make_room(self, now: Pod, candidate: Candidate, site: eviction.Site) -> PostFilterResult:

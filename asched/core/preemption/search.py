@@ -40,17 +40,15 @@ from asched.core.framework.results.pods_read import is_blind
 from asched.core.framework.status import Code, Status
 from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.lru import Lru
-from asched.core.preemption import victims
 from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.cost import Cost, cheapest, cost_of
 from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
 from asched.core.preemption.victims import (
     NO_LOWER_PODS,
     NO_VICTIMS,
     AmountsFilter,
-    Cost,
     DryRun,
     NominatedRequests,
-    cost_of,
     dry_run,
     suppose,
 )
@@ -170,7 +168,7 @@ class VictimSearch:
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate with the lowest cost; there is one."""
-        tied = victims.cheapest(findings.prospects.costs, findings.open)
+        tied = cheapest(findings.prospects.costs, findings.open)
         row = int(tied[draw(trial.seed, len(tied))])
         return findings.prospects.candidate(pod, row, trial)
 

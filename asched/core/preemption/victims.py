@@ -3,26 +3,13 @@
 All pods of lower priority are removed; if the pod does not fit then, evicting cannot help.
 Otherwise they are put back one after the other as long as the pod still fits, those that a
 disruption budget protects first, then the rest, each time the most important first. A pod that
-cannot be put back is a victim.
+cannot be put back is a victim. `cost.py` chooses among the nodes.
 
 `dry_run` does that to one node by trial, with every filter. `suppose` does it to many rows at once,
 slot by slot, for classes whose filters consider only amounts; tests compare both.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
         (SelectVictimsOnNode)
-
-Choose the candidate node whose victims cost least.
-
-    1  the fewest victims that a disruption budget protects
-    2  the least important of the most important victims
-    3  the smallest sum of priorities, each shifted by 2^31 so that more victims weigh more
-    4  the fewest victims
-    5  the latest start among the earliest-started victims of the highest priority
-    6  among equals, by the seed
-
-Each rule chooses among the candidates that the rule before has left.
-
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (pickOneNodeForPreemption)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,56 +23,12 @@ from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.cluster.view import SupposedView
 from asched.core.framework.points import FilterPlugin
-from asched.core.framework.preemption_trial import Candidate, Trial
+from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.status import MISTAKES, Reason, Status, raise_plugin_error
 from asched.core.model.arrays import I32, I64, Indices, Mask
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, by_importance, start_of
-
-#: Makes every priority of the API positive.
-PRIORITY_SHIFT: Final = 1 << 31
-
-
-class Cost(NamedTuple):
-    """Cost of evicting on a node; smaller is better, and earlier fields take precedence.
-
-    `start` is the negated start of the earliest-started victim of the highest priority.
-    """
-
-    violations: int
-    priority: int
-    total: int
-    number: int
-    start: int
-
-
-def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
-    """Cost of a node; `victims` are not empty, the most important first."""
-    top = victims[0].pod.priority
-    earliest = min(start_of(info) for info in victims if info.pod.priority == top)
-    total = sum(info.pod.priority + PRIORITY_SHIFT for info in victims)
-    return Cost(violations, top, total, len(victims), -earliest)
-
-
-def cheapest(costs: I64, rows: Indices) -> Indices:
-    """The rows that share the lowest cost, at least one; `costs` is int64[5, N] in the order of
-    `Cost`.
-    """
-    cheapest_rows = rows
-    for values in costs:
-        if len(cheapest_rows) == 1:
-            break
-        field = values[cheapest_rows]
-        cheapest_rows = cheapest_rows[field == field.min()]
-    return cheapest_rows
-
-
-def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """All candidates that share the lowest cost; there is at least one, each with victims."""
-    costs = [cost_of(candidate.victims, candidate.violations) for candidate in candidates]
-    lowest = min(costs)
-    return [c for c, cost in zip(candidates, costs, strict=True) if cost == lowest]
-
+from asched.core.preemption.cost import Cost, costs_of
+from asched.core.preemption.pods_by_priority import PodsByPriority, by_importance
 
 _NOTHING: Final[Mapping[tuple[str, int], int]] = {}
 NO_VICTIM: Final[Mask] = np.zeros((0, 0), dtype=np.bool_)
@@ -229,7 +172,7 @@ def suppose(
         more_pods[some],
     )
     starts = pods_by_priority.starts[places[:, some]]
-    costs = _costs(victims, victims & violating, priorities[:, some], starts)
+    costs = costs_of(victims, victims & violating, priorities[:, some], starts)
     return VictimTrial(lower, codes, some, victims, costs)
 
 
@@ -298,19 +241,3 @@ def _reprieve(
         more = np.where(fits, more + back, more)
         more_pods = more_pods + fits
     return victims
-
-
-def _costs(victims: Mask, violating: Mask, priorities: I64, starts: I64) -> I64:
-    """int64[5, S] of bool[K, S] and int64[K, S] by slot."""
-    lowest = np.iinfo(np.int64).min
-    top = np.where(victims, priorities, lowest).max(axis=0, initial=lowest)
-    starts = np.where(victims & (priorities == top), starts, NOW)
-    return np.stack(
-        (
-            violating.sum(axis=0),
-            top,
-            np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0),
-            victims.sum(axis=0),
-            -starts.min(axis=0, initial=NOW),
-        )
-    )

@@ -19,7 +19,7 @@ from asched.core.cycle.history import DecisionStep, HistoryEntry
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import standing
+from asched.core.preemption.under_way import standing
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
 

@@ -11,6 +11,7 @@ SUSPECTS: Final = "core/queue/suspects.py"
 CONFIRMATION: Final = "core/cycle/confirmation.py"
 ELECTION: Final = "core/leader/election.py"
 BUDGETS: Final = "core/preemption/budgets.py"
+COST: Final = "core/preemption/cost.py"
 VICTIMS: Final = "core/preemption/victims.py"
 WATCH: Final = "kube/watch.py"
 QUEUE: Final = "core/queue/queue.py"
@@ -128,7 +129,7 @@ MISTAKES: Final = (
         "budgets",
         "violations cost nothing",
         "Budgets",
-        VICTIMS,
+        COST,
         "violating.sum(axis=0),",
         "np.zeros(victims.shape[1], dtype=np.int64),",
     ),

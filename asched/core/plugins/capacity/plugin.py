@@ -54,16 +54,12 @@ from asched.core.plugins.capacity.quotas import (
     total,
 )
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.eviction import (
-    NEVER,
-    VICTIMS_LEAVING,
-    Eviction,
-    Preemptor,
-    UnderWay,
-    prefixed,
-)
+from asched.core.preemption.cost import best_of
+from asched.core.preemption.eviction import Eviction
+from asched.core.preemption.no_eviction import NEVER, VICTIMS_LEAVING, prefixed
 from asched.core.preemption.pods_by_priority import by_importance
-from asched.core.preemption.victims import NO_VICTIMS, best_of, reprieve
+from asched.core.preemption.under_way import Preemptor, UnderWay
+from asched.core.preemption.victims import NO_VICTIMS, reprieve
 
 OVER: Final = Reason("global quota max exceeded", resolvable=True)
 

@@ -9,7 +9,7 @@ from asched.core.cluster.facts import Replied
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, EmitEvent, PatchPodStatus
 from asched.core.framework.points import ReservePlugin
 from asched.core.framework.status import SUCCESS
-from asched.core.preemption.eviction import UnderWay
+from asched.core.preemption.under_way import UnderWay
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.unit.core.extender.playing import ExtendedPlay, an_extender
 

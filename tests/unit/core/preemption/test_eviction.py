@@ -19,7 +19,8 @@ from asched.core.framework.status import SKIP, SUCCESS, Status
 from asched.core.framework.waiting import Stage, WaitingPod, WaitingPods
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import Eviction, Preemptor, UnderWay, is_preempted
+from asched.core.preemption.eviction import Eviction, is_preempted
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.host.assemble import Parts
 from tests.builders import PodBuilder, a_node
 from tests.unit.core.preemption.stage import a_high, a_low

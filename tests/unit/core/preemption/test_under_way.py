@@ -4,7 +4,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import Preemptor, UnderWay
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from tests.builders import a_node, a_pod
 from tests.unit.core.preemption.group_stage import a_group
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asched.core.framework.preemption_trial import Candidate
-from asched.core.preemption.victims import best_of, cheapest, cost_of
+from asched.core.preemption.cost import best_of, cheapest, cost_of
 from tests.unit.core.preemption.stage import Stage, a_low
 
 #: name, then per node its victims as priority@start with the violations, then the nodes left.
