@@ -13,7 +13,7 @@ import msgspec
 from asched import names
 from asched.batch.extensions import EXTENSIONS
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.holds import request_of
+from asched.core.cluster.consumers import request_of
 from asched.core.cluster.nominated import Nominator
 from asched.core.cluster.pools import Pools
 from asched.core.config import text

@@ -35,8 +35,9 @@ from asched.batch.groups.trial_without import MOVE_STEPS, without
 from asched.batch.placement.bounds import I64, Mask
 from asched.batch.placement.plan import R, Steps
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.consumers import request_of
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.holds import HeldAmounts, HeldPlace, request_of
+from asched.core.cluster.holds import HeldAmounts, HeldPlace
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import vector
 from asched.core.cluster.supposition import Supposition

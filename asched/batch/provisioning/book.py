@@ -31,8 +31,9 @@ from typing import Final
 import msgspec
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.consumers import request_of
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.holds import HeldPlace, request_of
+from asched.core.cluster.holds import HeldPlace
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cluster.usage import Priorities

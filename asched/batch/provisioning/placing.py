@@ -20,8 +20,8 @@ import numpy as np
 from asched.batch.groups.board import accepting
 from asched.batch.provisioning.book import SLOT_STEPS, Booking, Bookings, Slot, settle_consumers
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.consumers import request_of
 from asched.core.cluster.facts import Answer
-from asched.core.cluster.holds import request_of
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, has_room, vector
 from asched.core.cycle.attempt import Attempt

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from asched import names
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.holds import request_of
+from asched.core.cluster.consumers import request_of
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.framework.points import PreEnqueuePlugin, Scope
 from asched.core.framework.registrations import Hint, Registration

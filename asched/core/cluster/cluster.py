@@ -20,9 +20,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from asched import names
 from asched.core.cluster.budget import Budget
+from asched.core.cluster.consumers import Consumers
 from asched.core.cluster.counters import CounterKey, PodCounter
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen, WallClock
-from asched.core.cluster.holds import Consumers, HeldAmounts, Holds
+from asched.core.cluster.holds import HeldAmounts, Holds
 from asched.core.cluster.list_parts import ListParts, gone
 from asched.core.cluster.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.cluster.nominated import Nominator

@@ -7,8 +7,8 @@ import pytest
 from asched.batch.provisioning.plugin import CheckAndHold
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
+from asched.core.cluster.consumers import CONSUMES
 from asched.core.cluster.facts import Seen
-from asched.core.cluster.holds import CONSUMES
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.framework.registrations import Hint
 from asched.core.model.decode import decode
