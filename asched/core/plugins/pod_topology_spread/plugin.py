@@ -44,13 +44,12 @@ from asched.core.plugins.pod_topology_spread import sides
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
-    SOURCES,
     Constraints,
-    DefaultSelectors,
     default_constraints,
     defaults_of,
     own_constraints,
 )
+from asched.core.plugins.pod_topology_spread.default_selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
 from asched.core.plugins.pod_topology_spread.sides import NO_LABEL, SKEWED, HardSide
 from asched.core.plugins.term_match import offered_labels, sought_labels

@@ -63,9 +63,10 @@ from asched.core.plugins.resources.scores import curve
 from asched.core.plugins.volumes import hints as after
 from asched.core.plugins.volumes import reservation as volume_reservation
 from asched.core.plugins.volumes.candidates import NONE
-from asched.core.plugins.volumes.choice import Match, Reject, VolumeChoice, choose
+from asched.core.plugins.volumes.choice import Reject, VolumeChoice, choose
 from asched.core.plugins.volumes.claims import PodClaims, sort_claims
 from asched.core.plugins.volumes.reservation import VolumeReservation
+from asched.core.plugins.volumes.static_binding import Match
 from asched.core.plugins.volumes.topology import storage_request
 
 REASONS: Final = {

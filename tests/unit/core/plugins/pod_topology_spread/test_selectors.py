@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.model.kinds import (
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    SERVICE,
-    STATEFUL_SET,
-    Kind,
-)
-from asched.core.plugins.pod_topology_spread.constraints import DefaultSelectors
+from asched.core.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET, Kind
+from asched.core.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from tests.topology_builders import World, a_pod
 
 
