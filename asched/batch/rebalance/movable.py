@@ -35,7 +35,8 @@ from asched.core.model.meta import OwnerReference
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import seconds
 from asched.core.model.workload import Job, PodGroup
-from asched.core.preemption.budgets import Budgets, is_of_gang
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.gang_budgets import is_of_gang
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"

@@ -18,7 +18,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
-from asched.core.preemption.budgets import ANNOTATIONS, LABELS
+from asched.core.preemption.gang_budgets import ANNOTATIONS, LABELS
 from asched.core.queue.gangs import Gangs
 
 REPORTED_MAX: Final = 4_096

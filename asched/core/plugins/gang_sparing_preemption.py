@@ -10,7 +10,7 @@ Source    none: kube-scheduler does not consider gangs of other schedulers.
 
 from asched import names
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.preemption.budgets import GangBudgets
+from asched.core.preemption.gang_budgets import GangBudgets
 
 
 class GangSparingPreemption(DefaultPreemption):

@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.gang_sparing_preemption import GangSparingPreemption
-from asched.core.preemption.budgets import ANNOTATIONS, LABELS
+from asched.core.preemption.gang_budgets import ANNOTATIONS, LABELS
 from tests.builders import PodBuilder, a_node
 from tests.unit.core.preemption.stage import Stage, a_high, a_low
 

@@ -6,7 +6,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
-from asched.core.preemption.budgets import GangBudgets, is_of_gang
+from asched.core.preemption.gang_budgets import GangBudgets, is_of_gang
 from tests.builders import PodBuilder, a_cluster, a_pod, pending
 
 
