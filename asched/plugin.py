@@ -21,7 +21,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from asched.core.cluster.changes import Action, RowLog, Trigger
+from asched.core.cluster.change_logs import RowLog
+from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import CounterKey
 from asched.core.cluster.facts import Bound, Done, Refused, Unknown

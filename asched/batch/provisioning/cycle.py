@@ -43,7 +43,7 @@ from asched.batch.provisioning.hypothetical_pods import Terms, UnusableRequestEr
 from asched.batch.provisioning.kept_nodes import KeptNodes
 from asched.batch.provisioning.requests import DesiredStatus
 from asched.batch.share import NodeShare, why_beyond_share
-from asched.core.cluster.changes import Reader
+from asched.core.cluster.change_logs import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done
 from asched.core.cluster.pods import PodInfo

@@ -32,7 +32,7 @@ from asched.batch.groups.incomplete import Incomplete
 from asched.batch.scale_up import objects
 from asched.batch.scale_up.missing_nodes import find_missing_nodes
 from asched.batch.scale_up.objects import ScaleUp
-from asched.core.cluster.changes import Reader
+from asched.core.cluster.change_logs import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused
 from asched.core.cluster.gang import count_missing, gang_of, object_of

@@ -36,7 +36,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from asched.core.cluster.budget import Budget
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.nodes import AMOUNTS, NodeTable
 from asched.core.cluster.pods import AffinityTerms, LabelSet
 from asched.core.model.arrays import I64

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
 from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.node import Node

@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/nominator.go
 
 from collections.abc import Callable, Mapping
 
-from asched.core.cluster.changes import ObjectLog
+from asched.core.cluster.change_logs import ObjectLog
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 

@@ -9,7 +9,7 @@ it.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asched.core.cluster.changes import ObjectLog
+from asched.core.cluster.change_logs import ObjectLog
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.meta import ObjectMeta, Record
 

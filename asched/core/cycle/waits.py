@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from asched.core.cluster.changes import ObjectLog
+from asched.core.cluster.change_logs import ObjectLog
 from asched.core.cluster.cluster import ObservedChange
 from asched.core.cluster.facts import Answer, Done, TimedOut
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor

@@ -12,15 +12,9 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cluster.changes import ChangeLog
+from asched.core.cluster.change_logs import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra.devices import (
-    DeviceId,
-    DevicePlace,
-    PoolId,
-    ReadyDevice,
-    SelectorAnswers,
-)
+from asched.core.dra.devices import DeviceId, DevicePlace, PoolId, ReadyDevice, SelectorAnswers
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import AllocationResult, ResourceSlice
 from asched.core.model.quantity import parse

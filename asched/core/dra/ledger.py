@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from asched.core.cluster.budget import FEW
-from asched.core.cluster.changes import Reader
+from asched.core.cluster.change_logs import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.gates import DEFAULT_GATES

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pods import PodInfo

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.counters import Tally
 from asched.core.cluster.nodes import ALL_ASPECTS, LabelColumn, NodeTable
 from asched.core.framework.results.feasible import CHANGED_KEPT, CHANGED_MAX

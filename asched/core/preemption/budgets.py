@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from asched.core.cluster.budget import FEW
-from asched.core.cluster.changes import ObjectLog, Reader
+from asched.core.cluster.change_logs import ObjectLog, Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import SelectorIndex
 from asched.core.cluster.pods import LabelSet, PodInfo

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.cluster import changes, pod_classes, topology
+from asched.core.cluster import change_logs, pod_classes, topology
 from asched.core.cycle import decision_records, history
 from asched.core.dra import inventory
 from asched.core.framework import per_class
@@ -25,7 +25,7 @@ _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict)
 
 #: Bounds of caches and logs, small enough to be reached at once.
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
-    (changes, "LOG_ENTRIES_MAX", 32),
+    (change_logs, "LOG_ENTRIES_MAX", 32),
     (history, "ENTRIES_MAX", 40),
     (decision_records, "PATTERNS_MAX", 4),
     (decision_records, "STATES_MAX", 4),

@@ -14,7 +14,7 @@ Single rows are not reported: readers of the result read its logs, too.
 from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.nodes import ALL_ASPECTS, NodeTable
 
 A = TypeVar("A")

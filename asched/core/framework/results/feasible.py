@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.nodes import LIVE_ONLY, NodeTable
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import LIVE_ONLY, PODS_MOVED, NodeTable
 from asched.core.cluster.nominated import Nominator

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.cluster.changes import RowLog
+from asched.core.cluster.change_logs import RowLog
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.view import NodeView
 from asched.core.framework.placements import DisjointPlacements

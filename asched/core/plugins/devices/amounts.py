@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from asched.core.cluster.changes import Reader
+from asched.core.cluster.change_logs import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.view import NodeView
 from asched.core.dra import pools as building

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.core.cluster.changes import Reader
+from asched.core.cluster.change_logs import Reader
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
@@ -31,12 +31,7 @@ from asched.core.model.quantity import parse
 from asched.core.model.selector import NodeSelector, Selector, compile_selector
 from asched.core.model.storage import STORAGE, claim_class, volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volumes.topology import (
-    compiled,
-    reachable,
-    required_of,
-    storage_request,
-)
+from asched.core.plugins.volumes.topology import compiled, reachable, required_of, storage_request
 
 #: No volume on this row, or not among these candidates.
 NONE: Final = -1
