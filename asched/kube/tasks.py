@@ -3,10 +3,10 @@
 `in_thread` is for work that would block the loop: an import, another event loop. `Unawaited` serves
 calls of the loop itself and of `asyncio.to_thread`.
 
-Bounds  THREADS_MAX concurrent calls of an executor.
-
 A task that ends by an exception stops the process with that exception: a restart rebuilds all state
 from lists, while a process without one of its tasks would work on outdated state.
+
+Bounds  THREADS_MAX concurrent calls of an executor.
 """
 
 import asyncio

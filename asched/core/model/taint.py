@@ -1,8 +1,6 @@
 """Taints, tolerations, and which tolerates which.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/api/core/v1/toleration.go
-
-Taints as kubectl writes them.
 """
 
 import re
