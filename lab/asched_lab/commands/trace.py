@@ -18,8 +18,9 @@ import yaml
 from asched.cli.arguments import seed_number, whole
 from asched.cli.commands import LAB_COMMANDS
 from asched_lab.bench.report import Curve, picture
+from asched_lab.trace.engine import STRATEGIES
 from asched_lab.trace.moves import WithMoves, play_with_moves
-from asched_lab.trace.openb import STRATEGIES, TraceError, default_folder, known, load, one_of
+from asched_lab.trace.openb import TraceError, default_folder, known, load, one_of
 from asched_lab.trace.policies import POLICIES, policy_named
 from asched_lab.trace.run import LAST_PERCENT, POINTS, Outcome, simulate
 

@@ -22,7 +22,8 @@ from asched.core.framework.runner import run_alone
 from asched.hardware.gpu.shares import WHOLE
 from asched.host.assemble import build_machine
 from asched_lab.trace.arrivals import arrivals
-from asched_lab.trace.openb import STRATEGIES, Engine, Trace, TracePod
+from asched_lab.trace.engine import STRATEGIES, Engine
+from asched_lab.trace.openb import Trace, TracePod
 
 EVERY_PRIORITY: Final = 1 << 31
 STEPS_MAX: Final = 100_000

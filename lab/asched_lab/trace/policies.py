@@ -14,7 +14,7 @@ from asched.hardware.gpu.points import best_fit, clustering, dot_product, packin
 from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, Placements, best_of, placements
 from asched.hardware.gpu.stock import Stock
 from asched.plugin import I64
-from asched_lab.trace.openb import Fleet
+from asched_lab.trace.fleet import Fleet
 
 #: With the policy of that name: a fraction that would waste more than this of a device does not
 #: open a free device, while fewer than this share of all devices are free.

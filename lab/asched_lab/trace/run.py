@@ -17,17 +17,9 @@ import numpy as np
 
 from asched.hardware.gpu.shares import WHOLE
 from asched_lab.trace.arrivals import arrivals
-from asched_lab.trace.openb import (
-    STRATEGIES,
-    Engine,
-    Fleet,
-    Trace,
-    TraceError,
-    TracePod,
-    default_folder,
-    load,
-    one_of,
-)
+from asched_lab.trace.engine import STRATEGIES, Engine
+from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import Trace, TraceError, TracePod, default_folder, load, one_of
 from asched_lab.trace.policies import POLICIES, Policy, policy_named
 
 #: Percent of all devices requested, at which figures are published.

@@ -7,7 +7,9 @@ import pytest
 
 from asched.hardware.gpu.ledger import held_by
 from asched_lab.trace.arrivals import arrivals
-from asched_lab.trace.openb import STRATEGIES, Engine, Fleet, TraceNode, TracePod, load
+from asched_lab.trace.engine import STRATEGIES, Engine
+from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import TraceNode, TracePod, load
 from asched_lab.trace.policies import POLICIES
 from asched_lab.trace.run import Run, play
 from tests.lab.trace import tiny
