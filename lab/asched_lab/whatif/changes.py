@@ -5,8 +5,8 @@
     lose       the node is gone with everything on it
     workload   manifests: controllers of pods become the pods they would make
 
-A pod that leaves is recreated if a controller owns it (`hands.py`); a bare pod is lost. Budgets do
-not stop a simulated drain; budgets that it would violate are reported.
+A pod that leaves is recreated if a controller owns it (`stand_ins.py`); a bare pod is lost. Budgets
+do not stop a simulated drain; budgets that it would violate are reported.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

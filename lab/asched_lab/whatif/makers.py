@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from asched.names import PREFIX
+from asched_lab.whatif.daemon_sets import daemons
 from asched_lab.whatif.objects import ADMISSION, WATCHED, Json, key_of
 from asched_lab.whatif.snapshot import Snapshot
-from asched_lab.whatif.workloads import claims_of, daemons, of_template, replica_set_of, wanted
+from asched_lab.whatif.workloads import claims_of, of_template, replica_set_of, wanted
 
 #: Keeps planned pods back until all of them exist; as a label it marks a Job's pods.
 GATE: Final = f"{PREFIX}/plan"

@@ -3,7 +3,7 @@
 Objects of the snapshot are stored unchanged. New objects are created as by a client, so defaults,
 priority classes, runtime classes, limit ranges and quotas apply, and what a server would refuse is
 refused. Effects of the machine become requests, as in production; what kubelets and controllers of
-volumes and claims would do follows at once (`hands.py`).
+volumes and claims would do follows at once (`stand_ins.py`).
 Facts arrive as from watches, each write once, in order.
 """
 

@@ -1,7 +1,7 @@
 """What controllers would do, as far as a scheduler waits for it."""
 
 from asched_lab.apiserver.resources import PODS, find
-from asched_lab.whatif.world import Hands
+from asched_lab.whatif.stand_ins import Hands
 from tests.lab.whatif.clusters import a_node, a_pod, a_store, places, supposed
 
 CLAIMS, VOLUMES = find("persistentvolumeclaims"), find("persistentvolumes")
