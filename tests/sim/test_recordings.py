@@ -16,8 +16,8 @@ import pytest
 
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched.ops.recording.lines import effects_bytes
-from asched_lab.replay.comparing import Rebuilt
 from asched_lab.replay.lines import Recording
+from asched_lab.replay.rebuilt import Rebuilt
 from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS
 

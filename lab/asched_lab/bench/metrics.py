@@ -7,28 +7,16 @@ Rules   throughput is sampled: nothing is recorded before the first pod, the fir
         a run that is over before a second sample has no average by that rule: then its pods per
         second between first and last are reported instead, with a note.
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf (throughput collector)
-
-Percentiles of a scheduler's /metrics are of the difference between two reads of its histograms.
-Within a bucket values count as evenly spread, as in Prometheus' histogram_quantile; values above
-the last finite bound count as that bound. Timings of the engine are plain lists, for durations and
-for sums per stage; nothing is traced, so measuring costs well under a microsecond per report.
 """
 
 import math
-import re
-import urllib.error
-import urllib.request
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asched.core.cycle.observer import Observer
-from asched.core.model.kinds import Kind
-from asched.kube.certificates import client_context
 from asched_lab.bench.watching import Collection
 
 #: Sampling interval of throughput: one second, as upstream. In process a workload is over within a
@@ -133,159 +121,3 @@ def curve_of(collection: Collection) -> list[tuple[float, float]]:
     for time_s in times_s:
         counts[min(int((time_s - collection.started_s) / width_s), len(counts) - 1)] += 1
     return [(slot * width_s, number / width_s) for slot, number in enumerate(counts)]
-
-
-#: Timeout for the page, in seconds; a busy scheduler answers between two turns.
-TIMEOUT_S: Final = 5.0
-_LINE: Final = re.compile(r"^(\w+)_(bucket|sum|count)(?:\{(.*)\})? ([0-9.e+\-]+|NaN)")
-_BOUND: Final = re.compile(r'(?:^|,)le="([^"]+)"')
-
-
-class Histogram:
-    """Cumulative counts by upper bound, and the sum of all values."""
-
-    def __init__(self) -> None:
-        self.counts: dict[float, float] = {}
-        self.total = 0.0
-
-    def since(self, before: "Histogram | None") -> "Histogram":
-        """The values recorded since an earlier read."""
-        fresh = Histogram()
-        earlier = before or Histogram()
-        fresh.total = self.total - earlier.total
-        fresh.counts = {b: n - earlier.counts.get(b, 0.0) for b, n in self.counts.items()}
-        return fresh
-
-    @property
-    def count(self) -> float:
-        return self.counts.get(float("inf"), 0.0)
-
-    def percentile(self, percent: float) -> float:
-        """The value that `percent` of all values do not exceed. Needs at least one value."""
-        wanted = self.count * percent / 100
-        low, below = 0.0, 0.0
-        for bound in sorted(self.counts):
-            if self.counts[bound] >= wanted:
-                if bound == float("inf"):
-                    return low
-                inside = self.counts[bound] - below
-                return low + (bound - low) * ((wanted - below) / inside if inside else 1.0)
-            low, below = bound, self.counts[bound]
-        return low
-
-
-def read(text: str) -> dict[str, Histogram]:
-    """Read every histogram of a page; series of one name are added up."""
-    found: dict[str, Histogram] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        name, part, labels, value = match.groups()
-        if part == "bucket":
-            bound = _BOUND.search(labels or "")
-            if bound is not None:
-                counts = found.setdefault(name, Histogram()).counts
-                at = float(bound[1])
-                counts[at] = counts.get(at, 0.0) + float(value)
-        elif part == "sum":
-            found.setdefault(name, Histogram()).total += float(value)
-    return {name: histogram for name, histogram in found.items() if histogram.counts}
-
-
-def fetch(url: str) -> dict[str, Histogram]:
-    """The histograms of a page on loopback with a self-signed certificate; empty if it does not
-    answer.
-    """
-    context = client_context(verify=False)
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - our own process
-            return read(reply.read().decode("utf-8"))
-    except (urllib.error.URLError, OSError):
-        return {}
-
-
-def item(metric: str, run: str, histogram: Histogram) -> DataItem | None:
-    """A data item in milliseconds; None if the histogram is empty."""
-    if histogram.count <= 0:
-        return None
-    data = {"Average": histogram.total / histogram.count * 1000}
-    for percent in PERCENTILES:
-        data[f"Perc{percent}"] = histogram.percentile(percent) * 1000
-    return DataItem(run, metric, "ms", data, {"count": f"{histogram.count:.0f}"})
-
-
-# ruff: noqa: ARG002 - an observer's methods take all arguments
-
-
-class Sums:
-    """Seconds and counts by name."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, tuple[float, int]] = {}
-
-    def add(self, name: str, seconds: float, times: int = 1) -> None:
-        known_s, count = self._sums.get(name, (0.0, 0))
-        self._sums[name] = (known_s + seconds, count + times)
-
-    def items(self) -> Iterable[tuple[str, tuple[float, int]]]:
-        return self._sums.items()
-
-
-class Recorder(Observer):
-    """Durations in seconds; timings that a profile does not need are dropped."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop all timings so far."""
-        self.attempts: list[float] = []
-        self.algorithms: list[float] = []
-        self.results: dict[str, int] = defaultdict(int)
-        self.points = Sums()
-        self.plugins = Sums()
-        self.facts = Sums()
-        self.hints = (0.0, 0)
-        self.complaints: list[str] = []
-        self.flushed = 0
-
-    def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
-        self.attempts.append(duration_s)
-        self.results[result] += 1
-
-    def algorithm_ran(self, duration_s: float) -> None:
-        self.algorithms.append(duration_s)
-
-    def pod_scheduled(
-        self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
-    ) -> None:
-        self.flushed += was_flushed
-
-    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
-        self.points.add(point, duration_s)
-
-    def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
-        self.points.add(point, 0.0, times)
-
-    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
-        self.plugins.add(f"{point} {plugin}", duration_s)
-
-    def fact_handled(self, label: str, duration_s: float, kind: Kind | None) -> None:
-        self.facts.add(label, duration_s)
-
-    def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
-        seconds, count = self.hints
-        self.hints = (seconds + duration_s, count + 1)
-
-    def complaint(self, message: str) -> None:
-        self.complaints.append(message)
-
-    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
-        self.complaints.append(f"{plugin} raised at {point}: {error}")
-
-    def contained(self, part: str, about: str, error: BaseException) -> None:
-        self.complaints.append(f"{part} raised about {about}: {error}")
-
-    def binding_failed(self, pod_key: str, node: str, message: str) -> None:
-        self.complaints.append(f"binding {pod_key} to {node} failed: {message}")

@@ -24,7 +24,7 @@ import yaml
 from asched import names
 from asched.kube.errors import ConnectError
 from asched_lab.apiserver.resources import find
-from asched_lab.bench import metrics
+from asched_lab.bench import histograms
 from asched_lab.bench.api import PODS_PATH, Api, resource_of
 from asched_lab.bench.manifests import (
     JsonObject,
@@ -69,7 +69,7 @@ class BindWorld(World):
         self._usage_before: Mapping[str, float] = {}
         self._priorities: set[int] = set()
         self._metrics_url = ""
-        self._histograms: dict[str, metrics.Histogram] = {}
+        self._histograms: dict[str, histograms.Histogram] = {}
 
     @classmethod
     async def started(cls, prepared: Prepared, *, kubeconfig: str = "") -> "BindWorld":
@@ -254,16 +254,16 @@ class BindWorld(World):
     # --- figures ---------------------------------------------------------------------------------
 
     def latencies(self, run: str) -> list[DataItem]:
-        now = metrics.fetch(self._metrics_url)
+        now = histograms.fetch(self._metrics_url)
         found = (
-            metrics.item(metric, run, now[metric].since(self._histograms.get(metric)))
+            histograms.item(metric, run, now[metric].since(self._histograms.get(metric)))
             for metric in LATENCIES
             if metric in now
         )
         return [item for item in found if item is not None]
 
     def forget_measured(self) -> None:
-        self._histograms = metrics.fetch(self._metrics_url)
+        self._histograms = histograms.fetch(self._metrics_url)
         if self.scheduler is not None:
             self._usage_before = self.scheduler.usage()
 

@@ -31,8 +31,9 @@ from asched.host.memory import Collector
 from asched.ops.recording.recorder import Recorder as Recording
 from asched.ops.recording.recorder import head_of
 from asched_lab.bench.manifests import JsonObject
-from asched_lab.bench.metrics import DataItem, Recorder, latency
+from asched_lab.bench.metrics import DataItem, latency
 from asched_lab.bench.objects import Objects
+from asched_lab.bench.recorder import Recorder
 from asched_lab.bench.world import Step, WorkloadFailedError, World
 
 #: Jumps of the clock to the next deadline without progress; the queue's sweep of 5 minutes is among

@@ -20,7 +20,6 @@ from asched.host.user_plugins.catalogue import Catalogue
 from asched.names import POOL_LABEL
 from asched.ops.recording.lines import LIST_PART, RecordingHead, effects_bytes, end_line, head_line
 from asched.ops.recording.recorder import RecordingFile
-from asched_lab.replay.comparing import Rebuilt
 from asched_lab.replay.lines import (
     PartLine,
     RecordedTurn,
@@ -31,6 +30,7 @@ from asched_lab.replay.lines import (
     read_part,
 )
 from asched_lab.replay.pseudonyms import Pseudonyms
+from asched_lab.replay.rebuilt import Rebuilt
 
 _any: Final = msgspec.json.Decoder()
 _encode: Final = msgspec.json.encode

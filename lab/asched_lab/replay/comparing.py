@@ -9,211 +9,26 @@ later decisions can be compared too. Findings are exact up to the first differen
 after it.
 
 Bounds  WITHIN_S for a counterpart; NAMED_MAX differences keep their text, all are counted.
-
-The rebuilt machine has no clock, connection or thread: with the same facts at the same times it
-decides the same. Coroutines of user plugins are not run again, since they communicate with other
-systems: their recorded results are facts. All other code of a plugin runs, so the plugin has to be
-available.
 """
 
-import json
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
-import numpy as np
 
-from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Fact, Raised, Refused, TimedOut
-from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.attempt import Attempt
-from asched.core.cycle.machine import Machine
-from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import Effect
-from asched.core.framework.results.peaks import NOT_FEASIBLE
-from asched.core.framework.runner import Decision
-from asched.core.model.decode import MalformedError, parse
-from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured
-from asched.host.configuration.file import ConfigError, load_config
-from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.recording.lines import RecordingHead, effects_bytes
-from asched_lab.replay.counted import CountedLimit
+from asched.ops.recording.lines import effects_bytes
 from asched_lab.replay.lines import (
-    FactReader,
     RecordedError,
     RecordedTurn,
-    Reload,
     RequestedEffect,
-    UnreadableLineError,
-    UnusableRecordingError,
     asked_for,
     recorded,
 )
-
-
-class Why(NamedTuple):
-    """`is_tie`: both nodes score the same, and the tie was drawn."""
-
-    is_tie: bool
-    text: str
-
-
-class Reasons:
-    """Observes each decision. `recorded`: the nodes that pods were bound to, by uid."""
-
-    def __init__(self, cluster: Cluster, recorded: Mapping[str, Collection[str]]) -> None:
-        self._cluster = cluster
-        self._recorded = recorded
-        self._found: dict[tuple[str, str], Why] = {}
-
-    def of(self, uid: str, node: str) -> Why | None:
-        """Why the last decision for a pod chose another node than this one."""
-        return self._found.get((uid, node))
-
-    def observe(self, attempt: Attempt, decision: Decision) -> None:
-        uid = attempt.pod.uid
-        for node in self._recorded.get(uid, ()):
-            if node != decision.node:
-                self._found[uid, node] = self._why(attempt, decision, node)
-
-    def _why(self, attempt: Attempt, decision: Decision, node: str) -> Why:
-        state = decision.state
-        row = self._cluster.nodes.row_of.get(node)
-        if row is None:
-            return Why(False, f"there is no node {node}")
-        if not state.mask.has(row):
-            owners, codes, plugins = state.rejectors()
-            if owners[row]:
-                plugin = plugins[owners[row] - 1]
-                status = plugin.explain(attempt.info, int(codes[row]))
-                return Why(False, f"{node} is refused by {plugin.name}: {status.message}")
-            return Why(False, f"{node} is not among the nodes that were filtered")
-        if decision.score is None:
-            return Why(False, f"{decision.node} was the only node left")
-        totals = state.ranking.totals
-        if row >= len(totals) or totals[row] == NOT_FEASIBLE:
-            return Why(False, f"{node} was not ranked")
-        theirs, ours = int(totals[row]), decision.score
-        if theirs == ours:
-            return Why(True, f"both score {ours}")
-        names, mine = state.ranking.points_of(decision.row)
-        _, other = state.ranking.points_of(row)
-        weighted = np.asarray(mine)[1::2] - np.asarray(other)[1::2]
-        parts = [
-            f"{plugin} {mine[2 * at + 1]} against {other[2 * at + 1]}"
-            for at, (plugin, _) in enumerate(names)
-            if weighted[at]
-        ]
-        text = f"{decision.node} scores {ours}, {node} {theirs}"
-        return Why(False, f"{text} ({', '.join(parts)})" if parts else text)
-
-
-class Rebuilt:
-    """`instead`: a configuration that replaces all recorded ones."""
-
-    def __init__(
-        self,
-        head: RecordingHead,
-        catalogue: Catalogue,
-        instead: SchedulerConfiguration | None = None,
-    ) -> None:
-        """Raises UnusableRecordingError if plugins are missing, or the configuration is not valid
-        in this version.
-        """
-        self._head = head
-        self._catalogue = catalogue
-        self._instead = instead
-        self.parts = Parts.fresh()
-        configuration = instead or self._loaded(head.configuration)
-        try:
-            runners = self._runners(configuration)
-        except BUILD_ERRORS as error:
-            raise UnusableRecordingError(str(error)) from error
-        self.limit = CountedLimit()
-        self.machine: Machine = build_machine(
-            configuration,
-            self.parts,
-            runners,
-            monotonic_s=lambda: 0.0,
-            max_in_unschedulable_s=head.max_in_unschedulable_s,
-            seed=head.seed,
-            bindings_max=head.bindings_max,
-        )
-        self.machine.limit = self.limit
-        self.machine.context.advises = head.advises
-        self._reader = FactReader()
-        self._reader.learn(self.machine.context.kinds)
-
-    def turn(self, turn: RecordedTurn) -> list[Effect]:
-        """Replay the recorded turn; return its effects."""
-        return self.handle(turn, self.facts(turn))
-
-    def handle(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
-        """The same with other facts."""
-        self.limit.granted, self.limit.resumed = turn.went_on, turn.resumed
-        self.machine.is_active = turn.is_active
-        return self.machine.handle(facts, turn.at_s)
-
-    def facts(self, turn: RecordedTurn) -> list[Fact]:
-        """The recorded facts. Kinds that this machine does not watch are left out.
-
-        Raises UnusableRecordingError.
-        """
-        found = []
-        for raw in turn.facts:
-            try:
-                fact = self._reader.fact(raw, turn.lists)
-            except UnreadableLineError as error:
-                text = f"turn {turn.number} has a fact that is not valid here: {error}"
-                raise UnusableRecordingError(text) from error
-            if isinstance(fact, Reload):
-                fact = self._reconfigured(fact)
-                for runner in fact.runners.values():
-                    self._reader.learn(runner.profile.kinds)
-            if fact is not None:
-                found.append(fact)
-        return found
-
-    def _reconfigured(self, fact: Reload) -> Reconfigured:
-        configuration = self._instead or self._loaded(fact.document)
-        observer = self.machine.context.observer
-        try:
-            runners = self._runners(configuration)
-        except BUILD_ERRORS as error:
-            raise UnusableRecordingError(str(error)) from error
-        return reconfigured(configuration, runners, fact.edition, observer)
-
-    def _runners(self, configuration: SchedulerConfiguration) -> Any:
-        plugins = self._catalogue
-        return build_runners(
-            configuration, self.parts, factories=plugins.factories, known=plugins.known
-        )
-
-    def _loaded(self, document: dict[str, Any]) -> SchedulerConfiguration:
-        try:
-            text = parse(json.dumps, document)
-            loaded = load_config(text=text, gates=self._head.gates, known=self._catalogue.known)
-        except MalformedError as error:
-            raise UnusableRecordingError(f"its configuration cannot be read: {error}") from error
-        except ConfigError as error:
-            missing = [name for name, *_ in self._head.plugins if not self._has(name)]
-            if missing:
-                raise UnusableRecordingError(_asking_for(missing, self._head)) from error
-            why = str(error).partition("\n")[0]
-            raise UnusableRecordingError(
-                f"its configuration, of asched {self._head.version}, is refused here: {why}"
-            ) from error
-        return loaded.configuration
-
-    def _has(self, name: str) -> bool:
-        return name in self._catalogue.plugins
-
-
-def _asking_for(missing: list[str], head: RecordingHead) -> str:
-    origins = [f"{name} (of {origin})" for name, origin, _ in head.plugins if name in missing]
-    return f"it was recorded with plugins that are not here: {', '.join(origins)}; give --plugin"
-
+from asched_lab.replay.reasons import Reasons, Why
+from asched_lab.replay.rebuilt import Rebuilt
 
 WITHIN_S: Final = 1.0
 NAMED_MAX: Final = 10_000

@@ -14,7 +14,7 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import monotonic_s
 from asched.ops.recording.lines import effects_bytes
-from asched_lab.replay.comparing import Comparison, Findings, Reasons, Rebuilt
+from asched_lab.replay.comparing import Comparison, Findings
 from asched_lab.replay.lines import (
     RecordedTurn,
     Recording,
@@ -24,6 +24,8 @@ from asched_lab.replay.lines import (
     asked_for,
     read_line,
 )
+from asched_lab.replay.reasons import Reasons
+from asched_lab.replay.rebuilt import Rebuilt
 
 
 class Replayed(msgspec.Struct):

@@ -13,8 +13,9 @@ from asched.core.cycle.orders import LeadersEnded
 from asched.core.model.kinds import NODE
 from asched.host.assemble import build_runners, reconfigured
 from asched.ops.recording.lines import effects_bytes
-from asched_lab.replay.comparing import ELSEWHERE, NOW, THEN, Rebuilt
+from asched_lab.replay.comparing import ELSEWHERE, NOW, THEN
 from asched_lab.replay.lines import Recording, UnusableRecordingError
+from asched_lab.replay.rebuilt import Rebuilt
 from asched_lab.replay.replay import Replayed, replay
 from tests.builders import a_node, a_pod
 from tests.unit.ops.recording.recorded import (
