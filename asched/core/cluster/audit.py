@@ -22,10 +22,10 @@ from typing import Any, Final
 import numpy as np
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.columns import Vocab
-from asched.core.cluster.counters import Tally
 from asched.core.cluster.holds import HeldPlace
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.tallies import Tally
+from asched.core.cluster.vocab import Vocab
 from asched.core.cluster.volumes import UNLIMITED
 from asched.core.model.kinds import BY_RESOURCE, NODE, POD, Kind
 from asched.core.model.meta import Record

@@ -24,7 +24,8 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from asched.core.cluster.change_logs import RowLog
-from asched.core.cluster.columns import ROWS_MIN, Column, Columns, Vocab
+from asched.core.cluster.columns import ROWS_MIN, Column, Columns
+from asched.core.cluster.vocab import Vocab
 from asched.core.model.arrays import I32, I64, Mask
 from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX, milli, whole

@@ -21,16 +21,15 @@ from asched.core.cluster.counters import (
     CounterKey,
     MatchingTerm,
     PodCounter,
-    Populations,
     SelectorIndex,
-    Tally,
-    TallyLedger,
     TermCounter,
     TermKey,
     term_keys,
 )
 from asched.core.cluster.nodes import NodeTable
 from asched.core.cluster.pods import LabelSet, PodClass, PodInfo
+from asched.core.cluster.populations import Populations
+from asched.core.cluster.tallies import Tally, TallyLedger
 
 #: Pod counters before the least recently used are dropped. A guess: no cluster is known with as
 #: many distinct selectors in use at one time.

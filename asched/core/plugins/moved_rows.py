@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.change_logs import RowLog
-from asched.core.cluster.counters import Tally
 from asched.core.cluster.nodes import ALL_ASPECTS, LabelColumn, NodeTable
+from asched.core.cluster.tallies import Tally
 from asched.core.framework.results.feasible import CHANGED_KEPT, CHANGED_MAX
 from asched.core.model.arrays import Indices
 

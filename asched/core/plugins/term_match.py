@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.cluster.columns import Vocab, with_room
 from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
+from asched.core.cluster.vocab import Vocab, with_room
 from asched.core.model.arrays import Mask
 from asched.core.model.pod import Pod
 from asched.core.model.selector import NodeTerm, Requirement, Selector, integer

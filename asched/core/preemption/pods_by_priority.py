@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.columns import Vocab
 from asched.core.cluster.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.vocab import Vocab
 from asched.core.model.arrays import I32, I64
 from asched.core.model.timestamp import microseconds
 

@@ -22,8 +22,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.counters import MatchingTerm, PodCounter, Tally, TermKind
+from asched.core.cluster.counters import MatchingTerm, PodCounter, TermKind
 from asched.core.cluster.pods import PodClass
+from asched.core.cluster.tallies import Tally
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.points import I64, Codes, Mask

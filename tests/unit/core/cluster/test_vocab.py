@@ -1,6 +1,6 @@
 """Vocabularies: ids live as long as somebody holds them, and are told when they are born again."""
 
-from asched.core.cluster.columns import Vocab
+from asched.core.cluster.vocab import Vocab
 
 
 def test_however_many_values_come_and_go_as_few_are_kept_as_live() -> None:
