@@ -45,14 +45,8 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Labels, matches
 from asched.core.model.workload import Namespace
-from asched.core.plugins.inter_pod_affinity.nearness import (
-    NOT_NEAR,
-    TOO_NEAR,
-    UNWANTED,
-    Attraction,
-    Nearness,
-    between,
-)
+from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
+from asched.core.plugins.inter_pod_affinity.nearness import NOT_NEAR, TOO_NEAR, UNWANTED, Nearness
 from asched.core.plugins.inter_pod_affinity.terms import MatchingTerms, Namespaces, term_matches
 from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
 
