@@ -8,7 +8,8 @@ Bounds  a sum over the nodes for each resource that both the group and a node na
 
 from asched import names
 from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
-from asched.core.cluster.gang import Shortages, amounts_of, amounts_text, gang_of
+from asched.core.cluster.gang import gang_of
+from asched.core.cluster.shortages import Shortages, amounts_of, amounts_text
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.unit import Failure
 

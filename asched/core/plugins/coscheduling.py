@@ -24,8 +24,8 @@ from typing import Any, Final
 from asched import names
 from asched.core.cluster.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.gang import Shortages
 from asched.core.cluster.pod_groups import Gang, GroupPods, coscheduled_key
+from asched.core.cluster.shortages import Shortages
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import QueueSortPlugin, Scope
 from asched.core.framework.registrations import Concerns, Hint, Registration

@@ -23,8 +23,9 @@ from asched.batch.groups.incomplete import why_incomplete
 from asched.batch.provisioning.book import Booking, Bookings
 from asched.batch.rebalance.units import RebalanceUnits
 from asched.core.cluster.consumers import request_of
-from asched.core.cluster.gang import amounts_of, gang_of, kind_of, object_of
+from asched.core.cluster.gang import gang_of, kind_of, object_of
 from asched.core.cluster.pod_groups import GroupPods, coscheduled_key
+from asched.core.cluster.shortages import amounts_of
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decision_records import RecordedRejection
 from asched.core.cycle.history import DecisionStep, Histories

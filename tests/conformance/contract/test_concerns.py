@@ -10,8 +10,8 @@ import pytest
 from asched.core.cluster.changes import Action
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
-from asched.core.cluster.gang import Shortages
 from asched.core.cluster.pod_groups import COSCHEDULING_LABEL, coscheduled_key
+from asched.core.cluster.shortages import Shortages
 from asched.core.framework.registrations import Hint, Registration
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode

@@ -1,6 +1,6 @@
 """What groups lack of their minResources, by the free amounts of all nodes."""
 
-from asched.core.cluster.gang import SHORT_MAX, Shortages, amounts_of, amounts_text
+from asched.core.cluster.shortages import SHORT_MAX, Shortages, amounts_of, amounts_text
 from tests.builders import a_cluster, a_node, a_pod
 
 

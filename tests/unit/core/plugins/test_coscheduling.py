@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Seen
-from asched.core.cluster.gang import Shortages
+from asched.core.cluster.shortages import Shortages
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.registrations import Hint
 from asched.core.framework.status import Code
