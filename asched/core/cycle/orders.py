@@ -2,15 +2,10 @@
 
 A reload, or the death of a leader, changes decisions like a watched object does. As a fact it has a
 place in the order of all facts, so that a replay of the facts repeats it.
-
-Each change of a pod updates its place once; a missed update would never be corrected. So an audit
-checks the pods, one by one, between two turns: a waiting pod is queued, and a pod with a node is
-counted there.
 """
 
 from abc import abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 from asched import names
@@ -21,6 +16,7 @@ from asched.core.cluster.pools import Pools
 from asched.core.cluster.refusals import Owner
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import DecisionStep
+from asched.core.cycle.place_faults import Fault, fault_of
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD
@@ -32,51 +28,6 @@ from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import try_later
-
-
-class Fault(StrEnum):
-    """What is wrong with a pod's place."""
-
-    UNQUEUED = "waits, and is in no queue"
-    OUTDATED = "is queued in an outdated version"
-    QUEUED = "is queued, and does not wait"
-    MISCOUNTED = "is not counted on its node"
-    COUNTED = "is counted on a node, and is not known"
-
-
-#: Faults of the queue, which `orders.QueueAmended` corrects.
-OF_QUEUE: Final = frozenset((Fault.UNQUEUED, Fault.OUTDATED, Fault.QUEUED))
-
-
-def fault_of(context: SchedulerContext, key: str) -> Fault | None:
-    """The fault of the place of the pod with this key ("namespace/name"); None if there is none."""
-    cluster, queue = context.cluster, context.queue
-    pod, queued = cluster.pods_seen.get(key), queue.places.get(key)
-    if pod is None:
-        return Fault.QUEUED if queued is not None else None
-    info = cluster.placed.get(pod.uid)
-    if pod.spec.node_name:
-        if info is None or info.node_name != pod.spec.node_name:
-            return Fault.MISCOUNTED
-        return Fault.QUEUED if queued is not None else None
-    if queued is not None:
-        known = pod.uid, pod.metadata.resource_version
-        in_queue = queued.pod.uid, queued.pod.metadata.resource_version
-        return Fault.OUTDATED if in_queue != known else None
-    is_under_way = info is not None or pod.uid in queue.in_flight
-    if is_under_way or pod.is_terminating or not context.owns(pod):
-        return None
-    return Fault.UNQUEUED
-
-
-def fault_of_count(context: SchedulerContext, uid: str) -> Fault | None:
-    """The fault of a pod counted on a node; None for an assumed pod, whose binding is open."""
-    info = context.cluster.placed.get(uid)
-    if info is None or info.assumed:
-        return None
-    known = context.cluster.pods_seen.get(info.pod.key)
-    return Fault.COUNTED if known is None or known.uid != uid else None
-
 
 #: Budget steps for a pod that is checked, and mostly left as it is.
 LOOKED_AT_STEPS: Final = 0.1

@@ -14,7 +14,8 @@ from typing import Final
 
 from asched.core.cluster import audit
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cycle.orders import OF_QUEUE, Fault, QueueAmended, fault_of, fault_of_count
+from asched.core.cycle.orders import QueueAmended
+from asched.core.cycle.place_faults import OF_QUEUE, Fault, fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.kube.running import Running
 from asched.ops.audit.findings import Difference, What

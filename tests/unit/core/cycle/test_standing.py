@@ -1,7 +1,7 @@
 """Where a pod stands is right while the machine works; each way to be wrong has its name."""
 
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.cycle.orders import fault_of, fault_of_count
+from asched.core.cycle.place_faults import fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
