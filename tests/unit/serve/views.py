@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.serve.view.live import COLUMNS
+from asched.serve.view.pulse import COLUMNS
 
 HOSTILE = '<img src=x onerror="window.struck=1"><svg onload=window.struck=1>"\'&amp;'
 RESOURCES = ["pods", "cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"]
