@@ -22,11 +22,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec.structs import replace
 
-from asched.kube import kubeconfig
 from asched.kube.certificates import Rotating, rotating
 from asched.kube.errors import ConnectError
+from asched.kube.exec_plugins import Printed, run_plugin
 from asched.kube.files import file_text, named_content
-from asched.kube.kubeconfig import HOST_VARIABLE, Login, Printed, read_kubeconfigs, service_account
+from asched.kube.kubeconfig import HOST_VARIABLE, Login, read_kubeconfigs, service_account
 from asched.kube.proxies import PORTS, environment_proxy
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Credentials:
         login = self._find()
         printed = Printed()
         if login.plugin is not None:
-            printed = await kubeconfig.run_plugin(login.plugin, _cluster_of(login))
+            printed = await run_plugin(login.plugin, _cluster_of(login))
         self._adopt(login, printed)
 
     def _adopt(self, login: Login, printed: Printed) -> None:

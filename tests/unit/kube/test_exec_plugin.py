@@ -11,8 +11,8 @@ import pytest
 
 from asched.kube.credentials import load_credentials
 from asched.kube.errors import ConnectError
-from asched.kube.kubeconfig import ExecPlugin, Printed, Variable
-from asched.kube.kubeconfig import run_plugin as run
+from asched.kube.exec_plugins import ExecPlugin, Printed, Variable
+from asched.kube.exec_plugins import run_plugin as run
 from tests.unit.kube.kubeconfigs import kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"

@@ -10,10 +10,11 @@ import pytest
 
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.host.configuration.file import UnreadableFileError, read_text
-from asched.kube import credentials, extenders, kubeconfig
+from asched.kube import credentials, exec_plugins, extenders
 from asched.kube.errors import ConnectError
+from asched.kube.exec_plugins import ExecPlugin, Printed
 from asched.kube.files import file_content, file_text
-from asched.kube.kubeconfig import ExecPlugin, Login, Printed, read_kubeconfigs
+from asched.kube.kubeconfig import Login, read_kubeconfigs
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates
 
@@ -102,6 +103,6 @@ async def test_a_plugin_that_prints_without_an_end_is_ended(tmp_path: Path) -> N
     script = tmp_path / "plugin"
     script.write_text(f"#!{sys.executable}\nwhile True: print('x' * 65536)\n")
     script.chmod(0o755)
-    plugin = ExecPlugin(command=str(script), api_version=kubeconfig.VERSIONS[0])
+    plugin = ExecPlugin(command=str(script), api_version=exec_plugins.VERSIONS[0])
     with pytest.raises(ConnectError, match="prints more than 1048576 bytes"):
-        await kubeconfig.run_plugin(plugin, {})
+        await exec_plugins.run_plugin(plugin, {})

@@ -24,9 +24,9 @@ from asched.host.configuration.file import ConfigError, UnreadableFileError, loa
 from asched.kube.codec import KindCodec, ListPage, peek_continue
 from asched.kube.credentials import load_credentials
 from asched.kube.errors import ClientError, ConnectError, api_error
+from asched.kube.exec_plugins import ExecPlugin
+from asched.kube.exec_plugins import run_plugin as run
 from asched.kube.extenders import Extenders
-from asched.kube.kubeconfig import ExecPlugin
-from asched.kube.kubeconfig import run_plugin as run
 from asched.kube.lists import ListParser
 from asched.kube.raw_objects import RawObjects
 from asched.kube.session import read_json
