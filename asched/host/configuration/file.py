@@ -5,12 +5,8 @@
 Rules   a stage runs only if the previous one found no error, unless every error is requested: then
         each checks what the previous one made of the document; v1 is decoded strictly; v1beta1 to
         v1beta3 and the legacy Policy are translated first (`legacy=True`) with warnings; files
-        named in the document (certificates of extenders) are opened, a kubeconfig is not. Of an
-        extender's certificates data takes precedence over files; nothing is checked unless TLS is
-        configured; a CA together with `insecure` is refused; `enableHTTPS` without a CA means
-        `insecure`, as upstream.
+        named in the document (certificates of extenders) are opened, a kubeconfig is not.
 Bounds  FILE_BYTES_MAX: a configuration is at most a ConfigMap.
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, k8s.io/client-go/transport
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +28,11 @@ from asched.core.config.legacy.policy import translate_policy
 from asched.core.config.legacy.translation import Translation
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.problem import Path, Problem
-from asched.core.config.v1 import Extender, ExtenderTLSConfig, SchedulerConfiguration
+from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
+from asched.host.configuration.extender_tls import fault_of
 from asched.host.configuration.source import ConfigSource, item, name_of, read
-from asched.kube.files import file_content, file_start
+from asched.kube.files import file_start
 
 #: etcd's limit of an object, and thereby of a ConfigMap (1.5 MiB by default).
 FILE_BYTES_MAX: Final = 1_500_000
@@ -253,77 +250,3 @@ def _by_name(path: Path, document: Any) -> Path:
         value = item(value, step)
         found.append(name_of(value) or step if isinstance(step, int) else step)
     return tuple(found)
-
-
-_PEM_START: Final = b"-----BEGIN "
-_CA_FAULT: Final = "unable to load root certificates: "
-
-
-class _FaultError(Exception):
-    """One line with the error."""
-
-
-def fault_of(extender: Extender) -> str | None:
-    """kube-scheduler's error for this extender's TLS settings, or None."""
-    tls = extender.tls_config or ExtenderTLSConfig()
-    has_ca = bool(tls.ca_data or tls.ca_file)
-    has_pair = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
-    insecure = tls.insecure or (extender.enable_https and not has_ca)
-    if not (has_ca or has_pair or insecure or tls.server_name):
-        return None
-    if has_ca and insecure:
-        return "specifying a root certificates file with the insecure flag is not allowed"
-    try:
-        ca, cert, key = (
-            data or _file(name)
-            for data, name in (
-                (tls.ca_data, tls.ca_file),
-                (tls.cert_data, tls.cert_file),
-                (tls.key_data, tls.key_file),
-            )
-        )
-        if has_ca:
-            _check_ca(ca)
-        if has_pair:
-            _check_pair(cert, key)
-    except _FaultError as error:
-        return str(error)
-    return None
-
-
-def _file(name: str) -> bytes:
-    if not name:
-        return b""
-    try:
-        return file_content(name)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise _FaultError(f"open {name}: {reason}") from error
-
-
-def _check_ca(data: bytes) -> None:
-    from cryptography import x509  # 40 ms, rarely needed
-
-    if _PEM_START not in data:
-        raise _FaultError(f"{_CA_FAULT}unable to parse bytes as PEM block")
-    try:
-        x509.load_pem_x509_certificates(data)
-    except ValueError as error:
-        raise _FaultError(f"{_CA_FAULT}failed to parse certificate: {error}") from error
-
-
-def _check_pair(cert: bytes, key: bytes) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-
-    for data, what in ((cert, "certificate"), (key, "key")):
-        if _PEM_START not in data:
-            raise _FaultError(f"tls: failed to find any PEM data in {what} input")
-    try:
-        public = x509.load_pem_x509_certificates(cert)[0].public_key()
-        private = serialization.load_pem_private_key(key, None)
-    except (ValueError, TypeError) as error:
-        raise _FaultError(f"tls: failed to parse certificate or key: {error}") from error
-    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    if private.public_key().public_bytes(*form) != public.public_bytes(*form):
-        raise _FaultError("tls: private key does not match public key")

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
-from asched.host.configuration.file import fault_of
+from asched.host.configuration.extender_tls import fault_of
 
 
 def pair() -> tuple[bytes, bytes]:
