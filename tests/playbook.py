@@ -12,10 +12,7 @@ from typing import Any, TypeVar
 import orjson
 from msgspec.structs import replace
 
-from asched.batch.backfill.reservations import (
-    Reservation,
-    Reservations,
-)
+from asched.batch.backfill.reservations import Reservation, Reservations
 from asched.batch.extensions import EXTENSIONS
 from asched.cli.explain import printed
 from asched.core.cluster.audit import recount
@@ -71,7 +68,7 @@ from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.serve.inspection import Inspection
-from asched.serve.view.waiting import one_gang
+from asched.serve.view.gangs import one_gang
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, room
 
 E = TypeVar("E", bound=Effect)

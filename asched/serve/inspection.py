@@ -30,7 +30,9 @@ from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.unschedulable import equals_of
 from asched.insight.explain import changes, deciding, members, obstacles, places, shortfalls
-from asched.serve.view import draining, waiting
+from asched.insight.explain.suggestions import SuggestedChange
+from asched.insight.explain.waiting_members import company_of, needed_of
+from asched.serve.view import draining, promises
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, nearest misses first.
@@ -160,7 +162,7 @@ class Inspection:
             lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
             page["against"] = deciding.against(runner, nominator, pod, against_node, chosen)
-        if (drain := waiting.drain_of(self._context, pod)) is not None:
+        if (drain := promises.drain_of(self._context, pod)) is not None:
             page["drain"] = drain
         if runner is not None and waits:
             page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
@@ -172,8 +174,8 @@ class Inspection:
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
-        company = deciding.company_of(cluster, pod, self._equals(pod))
-        needed = deciding.needed_of(cluster, pod)
+        company = company_of(cluster, pod, self._equals(pod))
+        needed = needed_of(cluster, pod)
         if needed > 1:
             found["together"] = needed
             room = members.room_for_gang(runner, self._context.nominator, pod, company)
@@ -185,10 +187,10 @@ class Inspection:
             found["obstacles"] = obstacles.obstacles(cluster, pod)
             taints = shortfalls.taints_in_the_way(cluster, info)
             found["taints"], found["otherTaints"] = taints[:TAINTS_MAX], len(taints[TAINTS_MAX:])
-            found["holds"] = waiting.holds_for(self._context, pod)
-            found["start"] = waiting.start_of_pod(self._context, pod)
-            found["moves"] = waiting.moves_for(self._context, pod)
-            found["promised"] = waiting.starts_of_others(self._context, pod)
+            found["holds"] = promises.holds_for(self._context, pod)
+            found["start"] = promises.start_of_pod(self._context, pod)
+            found["moves"] = promises.moves_for(self._context, pod)
+            found["promised"] = promises.starts_of_others(self._context, pod)
         if company is not None and tries_changes:
             lines = cluster.singleton(PodsByPriority)
             await in_turns(cluster.budget, lines.catch_up)  # for possible victims
@@ -208,7 +210,7 @@ class Inspection:
         return [other.pod for other in equals_of(queued)]
 
 
-def _change_page(change: deciding.SuggestedChange) -> dict[str, Any]:
+def _change_page(change: SuggestedChange) -> dict[str, Any]:
     page = change._asdict()
     if not change.of:  # no other pod waits for the same
         del page["takes"], page["of"]

@@ -27,9 +27,10 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
-from asched.insight.explain.deciding import Deciding, Kind, SuggestedChange, Way
+from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.of_nodes import cordons, evictions, labels, nodes
 from asched.insight.explain.of_pod import devices, requests, skews, tolerations
+from asched.insight.explain.suggestions import Kind, SuggestedChange, Way
 
 KINDS: Final[tuple[Kind, ...]] = (
     tolerations,

@@ -9,17 +9,14 @@ Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget with
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
-from asched.core.cluster.gang import count_missing
 from asched.core.cluster.nominated import Nominator
-from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.supposition import Supposition
 from asched.core.framework.dry_run import FilterDryRun
@@ -202,82 +199,3 @@ def against(
     if found["scored"] is None and best:
         found["below"] = best[-1]["score"]
     return found
-
-
-#: Larger gangs are not tried as a whole, since each change would cost seconds.
-GANG_MAX: Final = 64
-
-
-class WaitingMembers(NamedTuple):
-    """`others`: further waiting pods. `needed` pods, itself included, must find places at once."""
-
-    others: list[Pod]
-    needed: int = 1
-
-
-def needed_of(cluster: Cluster, pod: Pod) -> int:
-    """How many pods of a waiting pod's gang must find places at once, itself included; 1 for a pod
-    that starts alone.
-    """
-    key = group_key(pod)
-    return max(count_missing(cluster, key), 1) if key else 1
-
-
-def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMembers | None:
-    """The waiting pods of the pod's gang, or its equals. None for a gang that is too large, or that
-    lacks pods, so that no change of pods or nodes helps it.
-    """
-    key = group_key(pod)
-    if not key:
-        return WaitingMembers([other for other in equals if other.uid != pod.uid])
-    group, needed = cluster.pod_groups.get(key), needed_of(cluster, pod)
-    waiting = [
-        other
-        for other in group.unplaced.values()
-        if other.uid != pod.uid and other.uid not in group.gated and other.uid not in group.foreign
-    ]
-    if needed <= 1:
-        return WaitingMembers(waiting)
-    if needed > GANG_MAX or needed > len(waiting) + 1:
-        return None
-    return WaitingMembers(waiting, needed)
-
-
-class SuggestedChange(NamedTuple):
-    """`text` for people, `details` with API field names for programs; `nodes`: the number of nodes
-    that the pod fits on then, one of them `node`. `takes`: how many `of` the pods that wait for the
-    same fit then, with the pod itself; 0 of 0 if that was not tried.
-    """
-
-    kind: str
-    text: str
-    details: dict[str, Any]
-    nodes: int
-    node: str
-    takes: int = 0
-    of: int = 0
-
-
-class Way(NamedTuple):
-    """A suggested change, and its application to a pod and to the cluster."""
-
-    change: SuggestedChange
-    of_pod: Callable[[Pod], Pod] = lambda pod: pod
-    of_cluster: Callable[[Supposition], object] = lambda _: None
-
-
-#: Finds the ways of one kind, the smallest first. Raises OutOfTurn, PointError.
-Kind = Callable[[Deciding], Iterator[Way]]
-
-
-def with_spec(pod: Pod, **fields: Any) -> Pod:
-    """The pod with other fields in its spec."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **fields))
-
-
-def suggestion(
-    deciding: Deciding, kind: str, text: str, details: dict[str, Any], pod: Pod | None = None
-) -> SuggestedChange:
-    """The suggested change of a pod that fits with it in the hypothetical cluster."""
-    rows = np.flatnonzero(deciding.rows(pod))
-    return SuggestedChange(kind, text, details, len(rows), deciding.node(int(rows[0])).name)

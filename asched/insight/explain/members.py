@@ -14,8 +14,9 @@ from asched.core.cluster.nominated import Nominator
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
-from asched.insight.explain.deciding import Deciding, WaitingMembers
+from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.shortfalls import missing_everywhere
+from asched.insight.explain.waiting_members import WaitingMembers
 
 
 def room_for_gang(

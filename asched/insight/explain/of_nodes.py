@@ -27,8 +27,9 @@ from asched.core.model.selector import (
 )
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.insight.explain.deciding import Deciding, SuggestedChange, Way, smallest
+from asched.insight.explain.deciding import Deciding, smallest
 from asched.insight.explain.of_pod import UNSCHEDULABLE
+from asched.insight.explain.suggestions import SuggestedChange, Way
 from asched.names import LABEL_HOSTNAME
 
 #: The preemption policy of a pod that evicts no pods.

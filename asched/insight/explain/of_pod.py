@@ -16,8 +16,9 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod, PodSpec
 from asched.core.model.requests import pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, spelt, tolerated
-from asched.insight.explain.deciding import Deciding, Way, smallest, suggestion, with_spec
+from asched.insight.explain.deciding import Deciding, smallest
 from asched.insight.explain.obstacles import summed_up
+from asched.insight.explain.suggestions import Way, suggestion, with_spec
 
 TRIES_MAX: Final = 64
 #: The taint by which a cordoned node is tolerated.

@@ -18,10 +18,11 @@ from asched.kube.clock import monotonic_s
 from asched.kube.running import Running
 from asched.serve.telemetry.metrics import Metrics
 from asched.serve.view.cells import cells, one_node
+from asched.serve.view.gangs import one_gang, waiting_gangs
 from asched.serve.view.pools import pool_rows
 from asched.serve.view.pulse import Pulse
 from asched.serve.view.slices import linked
-from asched.serve.view.waiting import grouped, one_gang, waiting_gangs
+from asched.serve.view.waiting import grouped
 
 AGE_S: Final = 1.0
 REST: Final = 10.0

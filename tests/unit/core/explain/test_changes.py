@@ -13,8 +13,8 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.insight.explain.changes import changes
-from asched.insight.explain.deciding import SuggestedChange
 from asched.insight.explain.of_nodes import another
+from asched.insight.explain.suggestions import SuggestedChange
 from asched_lab.sim.checker import EndState, amount
 from tests.playbook import Play
 

@@ -8,7 +8,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import changes
-from asched.insight.explain.deciding import company_of
+from asched.insight.explain.waiting_members import company_of
 from tests.builders import a_node, a_pod
 from tests.playbook import GANGS, Play, a_member, seen_group
 

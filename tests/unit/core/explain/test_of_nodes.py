@@ -7,8 +7,9 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
-from asched.insight.explain.deciding import Deciding, SuggestedChange, Way
+from asched.insight.explain.deciding import Deciding
 from asched.insight.explain.of_nodes import evictions, labels, nodes
+from asched.insight.explain.suggestions import SuggestedChange, Way
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.playbook import Play
 

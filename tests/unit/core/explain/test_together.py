@@ -10,7 +10,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.insight.explain.changes import TAKES_MAX, changes
-from asched.insight.explain.deciding import SuggestedChange
+from asched.insight.explain.suggestions import SuggestedChange
 from asched_lab.sim.checker import amount
 from tests.playbook import Play
 

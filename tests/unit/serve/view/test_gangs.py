@@ -2,7 +2,7 @@
 
 from asched.core.cluster.facts import Seen
 from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.serve.view.waiting import one_gang
+from asched.serve.view.gangs import one_gang
 from tests.builders import room
 from tests.playbook import a_label_group, a_label_member, label_gang_play, settled
 

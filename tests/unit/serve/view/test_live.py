@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from asched.serve.telemetry.metrics import Metrics
+from asched.serve.view.gangs import one_gang
 from asched.serve.view.live import LiveView
-from asched.serve.view.waiting import one_gang
 from tests.builders import a_node, a_pod
 from tests.playbook import Play, a_member, gang_play, seen_group
 

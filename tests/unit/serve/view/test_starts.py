@@ -1,7 +1,8 @@
 """What is told of promised starts: to their owners, and to those whom they keep off."""
 
 from asched.cli.explain import group_lines, start_lines
-from asched.serve.view.waiting import one_gang, start_of, start_of_pod, starts_of_others
+from asched.serve.view.gangs import one_gang
+from asched.serve.view.promises import start_of, start_of_pod, starts_of_others
 from tests.playbook import lasting, two_full_nodes
 
 OWNER = "scheduling.x-k8s.io:default/crew"
