@@ -42,9 +42,11 @@ from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.kube.errors import ClientError
 from asched_lab.whatif.changes import Scenario, ScenarioError
 from asched_lab.whatif.engine import ExtendersError, scheduler_of, suppose
+from asched_lab.whatif.fullness import Room
 from asched_lab.whatif.manifests import STDIN, Manifests, Validate, read_manifests
 from asched_lab.whatif.objects import Json, SnapshotError
-from asched_lab.whatif.result import Place, Result, Room, counted, differences, picture
+from asched_lab.whatif.picture import picture
+from asched_lab.whatif.result import Place, Result, counted, differences
 from asched_lab.whatif.snapshot import Snapshot, read
 from asched_lab.whatif.world import Scheduler
 

@@ -22,7 +22,8 @@ from asched_lab.whatif.changes import Scenario, ScenarioError
 from asched_lab.whatif.engine import scheduler_of, suppose
 from asched_lab.whatif.manifests import check_manifest
 from asched_lab.whatif.objects import ObjectError, SnapshotError, title
-from asched_lab.whatif.result import Difference, Place, Result, differences, picture
+from asched_lab.whatif.picture import picture
+from asched_lab.whatif.result import Difference, Place, Result, differences
 from asched_lab.whatif.snapshot import Snapshot, snapshot_of
 from asched_lab.whatif.snapshot import read as read_stream
 

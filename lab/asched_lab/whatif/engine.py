@@ -26,8 +26,9 @@ from asched.host.memory import collected_seldom
 from asched.host.user_plugins.catalogue import Catalogue
 from asched_lab.apiserver.resources import PODS
 from asched_lab.whatif.changes import Scenario, apply
+from asched_lab.whatif.fullness import amounts
 from asched_lab.whatif.objects import Json
-from asched_lab.whatif.result import Result, amounts, result_of
+from asched_lab.whatif.result import Result, result_of
 from asched_lab.whatif.snapshot import Snapshot
 from asched_lab.whatif.store import Store
 from asched_lab.whatif.world import Scheduler, World
