@@ -11,6 +11,7 @@ from typing import Any, Final
 from asched_lab.apiserver import quantities
 from asched_lab.apiserver.call import not_found, refused
 from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.defaults import containers_of
 from asched_lab.apiserver.resources import (
     NAMESPACES,
     PRIORITY_CLASSES,
@@ -18,7 +19,6 @@ from asched_lab.apiserver.resources import (
     Resource,
     find,
 )
-from asched_lab.apiserver.strategy import containers_of
 
 JsonObject = dict[str, Any]
 
