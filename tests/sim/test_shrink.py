@@ -6,8 +6,9 @@ import pytest
 
 from asched.core.queue.queue import SchedulingQueue
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, StaleWatch
-from asched_lab.sim.scenario import WHOLE, Broken, Cut, Scenario, Shrinking, play
+from asched_lab.sim.scenario import WHOLE, Broken, Cut, Scenario, play
 from asched_lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.shrinking import Shrinking
 from asched_lab.sim.world import World
 
 

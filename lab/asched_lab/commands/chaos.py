@@ -22,8 +22,9 @@ from typing import Any, Final
 from asched.cli.arguments import seed_number, whole
 from asched.cli.commands import LAB_COMMANDS
 from asched_lab.sim import lives
-from asched_lab.sim.scenario import Broken, Cut, Scenario, Shrinking, kind_of, play
+from asched_lab.sim.scenario import Broken, Cut, Scenario, play
 from asched_lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.shrinking import Shrinking, kind_of
 
 #: No step at all.
 NONE: Final = "none"

@@ -5,18 +5,11 @@
 Safety: no rule is broken at any moment (`ledger.py`, `judgement.py`). Liveness: once faults are
 over, all work finishes, nothing is lost, every pod that fits is placed, and each other pod has a
 condition that says why. `play` raises `Broken`, whose first line names scenario and seed: with
-these the run is repeated exactly, and with a `Cut` the reduced run.
-
-`Shrinking` reduces a run with a broken rule: fewer faults, fewer pods, fewer steps. A part stays
-left out if a rule of the same kind is broken without it, too. Each try is a run of its own, since
-fewer draws change all later draws.
-
-Bounds  PLAYS_MAX runs for one failure.
+these the run is repeated exactly, and with a `Cut` the reduced run (`shrinking.py`).
 """
 
-import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -25,7 +18,6 @@ from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.extenders import ExtenderRule
 from asched_lab.sim.faults import Fault
 from asched_lab.sim.judgement import (
-    Moments,
     audit,
     lost,
     sleepers,
@@ -34,6 +26,7 @@ from asched_lab.sim.judgement import (
     unexplained,
     unsettled,
 )
+from asched_lab.sim.moments import Moments
 from asched_lab.sim.steps import AddPods, Step
 from asched_lab.sim.world import World
 
@@ -280,70 +273,3 @@ def _pause_s(world: World, step: Step) -> float:
     if dice < 0.7:
         return world.rng.uniform(0.0, 0.5)
     return world.rng.uniform(0.5, 5.0) if dice < 0.95 else world.rng.uniform(5.0, 60.0)
-
-
-#: About a minute.
-PLAYS_MAX: Final = 60
-
-#: Names of objects, and numbers: they differ from run to run.
-_PARTICULARS: Final = re.compile(r"\S*\d\S*")
-
-
-def kind_of(finding: str) -> str:
-    """The kind of a broken rule, without names and numbers."""
-    return _PARTICULARS.sub("#", finding)
-
-
-class Shrinking:
-    """`broken` is the smallest failure so far. `live` runs a scenario, and raises Broken."""
-
-    def __init__(
-        self,
-        kind: type[Scenario],
-        broken: Broken,
-        *,
-        plays_max: int | None = None,
-        live: Callable[[type[Scenario], int, Cut], object] = play,
-    ) -> None:
-        self.broken = broken
-        self._kind = kind
-        self._live = live
-        self._plays_left = PLAYS_MAX if plays_max is None else plays_max
-        self._wanted = kind_of(broken.findings[0])
-        self._cut = broken.cut
-        if self._cut.only is None:
-            self._cut = replace(self._cut, only=tuple(range(broken.world.step_count)))
-
-    def run(self) -> Broken:
-        """Leave out all parts that can be left out; return the remaining failure."""
-        for name in map(_name, self._kind.faults):
-            if name not in self._cut.without:
-                self._try(replace(self._cut, without=(*self._cut.without, name)))
-        if not self._cut.single:
-            self._try(replace(self._cut, single=True))
-        size = len(self._steps) // 2
-        while size:
-            for at in range(len(self._steps) - size, -1, -size):
-                only = self._steps[:at] + self._steps[at + size :]
-                self._try(replace(self._cut, only=only))
-            size //= 2
-        return self.broken
-
-    @property
-    def _steps(self) -> tuple[int, ...]:
-        assert self._cut.only is not None
-        return self._cut.only
-
-    def _try(self, cut: Cut) -> None:
-        if self._plays_left <= 0:
-            return
-        self._plays_left -= 1
-        try:
-            self._live(self._kind, self.broken.world.seed, cut)
-        except Broken as found:
-            if self._wanted in map(kind_of, found.findings):
-                self.broken, self._cut = found, cut
-
-
-def _name(fault: object) -> str:
-    return type(fault).__name__

@@ -39,7 +39,8 @@ from asched_lab.sim.faults import (
     Restarts,
 )
 from asched_lab.sim.inhabitants import Inhabitants
-from asched_lab.sim.ledger import Leases, Ledger
+from asched_lab.sim.leases import Leases
+from asched_lab.sim.ledger import Ledger
 from asched_lab.sim.pool_judge import PoolJudge
 from asched_lab.sim.process import LEASE_NAME, LEASE_S, Process, Setup
 

@@ -6,7 +6,7 @@ import pytest
 
 from asched.cli.main import main
 from asched.core.queue.queue import SchedulingQueue
-from asched_lab.sim import scenario
+from asched_lab.sim import shrinking
 from asched_lab.sim.lives import read
 
 
@@ -33,7 +33,7 @@ def test_a_sweep_names_every_seed_that_fails_and_how_to_repeat_it(
     def ill(*_: object, **__: object) -> None:
         raise RuntimeError("the queue is ill")
 
-    monkeypatch.setattr(scenario, "PLAYS_MAX", 2)
+    monkeypatch.setattr(shrinking, "PLAYS_MAX", 2)
     monkeypatch.setattr(SchedulingQueue, "move", ill)
 
     assert main(["chaos", "--scenario", "Churn", "--seed", "3", "--runs", "3"]) == 1
