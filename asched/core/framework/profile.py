@@ -7,6 +7,7 @@ and profile, and checks that each implements its points.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -61,6 +62,7 @@ POINTS: Final[dict[str, Any]] = {
 }
 
 
+@lru_cache(maxsize=512)
 def points_of(cls: type[Plugin]) -> frozenset[str]:
     """The extension points at which a configuration may name this plugin."""
     return cls.listed_at.union(point for point, base in POINTS.items() if issubclass(cls, base))

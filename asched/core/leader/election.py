@@ -217,7 +217,8 @@ class Election:
         self._sent_s = 0.0  # when the last record of ours was made to be sent
         #: When the last successful write was sent.
         self.renewed_s = 0.0
-        self._deadline_s = 0.0  # of the renewal under way
+        #: Until when a leader may act without another renewal.
+        self.fence_s = 0.0
         self._is_fast = False
         #: The lease was found free while this candidate was not fit.
         self._is_offered = False
@@ -230,11 +231,6 @@ class Election:
     def holder(self) -> str:
         """The holder of the lease as last seen; empty if none."""
         return self._seen.holder
-
-    @property
-    def fence_s(self) -> float:
-        """Until when a leader may act without another renewal."""
-        return min(self._deadline_s, self.renewed_s + self.rules.duration_s)
 
     @property
     def ends_s(self) -> float:
@@ -291,8 +287,9 @@ class Election:
 
     def _renewed(self, sent_s: float) -> None:
         """The lease was renewed by what was sent at this time, or later."""
+        rules = self.rules
         self.renewed_s = sent_s
-        self._deadline_s = sent_s + self.rules.retry_s + self.rules.renew_s
+        self.fence_s = min(sent_s + rules.retry_s + rules.renew_s, sent_s + rules.duration_s)
 
     def failed(self, now_s: float) -> Act:
         """The request under way failed, for any reason."""

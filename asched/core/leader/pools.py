@@ -113,8 +113,10 @@ class ModeElection(Election):
     @property
     def epoch(self) -> str:
         """The time since the mode's Lease was taken, as a name; empty while we do not share it."""
-        record = LeaseRecord.of(self.lease or {})
-        return f"{record.transitions} {record.acquire_time}" if self.is_leader else ""
+        if not self.is_leader:
+            return ""
+        record = self._seen if self.lease is not None else LeaseRecord()
+        return f"{record.transitions} {record.acquire_time}"
 
     @property
     def sealable(self) -> tuple[str, ...] | None:

@@ -91,7 +91,9 @@ def load_json(body: bytes, kind: str) -> tuple[JsonObject, list[str]]:
 def repeated_in(body: bytes, raw: Any) -> list[str]:
     """Paths of object members that occur more than once in a text of this value."""
     # A repeated key leaves fewer keys than the text has; only then is the slow parser used.
-    return repeated_fields(body) if body.count(b'":') > count_keys(raw) else []
+    # A quotation mark after a backslash is in a text, unless the backslash is the text's last sign.
+    in_texts = 0 if b'\\\\":' in body else body.count(b'\\":')
+    return repeated_fields(body) if body.count(b'":') - in_texts > count_keys(raw) else []
 
 
 def count_keys(value: Any) -> int:

@@ -17,7 +17,7 @@ line continues the one before. Behind the scope is how a kind is written, as cli
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 TABLE: Final = """
@@ -201,7 +201,7 @@ class Subresource:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One line of the table, with what follows from it."""
 
@@ -213,7 +213,7 @@ class Resource:
     short_names: tuple[str, ...]
     categories: tuple[str, ...]
     verbs: tuple[str, ...]
-    subresources: tuple[Subresource, ...] = field(default=(), hash=False)
+    subresources: tuple[Subresource, ...] = ()
     traits: str = ""
 
     @property
@@ -317,14 +317,21 @@ def resources_of(minor: str) -> tuple[Resource, ...]:
     return (*RESOURCES, *(res for res, since in LATER.items() if since in have))
 
 
+#: Plural names, plain and qualified -> resource.
+_BY_NAME: Final[dict[str, Resource]] = {}
+for _res in _ALL:
+    if _res.stored:
+        _BY_NAME.setdefault(_res.plural, _res)
+        _BY_NAME.setdefault(_res.qualified, _res)
+
+
 def find(plural: str) -> Resource:
     """The resource of a plural name, for callers in the same process; the first group wins, unless
     the name is qualified (`podgroups.scheduling.x-k8s.io`).
     """
-    for res in _ALL:
-        if plural in (res.plural, res.qualified) and res.stored:
-            return res
-    raise KeyError(f"no resource is called {plural!r}")
+    if (res := _BY_NAME.get(plural)) is None:
+        raise KeyError(f"no resource is called {plural!r}")
+    return res
 
 
 PODS: Final = find("pods")

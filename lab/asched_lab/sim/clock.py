@@ -8,8 +8,10 @@ on; the owner of the clock steps it.
 
 import asyncio
 import heapq
+import sys
+from asyncio import _set_running_loop
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from itertools import count
 from math import inf, nextafter
 from typing import Any, Final
@@ -66,6 +68,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
+    _run_once: Callable[[], None]
+    _asyncgen_firstiter_hook: Callable[[AsyncGenerator[Any, Any]], None]
+    _asyncgen_finalizer_hook: Callable[[AsyncGenerator[Any, Any]], None]
 
     def __init__(self, clock: VirtualClock, rate: float = 1.0) -> None:
         super().__init__()
@@ -74,6 +79,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._began_s = clock.now_s()
         self._clock_resolution = MOMENT_S
         self._selector = _NoSockets()
+        #: The first timer, and when it is due in the world's time.
+        self._first: tuple[asyncio.TimerHandle | None, float] = (None, 0.0)
 
     def time(self) -> float:
         return self._own_s(self._clock.now_s())
@@ -83,13 +90,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def next_s(self) -> float | None:
         """When the next call is due, in the world's time; None if never."""
-        if self.is_busy:
+        if self._ready:
             return self._clock.now_s()
         if not self._scheduled:
             return None
-        when_s = self._scheduled[0].when()
-        world_s = self._began_s + (when_s - self._began_s) / self._rate
-        while self._own_s(world_s) < when_s:  # rounded down
+        timer, world_s = self._first
+        if timer is not self._scheduled[0]:
+            timer = self._scheduled[0]
+            world_s = self._world_s(timer.when())
+            self._first = timer, world_s
+        return world_s
+
+    def _world_s(self, own_s: float) -> float:
+        world_s = self._began_s + (own_s - self._began_s) / self._rate
+        while self._own_s(world_s) < own_s:  # rounded down
             world_s = nextafter(world_s, inf)
         return world_s
 
@@ -99,9 +113,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return bool(self._ready)
 
     def step(self) -> None:
-        """One round of due calls; calls that these make due are left to the next round."""
-        self.stop()
-        self.run_forever()
+        """One round of due calls; calls that these make due are left to the next round.
+
+        As `stop` and `run_forever` together, without what only a thread of its own needs.
+        """
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
+        _set_running_loop(self)
+        try:
+            self._run_once()
+        finally:
+            _set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
 
     def _process_events(self, _events: Iterable[Any]) -> None:
         """There are none."""

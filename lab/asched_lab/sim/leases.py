@@ -26,7 +26,7 @@ class Leases:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.written_s: dict[str, float] = {}  # when the server stored the current records
-        self._over_s: dict[Process, float] = {}  # since when a leader may not act
+        self._over_s: dict[Process, float] = {}  # until when a leader may act, or might
         world.server.store.table(LEASE.storage).listeners.append(self._hear)
 
     def _hear(self, change: Change) -> None:
@@ -60,9 +60,13 @@ class Leases:
         now_s = self._world.clock.now_s()
         for process in self._world.processes:
             candidate = process.candidate
-            if candidate is None or not candidate.campaign.election.is_leader:
+            if candidate is None or self._over_s.get(process, now_s) > now_s:
                 continue
-            if process.may_act or process.is_paused:
+            if not candidate.campaign.election.is_leader:
+                continue
+            if process.may_act:
+                self._over_s[process] = now_s + candidate.fence_s() / process.clock_rate
+            elif process.is_paused:
                 self._over_s[process] = now_s
             elif now_s - self._over_s.setdefault(process, now_s) > LEASE_S:
                 self._over_s[process] = now_s

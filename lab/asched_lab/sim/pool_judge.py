@@ -33,6 +33,8 @@ class PoolJudge:
         self.gap_s = LEASE_S / (1.0 - (rates.share if rates else 0.0)) + TAKEN_S
         #: By pool and process: until when it is held, without another renewal.
         self._until_s: dict[str, dict[Process, float]] = {pool: {} for pool in world.pools}
+        #: The same by each process's own clock, one for each pool: they move when it renews.
+        self._fences: dict[Process, tuple[float, ...]] = {}
         #: When it was held last, by processes that have ended, or do not hold it any more.
         self._last_s = dict.fromkeys(world.pools, world.clock.now_s())
         world.clock.after(EVERY_S, self._check_gaps)
@@ -40,8 +42,10 @@ class PoolJudge:
     def stepped(self, process: Process) -> None:
         """A process has done something."""
         world = self._world
-        if process not in world.processes:
+        fences = process.pool_fences()
+        if fences == self._fences.get(process) or process not in world.processes:
             return
+        self._fences[process] = fences
         now_s = world.clock.now_s()
         for pool, until_s in self._until_s.items():
             before_s = until_s.get(process, -inf)
@@ -55,6 +59,7 @@ class PoolJudge:
     def ended(self, process: Process) -> None:
         """A process has ended."""
         now_s = self._world.clock.now_s()
+        self._fences.pop(process, None)
         for pool, until_s in self._until_s.items():
             last_s = min(until_s.pop(process, -inf), now_s)
             self._last_s[pool] = max(self._last_s[pool], last_s)

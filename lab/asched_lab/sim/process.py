@@ -316,7 +316,9 @@ class Process:
     def deadline_s(self) -> float | None:
         """When it has work; None if never."""
         deadline_s = self.loop.next_s()
-        return None if deadline_s is None else max(deadline_s, self._paused_until_s)
+        if deadline_s is None or deadline_s >= self._paused_until_s:
+            return deadline_s
+        return self._paused_until_s
 
     def step(self) -> None:
         """Do what is due. Raises what ended the process, unless such an end is expected."""
@@ -389,6 +391,15 @@ class Process:
         if not isinstance(candidate, PoolCandidate):
             return -inf
         return self.world.clock.now_s() + candidate.pool_fence_s(pool) / self.clock_rate
+
+    def pool_fences(self) -> tuple[float, ...]:
+        """The same for each pool, in the time of its own loop; they change when it renews, takes
+        or loses a Lease.
+        """
+        candidate = self.candidate
+        if not isinstance(candidate, PoolCandidate):
+            return ()
+        return tuple(map(candidate.board.fence_s, candidate.board.pools))
 
     def able_since_s(self, pool: str) -> float:
         """Since when, or from when on, it runs, reaches the server in both directions, and none of

@@ -367,8 +367,12 @@ class World:
         self.clock.jump(end_s)
 
     def _next_s(self) -> float | None:
-        moments = [self.clock.next_s(), *(process.deadline_s() for process in self.processes)]
-        return min((moment for moment in moments if moment is not None), default=None)
+        next_s = self.clock.next_s()
+        for process in self.processes:
+            deadline_s = process.deadline_s()
+            if deadline_s is not None and (next_s is None or deadline_s < next_s):
+                next_s = deadline_s
+        return next_s
 
     def _count_spins(self, next_s: float) -> None:
         self._spins = self._spins + 1 if next_s <= self.clock.now_s() else 0

@@ -200,13 +200,14 @@ def knows_budgets(process: Process) -> bool:
 
 def budgets_of(world: World, pod: Json) -> list[Json]:
     """Budgets that select a pod."""
-    namespace = pod["metadata"]["namespace"]
-    return [
-        budget
-        for budget in world.server.list("poddisruptionbudgets")
-        if budget["metadata"]["namespace"] == namespace
-        and selected(budget["spec"]["selector"], pod)
-    ]
+    budgets = world.server.list("poddisruptionbudgets")
+    return [budget for budget in budgets if is_of_budget(pod, budget)]
+
+
+def is_of_budget(pod: Json, budget: Json) -> bool:
+    """Whether a budget selects a pod."""
+    is_near = pod["metadata"]["namespace"] == budget["metadata"]["namespace"]
+    return is_near and selected(budget["spec"]["selector"], pod)
 
 
 def is_protected(world: World, pod: Json) -> bool:
@@ -262,12 +263,9 @@ def _name(budget: Json) -> str:
 
 def keep_budgets(world: World) -> None:
     """The controller of budgets: it allows as many disruptions as there are surplus pods."""
+    pods = [pod for pod in world.placed() if not is_through(pod)]
     for budget in world.server.list("poddisruptionbudgets"):
-        healthy = [
-            pod
-            for pod in world.placed()
-            if budget in budgets_of(world, pod) and not is_through(pod)
-        ]
+        healthy = [pod for pod in pods if is_of_budget(pod, budget)]
         ends = sum("deletionTimestamp" in pod["metadata"] for pod in healthy)
         spec = budget["spec"]
         least = spec.get("minAvailable", len(healthy) - spec.get("maxUnavailable", 0))
