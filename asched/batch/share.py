@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 
 from asched.batch.backfill.reservations import Reservations
-from asched.batch.placement.bounds import Mask
 from asched.batch.provisioning.book import Bookings, times
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import PodInfo
 from asched.core.cluster.room import free_amounts, vector
 from asched.core.config.args import PERCENT_MAX, CheckAndHoldArgs
 from asched.core.cycle.context import SchedulerContext
+from asched.core.model.arrays import Mask
 from asched.core.model.requests import PODS, written
 
 BEYOND_SHARE: Final = (

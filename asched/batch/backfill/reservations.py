@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.batch.backfill.expected_ends import Ends
-from asched.batch.placement.bounds import I64
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import ALL_ASPECTS, START_TIMES
 from asched.core.cluster.pods import PodInfo
@@ -33,6 +32,7 @@ from asched.core.cluster.room import free_amounts, has_room, have_room, vector
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.freed_places import FreedPlaces
+from asched.core.model.arrays import I64
 from asched.core.model.lru import Lru
 from asched.core.model.timestamp import rfc3339
 

@@ -32,7 +32,6 @@ from asched.batch.groups.attempt import GroupAttempt, Result
 from asched.batch.groups.board import accepting
 from asched.batch.groups.trial import let_go, released, seen, try_group
 from asched.batch.groups.trial_without import MOVE_STEPS, without
-from asched.batch.placement.bounds import I64, Mask
 from asched.batch.placement.plan import R, Steps
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.consumers import request_of
@@ -46,6 +45,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.hypothetical_gang import HypotheticalGang
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
+from asched.core.model.arrays import I64, Mask
 from asched.core.model.pod import PodStatus
 from asched.core.queue.queued import QueuedPod
 

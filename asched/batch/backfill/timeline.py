@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from asched.batch.backfill.reservations import Rows
-from asched.batch.placement.bounds import I64, Mask
 from asched.batch.placement.plan import F64, Steps
 from asched.core.framework.order_free import slots_of
+from asched.core.model.arrays import I64, Mask
 
 #: Pods that do not fit now, although the amounts are free, get no start before this time.
 SOON_S: Final = 30.0

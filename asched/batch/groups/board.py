@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.json import encode
 
 from asched.batch.groups.attempt import GroupAttempt
-from asched.batch.placement.bounds import I64, Unproven
+from asched.batch.placement.gang_problem import Unproven
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
@@ -25,6 +25,7 @@ from asched.core.framework.order_free import is_order_free, left_of, slots_of, t
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.pods_read import ignores_pods
+from asched.core.model.arrays import I64
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod
 

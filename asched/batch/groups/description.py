@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from asched.batch.groups.board import GroupBoard
-from asched.batch.placement.bounds import GangProblem
 from asched.batch.placement.domains import Rule
+from asched.batch.placement.gang_problem import GangProblem
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pods import LabelSet, PodInfo
 from asched.core.framework.order_free import POD_PLACE, is_order_free

@@ -15,7 +15,7 @@ from asched.batch.groups.attempt import UNSCHEDULABLE, GroupAttempt, GroupOutcom
 from asched.batch.groups.search import missing, proof_text, search_places
 from asched.batch.groups.slots import guess
 from asched.batch.groups.trial import assignments_of, call_plugins, try_group, undo
-from asched.batch.placement.bounds import Infeasible, Unproven
+from asched.batch.placement.gang_problem import Infeasible, Unproven
 from asched.core.cluster.facts import Answer
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import Effect

@@ -24,8 +24,9 @@ from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
 from asched.batch.groups.board import MOVED, GroupBoard
 from asched.batch.groups.description import described
 from asched.batch.groups.trial import TRY_STEPS, let_go, try_group, try_plan, undo
-from asched.batch.placement.bounds import GangProblem, Infeasible, Plan, Unproven, refuted
+from asched.batch.placement.bounds import refuted
 from asched.batch.placement.domains import planned
+from asched.batch.placement.gang_problem import GangProblem, Infeasible, Plan, Unproven
 from asched.batch.placement.plan import by_prices
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster

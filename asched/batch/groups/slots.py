@@ -17,7 +17,6 @@ import numpy as np
 
 from asched.batch.groups.attempt import GroupAttempt
 from asched.batch.groups.board import ROWS_A_STEP, STATE_STEPS, GroupBoard
-from asched.batch.placement.bounds import I64
 from asched.core.cluster.budget import OutOfTurn
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import count_missing
@@ -31,6 +30,7 @@ from asched.core.framework.results.class_state import ClassState
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.results.pods_read import ignores_pods
 from asched.core.framework.status import PointError
+from asched.core.model.arrays import I64
 
 #: The aspects of rows that slots depend on.
 READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)

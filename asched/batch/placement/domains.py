@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from asched.batch.placement.bounds import I64, GangProblem, Infeasible, Mask, Plan
+from asched.batch.placement.gang_problem import GangProblem, Infeasible, Plan
 from asched.batch.placement.plan import by_prices, by_size
+from asched.core.model.arrays import I64, Mask
 
 VARIANTS_MAX: Final = 24
 LOOKED_MAX: Final = 10 * VARIANTS_MAX

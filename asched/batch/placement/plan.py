@@ -23,8 +23,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.batch.placement.bounds import I64, GangProblem, Infeasible, Mask, Plan
+from asched.batch.placement.gang_problem import GangProblem, Infeasible, Plan
 from asched.core.framework.order_free import slots_of
+from asched.core.model.arrays import I64, Mask
 
 R = TypeVar("R")
 F64 = npt.NDArray[np.float64]

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from asched.batch.placement.bounds import GangProblem, refuted
+from asched.batch.placement.bounds import refuted
+from asched.batch.placement.gang_problem import GangProblem
 
 NAMES, RESOURCES = ["web", "db", "job"], ["cpu", "pods"]
 

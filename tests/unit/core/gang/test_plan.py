@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from asched.batch.placement import plan as plans
-from asched.batch.placement.bounds import GangProblem, Infeasible, Plan
+from asched.batch.placement.gang_problem import GangProblem, Infeasible, Plan
 from asched.batch.placement.plan import R, Steps, by_size, patterns
 
 
