@@ -6,8 +6,8 @@ Bounds  OWNERS_MAX requests, those with the most slots; linear in the bookings, 
 from heapq import nlargest
 from typing import Any, Final
 
+from asched.batch.backfill.moved_starts import named
 from asched.batch.backfill.reservations import POD_OWNER, Reservations, date_of
-from asched.batch.backfill.starts import named
 from asched.batch.provisioning.book import Booking, Bookings
 from asched.batch.rebalance.units import RebalanceUnits
 from asched.core.cluster.consumers import request_of
