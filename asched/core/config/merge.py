@@ -20,7 +20,7 @@ import msgspec
 from asched import names
 from asched.core.config.default_plugins import WHOLE, KnownPlugins, default_multi_point
 from asched.core.config.foreign import FOREIGN_PLUGINS
-from asched.core.config.legacy.translation import ADVICE
+from asched.core.config.legacy.replacements import ADVICE
 from asched.core.config.problem import Path, Problem, did_you_mean, quoted
 from asched.core.config.v1 import (
     ALL_PLUGINS,

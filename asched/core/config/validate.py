@@ -13,7 +13,7 @@ from asched import names
 from asched.core.config import duration
 from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.legacy.translation import ADVICE
+from asched.core.config.legacy.replacements import ADVICE
 from asched.core.config.pools import pool_faults
 from asched.core.config.problem import (
     Path,

@@ -17,7 +17,8 @@ from asched import names
 from asched.core.config.args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.legacy.policy import is_policy, translate_policy
-from asched.core.config.legacy.translation import ADVICE, SUCCESSORS, Translation, named
+from asched.core.config.legacy.replacements import ADVICE, SUCCESSORS
+from asched.core.config.legacy.translation import Translation, named
 from asched.core.config.problem import Path, quoted
 from asched.core.config.v1 import ALL_PLUGINS, API_GROUP, API_VERSION, KIND, MULTI_POINT
 

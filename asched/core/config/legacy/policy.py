@@ -18,7 +18,7 @@ from asched.core.config import duration
 from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.fields import ListOf, Type, fields_of
-from asched.core.config.legacy.translation import (
+from asched.core.config.legacy.replacements import (
     ALWAYS,
     CUSTOM_PREDICATE_ARGS,
     CUSTOM_PRIORITY_ARGS,
@@ -30,9 +30,8 @@ from asched.core.config.legacy.translation import (
     STRATEGIES,
     UNSUPPORTED_PRIORITIES,
     WEIGHT_LIMIT,
-    Translation,
-    named,
 )
+from asched.core.config.legacy.translation import Translation, named
 from asched.core.config.problem import Path, did_you_mean, quoted
 from asched.core.config.v1 import ALL_PLUGINS, API_VERSION, KIND, MULTI_POINT, Extender
 

@@ -7,7 +7,7 @@ from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.legacy.policy import translate_policy
-from asched.core.config.legacy.translation import (
+from asched.core.config.legacy.replacements import (
     PREDICATES,
     PRIORITIES,
     STRATEGIES,

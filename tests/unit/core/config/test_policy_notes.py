@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from asched.core.config.legacy.policy import translate_policy
-from asched.core.config.legacy.translation import WEIGHT_LIMIT, Translation
+from asched.core.config.legacy.replacements import WEIGHT_LIMIT
+from asched.core.config.legacy.translation import Translation
 from asched.core.plugins import IN_TREE_POINTS
 
 

@@ -8,7 +8,7 @@ from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.legacy.old_versions import translate
 from asched.core.config.legacy.policy import translate_policy
-from asched.core.config.legacy.translation import ADVICE, SUCCESSORS
+from asched.core.config.legacy.replacements import ADVICE, SUCCESSORS
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.plugins import IN_TREE_POINTS
 
