@@ -11,10 +11,8 @@ long as one of them holds it, and each of them can write it.
 Bounds  RESERVED_FOR_MAX pods hold one, the API's limit for a claim.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
-
-from msgspec.structs import replace
 
 from asched.core.cluster.budget import FEW
 from asched.core.cluster.change_logs import Reader
@@ -22,6 +20,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.inventory import Inventory, Taken
+from asched.core.dra.taint_rules import tainted
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     RESERVED_FOR_MAX,
@@ -33,34 +32,6 @@ from asched.core.model.claim import (
 )
 from asched.core.model.kinds import DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
-
-# DeviceTaintRules: taints that administrators put on devices, merged with those of the driver.
-#
-# Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/dynamic-resource-allocation/resourceslice
-#         (tracker), gate DRADeviceTaintRules
-
-
-def tainted(record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    """The slice with the taints of all rules added; the same object if no rule applies."""
-    spec = record.spec
-    about = [
-        (selector.device, rule.spec.taint)
-        for rule in rules
-        if (selector := rule.spec.device_selector) is not None
-        and selector.driver in {None, spec.driver}
-        and selector.pool in {None, spec.pool.name}
-    ]
-    if not about or not spec.devices:
-        return record
-    devices = []
-    for device in spec.devices:
-        more = tuple(taint for name, taint in about if name in {None, device.name})
-        taints = (*(device.taints or ()), *more)
-        devices.append(replace(device, taints=taints) if more else device)
-    if tuple(devices) == spec.devices:
-        return record
-    return replace(record, spec=replace(spec, devices=tuple(devices)))
-
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 #: Steps of the budget for an object that changed, where many did.

@@ -13,13 +13,16 @@ attribute without a domain belongs to the domain of its driver, and a domain wit
 an empty map.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from asched.core.dra.cel.cost import EXTRA
 from asched.core.dra.cel.frame import COST_MAX, Evaluate, Frame
-from asched.core.dra.cel.functions import FUNCTIONS, METHODS, OPERATORS, find, lookup, map_key
-from asched.core.dra.cel.parser import (
+from asched.core.dra.cel.functions import FUNCTIONS, METHODS
+from asched.core.dra.cel.macros import BIND, MACROS, Macro, attempt, first, truth
+from asched.core.dra.cel.operators import OPERATORS, find, lookup, map_key
+from asched.core.dra.cel.parser import parse
+from asched.core.dra.cel.syntax import (
     Call,
     Expression,
     Index,
@@ -28,7 +31,6 @@ from asched.core.dra.cel.parser import (
     MapLiteral,
     Name,
     Select,
-    parse,
 )
 from asched.core.dra.cel.values import (
     NOTHING,
@@ -47,50 +49,6 @@ from asched.core.dra.cel.values import (
 from asched.core.model.claim import Device, DeviceAttribute
 from asched.core.model.lru import Lru
 
-# Macros that bind a name: all, exists, exists_one, map, filter, optMap, optFlatMap, cel.bind.
-#
-# A list is walked by its elements, a map by its keys; the forms of two names get index and element,
-# or key and value. A name may hide an outer one of the same name.
-
-_UNBOUND: Final = object()
-
-
-def _walk(frame: Frame, names: tuple[str, ...], container: Any) -> Iterator[None]:
-    """Bind the names to each element in turn."""
-    if isinstance(container, dict):
-        pairs = [(k[1] if isinstance(k, tuple) else k, v) for k, v in container.items()]
-        elements: list[tuple[Any, ...]] = pairs if len(names) == 2 else [(key,) for key, _ in pairs]
-    elif isinstance(container, list):
-        elements = (
-            list(enumerate(container)) if len(names) == 2 else [(item,) for item in container]
-        )
-    else:
-        raise CelRuntimeError("comprehension over a value that is neither list nor map")
-    variables = frame.variables
-    hidden = [variables.get(name, _UNBOUND) for name in names]
-    try:
-        for element in elements:
-            frame.spend(1)
-            variables.update(zip(names, element, strict=True))
-            yield
-    finally:
-        for name, value in zip(names, hidden, strict=True):
-            if value is _UNBOUND:
-                variables.pop(name, None)
-            else:
-                variables[name] = value
-
-
-class Macro(NamedTuple):
-    """`make` builds the evaluation from the call, the bound names, the value to walk and the
-    expressions over the names. Of at most `arguments_max` arguments the first are names:
-    `takes_names` says whether all but the last are, or only the first.
-    """
-
-    make: Callable[..., Evaluate]
-    arguments_max: int
-    takes_names: bool = False
-
 
 def expand(
     compiler: "Compiler", macro: Macro, node: Call, value: Expression, parts: Sequence[Expression]
@@ -108,115 +66,6 @@ def expand(
     body = [compiler.compile(part) for part in parts[count:]]
     compiler.scope = outer
     return macro.make(node, tuple(names), walked, *body)
-
-
-def _quantifier(
-    node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate
-) -> Evaluate:
-    """`all` ends at the first false, `exists` at the first true."""
-    decisive = node.function == "exists"
-
-    def quantify(frame: Frame) -> bool:
-        walk = _walk(frame, names, container(frame))
-        return _first((attempt(test, frame, node.function) for _ in walk), decisive=decisive)
-
-    return quantify
-
-
-def _first(values: Iterable[bool | CelRuntimeError], *, decisive: bool) -> bool:
-    """Whether the decisive value occurs: then it is the result. Raises the first error without it;
-    errors do not count then.
-    """
-    failure: CelRuntimeError | None = None
-    for value in values:
-        if value is decisive:
-            return decisive
-        if isinstance(value, CelRuntimeError):
-            failure = failure or value
-    if failure is not None:
-        raise failure
-    return not decisive
-
-
-def _truth(function: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise no_overload(function, value)
-
-
-def _exists_one(
-    node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate
-) -> Evaluate:
-    def exists_one(frame: Frame) -> bool:
-        walk = _walk(frame, names, container(frame))
-        return sum(_truth(node.function, test(frame)) for _ in walk) == 1
-
-    return exists_one
-
-
-def _filter(node: Call, names: tuple[str, ...], container: Evaluate, test: Evaluate) -> Evaluate:
-    def select(frame: Frame) -> list[Any]:
-        walk = _walk(frame, names, container(frame))
-        return [frame.variables[names[0]] for _ in walk if _truth(node.function, test(frame))]
-
-    return select
-
-
-def _map(node: Call, names: tuple[str, ...], container: Evaluate, *body: Evaluate) -> Evaluate:
-    *tests, transform = body
-
-    def transformed(frame: Frame) -> list[Any]:
-        return [
-            transform(frame)
-            for _ in _walk(frame, names, container(frame))
-            if all(_truth(node.function, test(frame)) for test in tests)
-        ]
-
-    return transformed
-
-
-def _optional_map(
-    node: Call, names: tuple[str, ...], value: Evaluate, transform: Evaluate
-) -> Evaluate:
-    def mapped(frame: Frame) -> Optional:
-        found = value(frame)
-        if not isinstance(found, Optional):
-            raise no_overload(node.function, found)
-        if not found.is_present:
-            return NOTHING
-        for _ in _walk(frame, names, [found.value]):
-            result = transform(frame)
-        if node.function == "optMap":
-            return Optional(is_present=True, value=result)
-        if not isinstance(result, Optional):
-            raise no_overload(node.function, result)
-        return result
-
-    return mapped
-
-
-def _bind(_: Call, names: tuple[str, ...], value: Evaluate, expression: Evaluate) -> Evaluate:
-    def bound(frame: Frame) -> Any:
-        for _ in _walk(frame, names, [value(frame)]):
-            result = expression(frame)
-        return result
-
-    return bound
-
-
-#: With another number of arguments they are ordinary methods.
-MACROS: Final[dict[str, Macro]] = {
-    "all": Macro(_quantifier, 3, takes_names=True),
-    "exists": Macro(_quantifier, 3, takes_names=True),
-    "exists_one": Macro(_exists_one, 3, takes_names=True),
-    "existsOne": Macro(_exists_one, 3, takes_names=True),
-    "filter": Macro(_filter, 2),
-    "map": Macro(_map, 3),
-    "optMap": Macro(_optional_map, 2),
-    "optFlatMap": Macro(_optional_map, 2),
-}
-#: `cel.bind(name, value, expression)`.
-BIND: Final = Macro(_bind, 2)
 
 
 #: Fields of the only variable.
@@ -419,14 +268,14 @@ class Compiler:
                 frame.spend(1)
                 yield attempt(term, frame, function)
 
-        return lambda frame: _first(values(frame), decisive=decisive)
+        return lambda frame: first(values(frame), decisive=decisive)
 
     def _ternary(self, node: Call) -> Evaluate:
         condition, yes, no = (self.compile(argument) for argument in node.arguments)
 
         def ternary(frame: Frame) -> Any:
             frame.spend(1)
-            return yes(frame) if _truth("_?_:_", condition(frame)) else no(frame)
+            return yes(frame) if truth("_?_:_", condition(frame)) else no(frame)
 
         return ternary
 
@@ -460,17 +309,6 @@ class Compiler:
             return result
 
         return build
-
-
-def attempt(evaluate: Evaluate, frame: Frame, function: str) -> bool | CelRuntimeError:
-    """A truth value, or the error as a value."""
-    try:
-        value = evaluate(frame)
-    except CelRuntimeError as error:
-        if frame.is_exhausted:
-            raise
-        return error
-    return value if isinstance(value, bool) else no_overload(function, value)
 
 
 def _entry(value: Any, is_optional: bool) -> tuple[Any, ...]:

@@ -12,8 +12,16 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
+from asched.core.dra.cel.syntax import (
+    Call,
+    Expression,
+    Index,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Name,
+    Select,
+)
 from asched.core.dra.cel.values import CelSyntaxError, Uint
 from asched.core.model.quantity import INT64_MAX, UINT64_MAX
 
@@ -147,58 +155,6 @@ def _unescape(expression: str, offset: int, body: str, *, binary: bool) -> str:
         at = matched.end()
     parts.append(body[at:])
     return "".join(parts)
-
-
-# The syntax tree. Macros are calls in it; the evaluator expands them.
-
-
-class Expression(msgspec.Struct, frozen=True):
-    position: int
-
-
-class Literal(Expression, frozen=True):
-    value: Any
-
-
-class Name(Expression, frozen=True):
-    text: str
-
-
-class Select(Expression, frozen=True):
-    """`operand.field`, or `operand.?field` where `optional`."""
-
-    operand: Expression
-    field: str
-    optional: bool = False
-
-
-class Index(Expression, frozen=True):
-    """`operand[key]`, or `operand[?key]` where `optional`."""
-
-    operand: Expression
-    key: Expression
-    optional: bool = False
-
-
-class Call(Expression, frozen=True):
-    """A function, method or operator; `target` is the expression before the dot."""
-
-    function: str
-    target: Expression | None
-    arguments: tuple[Expression, ...]
-
-
-class ListLiteral(Expression, frozen=True):
-    """`optional[i]` marks elements written `?element`."""
-
-    items: tuple[Expression, ...]
-    optional: tuple[bool, ...]
-
-
-class MapLiteral(Expression, frozen=True):
-    keys: tuple[Expression, ...]
-    values: tuple[Expression, ...]
-    optional: tuple[bool, ...]
 
 
 #: resource.k8s.io/v1 CELSelectorExpressionMaxLength.

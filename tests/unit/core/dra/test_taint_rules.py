@@ -7,7 +7,8 @@ import pytest
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
-from asched.core.dra.ledger import DeviceLedger, tainted
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.taint_rules import tainted
 from asched.core.model.claim import DeviceTaintRule
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_TAINT_RULE, RESOURCE_SLICE, Kind

@@ -4,18 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.parser import (
-    DEPTH_MAX,
-    EXPRESSION_LENGTH_MAX,
-    Call,
-    Index,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    Name,
-    Select,
-    parse,
-)
+from asched.core.dra.cel.parser import DEPTH_MAX, EXPRESSION_LENGTH_MAX, parse
+from asched.core.dra.cel.syntax import Call, Index, ListLiteral, Literal, MapLiteral, Name, Select
 from asched.core.dra.cel.values import CelSyntaxError
 
 
