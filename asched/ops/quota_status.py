@@ -24,8 +24,8 @@ from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import Pod, ResourceList
 from asched.core.model.quantity import QuantityError
+from asched.core.model.quotas import ElasticQuota
 from asched.core.model.requests import accounted_requests, nano, to_units, written
-from asched.core.model.workload import ElasticQuota
 from asched.kube.session import Session
 from asched.ops.status_patch import RETRY_S, StatusController
 

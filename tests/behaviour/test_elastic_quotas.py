@@ -4,7 +4,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.workload import ElasticQuota, LocalQueue
+from asched.core.model.quotas import ElasticQuota, LocalQueue
 from tests.builders import a_pod, room
 from tests.playbook import Play
 

@@ -7,7 +7,7 @@ import pytest
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, NODE, POD, PROVISIONING_REQUEST
-from asched.core.model.workload import ElasticQuota
+from asched.core.model.quotas import ElasticQuota
 from tests.builders import a_pod, room
 from tests.playbook import RequestPlay, consumer, held_play, request_play, restarted
 

@@ -6,7 +6,7 @@ from asched.core.cluster.facts import Seen
 from asched.core.framework.effects import PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA
-from asched.core.model.workload import ElasticQuota
+from asched.core.model.quotas import ElasticQuota
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.playbook import (
     GROUP_LABEL,

@@ -9,8 +9,9 @@ from asched.core.cluster.facts import Bound, Done, Gone, Seen, WallClock
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, JOB, NODE, POD
+from asched.core.model.quotas import ElasticQuota
 from asched.core.model.timestamp import rfc3339
-from asched.core.model.workload import CoschedulingGroup, ElasticQuota, Job
+from asched.core.model.workload import CoschedulingGroup, Job
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.playbook import Play
 

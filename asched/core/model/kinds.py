@@ -5,7 +5,7 @@
 
 from typing import Final, NamedTuple
 
-from asched.core.model import claim, node, pod, provisioning, volume, workload
+from asched.core.model import claim, node, pod, provisioning, quotas, volume, workload
 from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
 #: Groups whose kinds have no prefix in changes and hints.
@@ -115,8 +115,8 @@ PROVISIONING_REQUEST_V1BETA1: Final = PROVISIONING_REQUEST._replace(
 POD_TEMPLATE: Final = Kind.of(provisioning.PodTemplate, "v1")
 #: A quota of kubernetes-sigs/scheduler-plugins, and the object that marks namespaces with quotas by
 #: Kueue.
-ELASTIC_QUOTA: Final = Kind.of(workload.ElasticQuota, "scheduling.x-k8s.io/v1alpha1")
-LOCAL_QUEUE: Final = Kind.of(workload.LocalQueue, "kueue.x-k8s.io/v1beta2")
+ELASTIC_QUOTA: Final = Kind.of(quotas.ElasticQuota, "scheduling.x-k8s.io/v1alpha1")
+LOCAL_QUEUE: Final = Kind.of(quotas.LocalQueue, "kueue.x-k8s.io/v1beta2")
 LOCAL_QUEUE_V1BETA1: Final = LOCAL_QUEUE._replace(group_version="kueue.x-k8s.io/v1beta1")
 #: Has the deadline of its pods.
 JOB: Final = Kind.of(workload.Job, "batch/v1")

@@ -15,8 +15,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import ResourceList
 from asched.core.model.quantity import QuantityError
+from asched.core.model.quotas import ElasticQuota
 from asched.core.model.requests import nano, to_units
-from asched.core.model.workload import ElasticQuota
 
 #: Resources that every list covers; other resources count only if a pod requests them.
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")

@@ -5,7 +5,7 @@ from typing import Any
 from asched.core.cluster.facts import Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA
-from asched.core.model.workload import ElasticQuota
+from asched.core.model.quotas import ElasticQuota
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.playbook import Play
 

@@ -8,13 +8,8 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Gone, Seen
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA
-from asched.core.model.workload import ElasticQuota
-from asched.core.plugins.capacity.quotas import (
-    Quota,
-    Quotas,
-    exceeds,
-    exceeds_max,
-)
+from asched.core.model.quotas import ElasticQuota
+from asched.core.plugins.capacity.quotas import Quota, Quotas, exceeds, exceeds_max
 from tests.builders import a_cluster, a_node
 
 GPU = "example.com/gpu"
