@@ -15,219 +15,42 @@ Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; whi
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
-from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import numpy as np
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
-from asched.core.config.problem import quoted
 from asched.core.dra import plan
 from asched.core.dra.extended_requests import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import LANDS_WITHIN_S, Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.meter import PluginReports
-from asched.core.framework.points import Late, Mask
+from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, Status, failure
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     FINALIZER,
-    AllocatedDeviceStatus,
     AllocationResult,
-    DeviceCondition,
-    DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
-from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
-from asched.core.model.selector import NodeSelector, compile_node_selector
-from asched.core.model.timestamp import microseconds, rfc3339
+from asched.core.model.timestamp import rfc3339
 from asched.core.plugins.devices import claims
+from asched.core.plugins.devices.conditions import (
+    BindingFailed,
+    is_ready,
+    results_of,
+    unmet_conditions,
+)
+from asched.core.plugins.devices.writers import Writers
 
-# On which nodes allocated claims are usable: those their allocation names. A claim whose binding
-# failed, or took longer than the binding timeout, is usable nowhere, so that PostFilter can
-# deallocate it.
-
-#: Memory for cached rows of the allocations' node selectors, a byte a row ...
-BYTES_MAX: Final = 16 << 20
-#: ... but never fewer selectors than this.
-SELECTORS_MIN: Final = 16
-TRUE: Final = "True"
-
-
-class BindingFailed(Exception):  # noqa: N818
-    """A driver says that a device cannot be bound; the message is upstream's."""
-
-
-class DevicePlaces:
-    def __init__(self, cluster: Cluster, binding_timeout_s: float) -> None:
-        self._cluster = cluster
-        self._binding_timeout_s = binding_timeout_s
-        self._generation = -1
-        self._outside: Lru[NodeSelector, Mask] = Lru(SELECTORS_MIN)
-
-    def outside(self, claim: ResourceClaim) -> Mask:
-        """bool[N] over all rows: where an allocated claim cannot be used."""
-        allocation, nodes = claim.status.allocation, self._cluster.nodes
-        is_lost = allocation is not None and self._is_lost(claim, allocation)
-        if is_lost or allocation is None or allocation.node_selector is None:
-            return np.full(nodes.height, is_lost, dtype=np.bool_)
-        if self._generation != nodes.generation:
-            self._generation = nodes.generation
-            self._outside = Lru(max(SELECTORS_MIN, BYTES_MAX // (nodes.height + 1)))
-        selector = allocation.node_selector
-        found = self._outside.get(selector)
-        if found is None:
-            found = self._rows_outside(selector)
-            self._outside.put(selector, found)
-        return found
-
-    def _rows_outside(self, selector: NodeSelector) -> Mask:
-        nodes = self._cluster.nodes
-        outside = np.ones(nodes.height, dtype=np.bool_)
-        if (name := only_name(selector)) is not None:
-            row = nodes.row_of.get(name)
-            if row is not None:
-                outside[row] = False
-            return outside
-        terms = compile_node_selector(selector) or ()
-        for row, node in nodes.nodes():
-            outside[row] = not any(term.matches(node.name, node.labels) for term in terms)
-        return outside
-
-    def _is_lost(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
-        """Whether the binding of its devices failed, or takes longer than the binding timeout."""
-        try:
-            if is_ready(claim) or allocation.allocation_timestamp is None:
-                return False
-        except BindingFailed:
-            return True
-        since_s = microseconds(allocation.allocation_timestamp) / 1e6
-        return since_s + self._binding_timeout_s < self._cluster.wall_clock_s
-
-
-def only_name(selector: NodeSelector) -> str | None:
-    """The only node a selector names, if it has no other condition."""
-    terms = selector.node_selector_terms or ()
-    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields or ()) != 1:
-        return None
-    field = (terms[0].match_fields or ())[0]
-    values = field.values or ()
-    is_name = field.key == "metadata.name" and field.operator == "In" and len(values) == 1
-    return values[0] if is_name else None
-
-
-def is_ready(claim: ResourceClaim) -> bool:
-    """Whether every device that binds under conditions meets them. Raises BindingFailed."""
-    if claim.status.allocation is None:
-        return False
-    return next(_pending(claim), None) is None
-
-
-def _pending(claim: ResourceClaim) -> Iterator[tuple[DeviceRequestAllocationResult, list[str]]]:
-    """Yield the devices that do not meet their conditions yet, with these conditions. Raises
-    BindingFailed.
-    """
-    for result in _results(claim):
-        if not result.binding_conditions:
-            continue
-        status = _status_of(claim, result)
-        conditions = {c.type: c for c in (status.conditions if status is not None else ()) or ()}
-        for name in result.binding_failure_conditions or ():
-            if (failed := conditions.get(name)) is not None and failed.status == TRUE:
-                raise BindingFailed(_failure(claim, failed))
-        met = {name for name, condition in conditions.items() if condition.status == TRUE}
-        if missing := [name for name in result.binding_conditions if name not in met]:
-            yield result, missing
-
-
-def _failure(claim: ResourceClaim, condition: DeviceCondition) -> str:
-    return (
-        f"device binding failed: claim={claim.metadata.name}, "
-        f"reason={condition.reason}, message={quoted(condition.message)}"
-    )
-
-
-def _status_of(
-    claim: ResourceClaim, result: DeviceRequestAllocationResult
-) -> AllocatedDeviceStatus | None:
-    for status in claim.status.devices or ():
-        same = (status.driver, status.pool, status.device)
-        if same == (result.driver, result.pool, result.device):
-            return status
-    return None
-
-
-#: A write takes milliseconds. A pod that has been writing for longer, because the server does not
-#: answer or other clients write the claim, lets the next pod write, too.
-TURN_S_MAX: Final = 5.0
 #: Devices that are described.
 DESCRIBED_MAX: Final = 5
-#: Topic of a pod: it is the first of its queue.
-TURN: Final = "turns to write a claim"
-
-
-class WriterQueue:
-    """The pods that write one claim or wait for it, first come, first served."""
-
-    __slots__ = ("since_s", "uids")
-
-    def __init__(self) -> None:
-        self.uids: deque[str] = deque()
-        #: when the first one became the first
-        self.since_s = 0.0
-
-
-class Writers:
-    """Serialize writes of a claim that several pods share: each write names the version before it,
-    so that all but one of several concurrent writes would be refused. A queue moves on once its
-    first pod has written, or after TURN_S_MAX.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._queues: dict[str, WriterQueue] = {}
-
-    def begin(self, claim: ResourceClaim, pod: Pod) -> Generator[Effect, Answer, None]:
-        """Wait until the pod is the first of its queue. Call `end` in any case."""
-        queue = self._queues.setdefault(claim.uid, WriterQueue())
-        queue.uids.append(pod.uid)
-        if queue.uids[0] == pod.uid:
-            queue.since_s = self._cluster.steady_s
-        while queue.uids[0] != pod.uid:
-            remaining_s = queue.since_s + TURN_S_MAX - self._cluster.steady_s
-            if remaining_s <= 0:
-                self._leave(queue, queue.uids[0])
-                continue
-            yield WaitFor(
-                ready=lambda: queue.uids[0] == pod.uid,
-                timeout_s=remaining_s,
-                on=((TURN, pod.uid),),
-                why=lambda: f"other pods write ResourceClaim {claim.metadata.key}",
-            )
-
-    def end(self, claim: ResourceClaim, pod: Pod) -> None:
-        """The pod has written the claim, or gives up."""
-        queue = self._queues.get(claim.uid)
-        if queue is not None and pod.uid in queue.uids:
-            self._leave(queue, pod.uid)
-            if not queue.uids:
-                del self._queues[claim.uid]
-
-    def _leave(self, queue: WriterQueue, uid: str) -> None:
-        was_first = queue.uids[0] == uid
-        queue.uids.remove(uid)
-        if was_first and queue.uids:
-            queue.since_s = self._cluster.steady_s
-            self._cluster.object_log.add(TURN, queue.uids[0])
-
-
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
 ATTEMPTS_MAX: Final = 5
 #: How long a newer version of a claim is awaited after a conflict. The watch delivers within
@@ -500,7 +323,7 @@ class ClaimBinding:
         awaited = []
         for claim in claims:
             known = self._current(claim.metadata.key, claim.uid)
-            for result, missing in islice(_pending(known), DESCRIBED_MAX) if known else ():
+            for result, missing in islice(unmet_conditions(known), DESCRIBED_MAX) if known else ():
                 device = f"device {result.device} of driver {result.driver}"
                 awaited.append(
                     f"ResourceClaim {claim.metadata.key} waits for condition"
@@ -525,7 +348,7 @@ class ClaimBinding:
     def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
         """Count all devices of the pod; upstream counts those without binding conditions, too."""
         observer, profile = self._reports.observer, pod.spec.scheduler_name
-        for result in (result for claim in claims for result in _results(claim)):
+        for result in (result for claim in claims for result in results_of(claim)):
             observer.device_awaited(profile, result.driver, label, waited_s)
             if result.binding_conditions:
                 observer.device_bound(profile, result.driver, label)
@@ -556,12 +379,7 @@ def extended_claim_body(pod: Pod, requests: ExtendedRequests) -> dict[str, Any]:
 
 
 def _binds(claim: ResourceClaim) -> bool:
-    return any(result.binding_conditions for result in _results(claim))
-
-
-def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
-    allocation = claim.status.allocation
-    return (allocation.devices.results or ()) if allocation is not None else ()
+    return any(result.binding_conditions for result in results_of(claim))
 
 
 def _is_newer(version: str, other: str) -> bool:

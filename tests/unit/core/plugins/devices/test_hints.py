@@ -10,7 +10,7 @@ from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodStatus
-from asched.core.plugins.devices.plugin import OF_CLAIMS, OF_DEVICES, ClaimHints
+from asched.core.plugins.devices.hints import OF_CLAIMS, OF_DEVICES, ClaimHints
 from tests import builders
 from tests.device_builders import DraWorld, a_claim_object, a_claiming_pod, allocated
 
