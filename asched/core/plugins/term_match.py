@@ -6,7 +6,7 @@ verdicts by id. `metadata.name`, the only field there is, is compared by row ins
 Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,12 +16,9 @@ from asched.core.cluster.nodes import LabelColumn
 from asched.core.cluster.view import NodeView
 from asched.core.cluster.vocab import Vocab, with_room
 from asched.core.model.arrays import Mask
-from asched.core.model.pod import Pod
-from asched.core.model.selector import NodeTerm, Requirement, Selector, integer
+from asched.core.model.selector import NodeTerm, Requirement, integer
 
 T = TypeVar("T", bound=Hashable)
-#: Namespace (None: any), label, value.
-LabelKey = tuple[str | None, str, str]
 
 
 def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:
@@ -107,27 +104,3 @@ class ByValue(Generic[T]):
                 self._results[id_] = self._evaluate(vocab.values[id_])
             self._seen = vocab.end
         return self._results
-
-
-# A selector can match only pods with one of the values of its first `In` requirement: it seeks one
-# key per value. A pod offers two keys for each label: for its namespace, and for any namespace.
-def sought_labels(
-    namespaces: Collection[str] | None, selector: Selector | None
-) -> Collection[LabelKey] | None:
-    """Pods that match the selector in these namespaces (None: in any) offer at least one of these
-    keys; None if there is no such set.
-    """
-    if selector is None:
-        return ()
-    named = next((r for r in selector.requirements if r.operator == "In"), None)
-    if named is None:
-        return None
-    places: Collection[str | None] = (None,) if namespaces is None else namespaces
-    return [(place, named.key, value) for place in places for value in named.values]
-
-
-def offered_labels(pod: Pod) -> Iterator[LabelKey]:
-    namespace = pod.metadata.namespace
-    for key, value in pod.labels.items():
-        yield None, key, value
-        yield namespace, key, value

@@ -48,7 +48,7 @@ from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
 from asched.core.plugins.inter_pod_affinity.nearness import NOT_NEAR, TOO_NEAR, UNWANTED, Nearness
 from asched.core.plugins.inter_pod_affinity.terms import MatchingTerms, Namespaces, term_matches
-from asched.core.plugins.term_match import LabelKey, offered_labels, sought_labels
+from asched.core.plugins.label_keys import LabelKey, offered_labels, sought_labels
 
 Terms = tuple[AffinityTerm, ...]
 

@@ -40,6 +40,7 @@ from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.plugins.label_keys import offered_labels, sought_labels
 from asched.core.plugins.pod_topology_spread import sides
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -52,7 +53,6 @@ from asched.core.plugins.pod_topology_spread.constraints import (
 from asched.core.plugins.pod_topology_spread.default_selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
 from asched.core.plugins.pod_topology_spread.sides import NO_LABEL, SKEWED, HardSide
-from asched.core.plugins.term_match import offered_labels, sought_labels
 
 POD_ACTIONS: Final = (
     Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
