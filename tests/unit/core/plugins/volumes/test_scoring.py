@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.core.config.args import UtilizationShapePoint
 from asched.core.plugins.resources.scores import curve
-from asched.core.plugins.volumes.binding import storage_scores
+from asched.core.plugins.volumes.capacity_scoring import storage_scores
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
 from tests.volume_builders import (
