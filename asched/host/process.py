@@ -42,7 +42,7 @@ from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.pool_leases import PoolThread
 from asched.host.server_version import ServerVersionWatch
-from asched.host.user_plugins import catalogue
+from asched.host.user_plugins import instances
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import monotonic_s
 from asched.kube.dispatch import CONCURRENCY, DispatchOptions
@@ -398,7 +398,7 @@ async def measured_runners(
     made = build_runners(
         wanted.configuration,
         parts,
-        factories=await catalogue.factories(plugins, wanted.configuration, parts.cluster),
+        factories=await instances.factories(plugins, wanted.configuration, parts.cluster),
         known=plugins.known,
         extenders=chain,
     )

@@ -10,7 +10,7 @@ cannot be imported, certificates that cannot be read.
     read ─> build ─> list whole objects for new extenders ─> take over
 
 Reading imports users' plugins and therefore runs in a thread, so that scheduling continues; so does
-the creation of plugin instances (`user_plugins/catalogue.py`).
+the creation of plugin instances (`user_plugins/instances.py`).
 
 Settings that are fixed at the start (`FieldMark.START_ONLY`) take effect with the next start; one
 line names the changed ones.

@@ -11,8 +11,9 @@ from asched.core.config.defaults import configuration as a_configuration
 from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.host.assemble import Parts, build_runners
-from asched.host.user_plugins import catalogue
-from asched.host.user_plugins.catalogue import Catalogue, factories, of_class
+from asched.host.user_plugins import instances
+from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.user_plugins.instances import factories
 
 
 class Plain:
@@ -63,7 +64,7 @@ async def test_one_that_waits_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
         def __init__(self) -> None:
             threading.Event().wait()
 
-    monkeypatch.setattr(catalogue, "MAKE_S", 0.05)
+    monkeypatch.setattr(instances, "MAKE_S", 0.05)
     turns: list[int] = []
     counting = asyncio.ensure_future(_count(turns))
     with pytest.raises(CannotBuildError) as told:
