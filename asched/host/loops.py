@@ -40,8 +40,8 @@ from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import ClientError, HistoryChanged
 from asched.kube.history import History
 from asched.kube.inbox import Inbox, Listener
-from asched.kube.lists import Poller
 from asched.kube.pace import ListPacer, ReflectorOptions
+from asched.kube.polling import Poller
 from asched.kube.raw_objects import RawObjects
 from asched.kube.session import Session
 from asched.kube.tasks import Tasks

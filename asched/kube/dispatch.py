@@ -38,17 +38,8 @@ from asched.core.model.meta import runs_backwards
 from asched.kube.errors import TransportError, read_status, says_not_done
 from asched.kube.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.kube.extenders import Extenders
-from asched.kube.lanes import (
-    FIRST_LANES,
-    QUEUE_MAX,
-    LaneState,
-    QueuedWrite,
-    StatusQueue,
-    given_up,
-    limit_of,
-    not_done,
-    share_from_s,
-)
+from asched.kube.lane_limits import FIRST_LANES, limit_of, share_from_s
+from asched.kube.lanes import QUEUE_MAX, LaneState, QueuedWrite, StatusQueue, given_up, not_done
 from asched.kube.pace import Rates
 from asched.kube.retries import Again, Outcome, next_step, overload_wait_s
 from asched.kube.session import Session

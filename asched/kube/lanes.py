@@ -8,10 +8,9 @@ of a pod is in flight the next one of the same pod waits, so that patches land i
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from heapq import heappop, heappush
 from itertools import count
-from math import ceil
 from sys import getsizeof
 from typing import Any, Final
 
@@ -20,14 +19,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cluster.facts import Answer, Refused, Unknown
-from asched.core.framework.effects import (
-    COURTESY_LANES,
-    Effect,
-    Lane,
-    PatchGroupStatus,
-    PatchPodStatus,
-    ReadPod,
-)
+from asched.core.framework.effects import Effect, Lane, PatchGroupStatus, PatchPodStatus, ReadPod
 from asched.kube.events import EventWrite
 
 #: The figures are generous guesses: a burst of 50,000 pods must fit into the lane of events.
@@ -268,39 +260,3 @@ def not_done(effect: Effect, why: str) -> Answer:
     if isinstance(effect, ReadPod):
         return Unknown(effect.id, why)
     return Refused(effect.id, 0, why)
-
-
-#: Lanes with precedence: bindings, and the writes that bindings wait for.
-FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
-#: Statuses in flight while requests of the first lanes are in flight but none waits.
-STATUSES_BUSY: Final = 2
-#: Measured on 2 cores with a real API server: two events in flight during a burst cost a tenth of
-#: the bindings per second.
-SHARE_S: Final = 5.0
-PATIENCE_S: Final = 10.0
-
-
-# Limits for low-priority lanes. Events wait while bindings or evictions are in flight, statuses
-# while some of these wait for a connection. At first none is sent; from SHARE_S on the number in
-# flight grows with the age of the oldest, up to all connections at PATIENCE_S. So they neither slow
-# a burst of bindings down nor fall behind without limit; many statuses are superseded before they
-# are sent.
-def limit_of(state: LaneState, first: Iterable[LaneState], now_s: float) -> int:
-    """How many requests of a lane may be in flight now. `first`: the states of FIRST_LANES."""
-    most = state.concurrency
-    if state.lane not in COURTESY_LANES or all(lane.is_idle for lane in first):
-        return most
-    few = 0
-    if state.lane is Lane.STATUS and not any(lane.queue.waiting for lane in first):
-        few = min(STATUSES_BUSY, most)
-    late_s = now_s - share_from_s(state, now_s)
-    if late_s < 0.0:
-        return few
-    share = min(1.0, late_s / (PATIENCE_S - SHARE_S))
-    return max(few, 1, ceil(most * share))
-
-
-def share_from_s(state: LaneState, now_s: float) -> float:
-    """When a low-priority lane may send regardless of other lanes."""
-    oldest_s = state.queue.oldest_s
-    return (now_s if oldest_s is None else oldest_s) + SHARE_S

@@ -27,9 +27,9 @@ Facts are handed over as they are parsed, all complete lines of a read at once, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from asched.core.cluster.facts import Fact, Gone, Listed, Seen
@@ -37,6 +37,7 @@ from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record, runs_backwards
 from asched.kube import codec
 from asched.kube.codec import KindCodec, WatchLine
+from asched.kube.doubt import Doubt
 from asched.kube.errors import (
     ApiError,
     ApiStatus,
@@ -55,7 +56,8 @@ from asched.kube.errors import (
     Unauthorized,
     api_error,
 )
-from asched.kube.history import History, served_version, versions_of
+from asched.kube.history import History
+from asched.kube.kind_versions import served_version, versions_of
 from asched.kube.lists import ANY_VERSION, Everything, Lister, parts_to
 from asched.kube.pace import (
     LIST_STREAM_S,
@@ -66,80 +68,10 @@ from asched.kube.pace import (
     stream_s,
 )
 from asched.kube.raw_objects import RawObjects
-from asched.kube.reading import (
-    LineReader,
-    log_failure,
-    log_malformed,
-    log_no_streaming,
-)
+from asched.kube.reading import LineReader, log_failure, log_malformed, log_no_streaming
 from asched.kube.transport import StreamingTransport
 
 log = logging.getLogger(__name__)
-
-
-# A stream that ends in time without a line is compared with the server's cache: if that has nothing
-# newer, nothing was missed. Otherwise the next stream is a short probe, before whose end a server
-# sends a bookmark. If the probe delivers nothing either, everything is listed, and the list shows
-# whether changes were missed. `last_complete_s` stands still from then on until a stream delivers.
-class Doubt:
-    """Whether one reflector receives all changes. `clock` in seconds."""
-
-    def __init__(self, kind: Kind, history: History, clock: Callable[[], float]) -> None:
-        #: When the streams were last known to be complete.
-        self.last_complete_s: float | None = None
-        #: Streams that missed changes, or did not end in time.
-        self.silent_count = 0
-        #: The next stream must deliver something (a probe).
-        self.is_open = False
-        self._kind = kind
-        self._history = history
-        self._clock = clock
-        #: The next list decides whether changes after this version were missed.
-        self._suspected = ""
-
-    def delivered(self) -> None:
-        """A stream delivered a line."""
-        self.is_open = False
-        self.last_complete_s = self._clock()
-
-    def listening(self) -> None:
-        """A part of a list arrived."""
-        if not self._suspected:
-            self.last_complete_s = self._clock()
-
-    def listed(self, objects: Iterable[Any]) -> None:
-        """A list is complete."""
-        since, self._suspected = self._suspected, ""
-        if since and any(runs_backwards(o.metadata.resource_version, since) for o in objects):
-            self._suspected = since  # a list does not prove that streams work
-            self.fell_silent("kept back what is newer than " + since)
-        else:
-            self.delivered()
-
-    def fell_silent(self, what: str) -> None:
-        """A stream was found to miss changes."""
-        self.silent_count += 1
-        self.is_open = True
-        log.warning("%s: the watch %s, opening another", self._kind.plural, what)
-
-    async def compare(self, last_version: str, *, was_probe: bool) -> None:
-        """Check a stream that ended without a line and had reached this version.
-
-        Raises Relist if the server has newer changes, and HistoryChanged, ApiError, TransportError.
-        """
-        newest = await self._history.cached(self._kind)
-        if runs_backwards(last_version, newest):
-            await self._history.check()  # a lagging cache is not an error
-            self.delivered()
-        elif newest == last_version:
-            self.delivered()
-        elif was_probe:
-            self._suspected = last_version
-            why = f"its streams say nothing after {last_version}, the server knows of {newest}"
-            raise Relist(last_version, why)
-        else:
-            self.is_open = True
-
 
 #: A stream that ends sooner and without a line is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0

@@ -35,7 +35,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.kube.errors import ClientError, ConnectError, NotFound
-from asched.kube.history import versions_of
+from asched.kube.kind_versions import versions_of
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
 from asched.ops.doctor.access import check_flow, check_permissions, who

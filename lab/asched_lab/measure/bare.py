@@ -24,7 +24,7 @@ import orjson
 from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
 from asched.core.model.pod import PodCondition, difference
 from asched.host.event_loop import run_on_loop
-from asched.kube.lanes import SHARE_S
+from asched.kube.lane_limits import SHARE_S
 from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.writes import request_for
 from asched.names import DISRUPTION_TARGET

@@ -52,7 +52,7 @@ from asched.core.model.kinds import (
 )
 from asched.kube.codec import KindCodec, peek_continue
 from asched.kube.errors import ApiError, ClientError, Expired
-from asched.kube.history import versions_of
+from asched.kube.kind_versions import versions_of
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
 from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.transport import successful

@@ -195,7 +195,7 @@ MISTAKES: Final = (
         "watches",
         "silence is never looked into",
         "Incident11",
-        "kube/watch.py",
+        "kube/doubt.py",
         "        elif was_probe:",
         "        elif False:",
     ),

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from asched.core.cluster.facts import Listed
 from asched.core.model.decode import decode
 from asched.hardware.load.node_metrics import NODE_METRICS, NodeMetrics
-from asched.kube.lists import KEPT_LISTS, ListedObjects, Poller
+from asched.kube.polling import KEPT_LISTS, ListedObjects, Poller
 from tests.unit.kube.conftest import session_with
 from tests.unit.kube.scripted import Seen, Wire, reply, scripted
 

@@ -12,7 +12,7 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Fact, Listed
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.kube import pace
-from asched.kube.history import served_version
+from asched.kube.kind_versions import served_version
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.transport import Reply

@@ -13,7 +13,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
 from asched.hardware.load.node_metrics import NODE_METRICS, NodeMetrics
-from asched.kube.lists import ListedObjects
+from asched.kube.polling import ListedObjects
 
 Json = dict[str, Any]
 NOW_S = 1_800_000_000.0
