@@ -18,7 +18,7 @@ from time import process_time, time
 from asched.core.model.kinds import POD
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
-from asched.ops.audit.objects import Heads
+from asched.ops.audit.heads import Heads
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.measure.real import RealServer, assets
 

@@ -33,7 +33,7 @@ from asched.kube.session import read_json
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 from asched.kube.writes import answer_for
-from asched.ops.audit.objects import Heads
+from asched.ops.audit.heads import Heads
 from asched.serve.connections import ConnectionServer, listen
 from asched.serve.extender import ExtenderService, Opinion
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
