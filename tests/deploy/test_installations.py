@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched.hardware.sharing.conventions import GpuShareConvention, Hami, Volcano
 from asched.hardware.sharing.fractions import KOORDINATOR, NUMBERED
+from asched.hardware.sharing.gpushare import GpuShareConvention
+from asched.hardware.sharing.hami import Hami
+from asched.hardware.sharing.volcano import Volcano
 from tests.deploy.clusters import Cluster, account_of, started
-from tests.deploy.manifests import (
-    DEPLOY,
-    JsonObject,
-    chart,
-    container,
-    documents,
-    one,
-    rendered,
-)
+from tests.deploy.manifests import DEPLOY, JsonObject, chart, container, documents, one, rendered
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.support import HANG_S, real_api_server

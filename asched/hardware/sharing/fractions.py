@@ -39,8 +39,9 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import whole
 from asched.hardware.rows import ByNode, decoded_json, sweep
-from asched.hardware.sharing.conventions import annotations_of, decoded, number
+from asched.hardware.sharing.conventions import annotations_of, number
 from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
+from asched.hardware.sharing.virtual_gpus import decoded
 from asched.plugin import (
     I64,
     IDLE,

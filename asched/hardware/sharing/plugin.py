@@ -10,7 +10,7 @@ Retry     a pod with devices leaves its node; a node appears, or its amounts or 
           change.
 Cost      a few passes over rows and devices for each container; rows that pass are checked one
           by one for pods of several containers, or of devices by id or in one zone.
-Source    `conventions.py`
+Source    `hami.py`, `volcano.py`, `gpushare.py`
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,22 +21,13 @@ import numpy as np
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.rows import right_to
-from asched.hardware.sharing.conventions import (
-    Convention,
-    GpuShareArgs,
-    GpuShareConvention,
-    Hami,
-    HamiVGPUArgs,
-    Volcano,
-    VolcanoVGPUArgs,
-)
-from asched.hardware.sharing.devices import (
-    BINPACK,
-    Parts,
-    SharingRequest,
-)
+from asched.hardware.sharing.conventions import Convention
+from asched.hardware.sharing.devices import BINPACK, Parts, SharingRequest
+from asched.hardware.sharing.gpushare import GpuShareArgs, GpuShareConvention
+from asched.hardware.sharing.hami import Hami, HamiVGPUArgs
 from asched.hardware.sharing.ledger import ASPECTS, SharingLedger
 from asched.hardware.sharing.turns import Locks, Phases, ServingTurns
+from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
 from asched.plugin import (
     I64,
     IDLE,

@@ -10,7 +10,7 @@
 Pods of ours wait in a queue for each node. A lock is set with the known version of the node, so
 that only one client gets it.
 
-Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `conventions.py`
+Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; `hami.py`, `volcano.py`
 Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
 Bounds  a queue that does not move is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, UNSEEN_S_MAX
         until a check without events.
@@ -27,18 +27,11 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 from asched.hardware.rows import scheduled_s
-from asched.hardware.sharing.conventions import (
-    ALLOCATING,
-    GIVEN_UP_S,
-    HAMI_LOCK,
-    VOLCANO_KEYS,
-    VOLCANO_LOCK,
-    annotations_of,
-    number,
-)
-from asched.hardware.sharing.devices import (
-    SharingRequest,
-)
+from asched.hardware.sharing.conventions import GIVEN_UP_S, annotations_of, number
+from asched.hardware.sharing.devices import SharingRequest
+from asched.hardware.sharing.hami import HAMI_LOCK
+from asched.hardware.sharing.virtual_gpus import ALLOCATING
+from asched.hardware.sharing.volcano import VOLCANO_KEYS, VOLCANO_LOCK
 from asched.plugin import (
     SUCCESS,
     Cluster,

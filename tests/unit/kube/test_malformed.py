@@ -19,7 +19,7 @@ from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
 from asched.hardware.rows import decoded_json
-from asched.hardware.sharing.conventions import Registered
+from asched.hardware.sharing.hami import Registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.kube.codec import KindCodec, ListPage, peek_continue
 from asched.kube.credentials import load_credentials

@@ -12,18 +12,13 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.hardware.sharing.conventions import HamiVGPUArgs, Volcano, VolcanoVGPUArgs
 from asched.hardware.sharing.devices import CONTAINERS_MAX, FreeDevices
+from asched.hardware.sharing.hami import HamiVGPUArgs
 from asched.hardware.sharing.plugin import HamiVGPU
+from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
 from tests.builders import all_rows
 from tests.conformance.twins.shared_devices import Asks, finds_devices
-from tests.unit.hardware.sharing.worlds import (
-    a_node,
-    a_pod,
-    random_asks,
-    random_gpus,
-    random_there,
-)
+from tests.unit.hardware.sharing.worlds import a_node, a_pod, random_asks, random_gpus, random_there
 
 #: Of a node with one more pod: NODES * PODS states a seed.
 NODES, PODS, SEEDS = 20, 5, range(4)
