@@ -32,10 +32,11 @@ from typing import Any, Final
 import msgspec
 
 from asched.kube.tasks import ended
+from asched.serve.client_stream import ClientStream
 from asched.serve.health import ROOTS
 from asched.serve.options import CannotServeError
 from asched.serve.pages import Page, text
-from asched.serve.request import BadRequestError, ClientStream, HttpRequest, read_request
+from asched.serve.request import BadRequestError, HttpRequest, read_request
 from asched.serve.turns import FairSelector
 
 log = logging.getLogger("asched.serve")
