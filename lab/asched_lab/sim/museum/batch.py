@@ -3,20 +3,13 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
+from asched_lab.sim.devices import CLASSES, GPU, Devices, devices_of, spec_of
 from asched_lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched_lab.sim.museum.incident import Do, Incident, Json, over
 from asched_lab.sim.scenario import profile
 from asched_lab.sim.scenarios.gangs import create, member, pod_group
-from asched_lab.sim.steps import (
-    AddNodes,
-    AddPods,
-    DeletePods,
-    RemoveNode,
-    Step,
-    Wait,
-    remove,
-)
-from asched_lab.sim.storage import CLASSES, GPU, Devices, Storage, devices_of, spec_of
+from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, RemoveNode, Step, Wait, remove
+from asched_lab.sim.storage import Storage
 from asched_lab.sim.world import World
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from asched_lab.sim.devices import CLASSES, EXTENDED, REQUESTS, Devices
 from asched_lab.sim.faults import (
     Conflicts,
     Fault,
@@ -24,7 +25,7 @@ from asched_lab.sim.steps import (
     Step,
     remove,
 )
-from asched_lab.sim.storage import CLASSES, EXTENDED, REQUESTS, Devices, Storage
+from asched_lab.sim.storage import Storage
 from asched_lab.sim.world import World
 
 FAILING: Final = (
