@@ -1,38 +1,24 @@
-"""Perform the election: requests about the lease, pauses, and who leads, in a thread of its own.
-
-    scheduling loop ──beat every second──> LeaseThread ──> Campaign ──> the lease
-                  <──may_act, is_leading──┘
+"""Perform the election for a lease: who leads, pauses, events.
 
 `core/leader/election.py` decides; `Campaign` performs its acts on any event loop. Requests of the
 leader end at the fence at the latest, so that a frozen API server cannot extend leadership; the
 serial loop checks the fence before each turn and the dispatcher before each write (`may_act`, from
 any thread), so that a process that was stopped and continued does not act on an expired lease.
 
-The thread has a loop and connections of its own: renewals do not wait for a long turn or for other
-requests. But a loop without a beat for SILENT_S makes no progress and must not keep the lease: then
-the lease is released, the loop's stack is logged, and the process ends. A call into C that holds
-the interpreter lock for long blocks this thread, too; then the lease expires behind the fence.
-
 Bounds  one request at a time; EVENT_S for the event about a new leader; HAND_ON_S for releasing a
-        lease that was lost. SILENT_S, checked every CHECK_S; STOP_S for the end of the thread;
-        TELLING_S for the last log message.
+        lease that was lost.
 """
 
 import asyncio
 import logging
-import os
 import random
 import socket
-import sys
-import threading
-import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from asched.core.leader.election import (
     Act,
@@ -45,138 +31,21 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
-from asched.core.model.timestamp import micro_time
+from asched.host.lease_client import LeaseClient
 from asched.kube.clock import Clock
 from asched.kube.errors import (
     ApiError,
     ClientError,
     Conflict,
-    ConnectError,
     Forbidden,
-    NotFound,
     ServerFailed,
     TooManyRequests,
     TransportError,
 )
-from asched.kube.session import ConnectionOptions, Session, connect, read_as, read_json
-from asched.kube.tasks import ended, in_thread, tell_loop
-from asched.kube.transport import Exchange, Observer, observe_nothing
-from asched.kube.writes import quoted
+from asched.kube.session import Session
+from asched.kube.tasks import ended
 from asched.ops.doctor.permissions import GRANT
 from asched.serve.telemetry.component_metrics import LeaderMetrics
-from asched.serve.telemetry.log import loop_failed
-
-#: GET and PUT may overlap when one of them is cancelled.
-CONNECTIONS: Final = 2
-#: The suffix of kube-scheduler's user agent for requests about its lease.
-PURPOSE: Final = "leader-election"
-
-
-class _LeaseMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str
-
-
-class _ElectionSpec(msgspec.Struct, rename="camel"):
-    """The fields that the election reads."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class _Lease(msgspec.Struct):
-    """An answer of another shape is not a Lease."""
-
-    metadata: _LeaseMetadata
-    spec: _ElectionSpec | None = None
-
-
-class LeaseClient:
-    """GET, POST and PUT of one Lease. Every method raises ApiError or TransportError."""
-
-    def __init__(self, session: Session, namespace: str, name: str, *, timeout_s: float) -> None:
-        self.namespace = namespace
-        self.name = name
-        self._timeout_s = timeout_s
-        self._transport = session.pool(CONNECTIONS, purpose=PURPOSE)
-        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
-        self._object = f"{self._collection}/{quoted(name)}"
-        # The server gets our timeout, as from client-go.
-        self._query = f"?timeout={max(1, round(timeout_s))}s"
-
-    async def get(self) -> dict[str, Any] | None:
-        """The lease as stored, or None."""
-        try:
-            return await self._send("GET", self._object)
-        except NotFound:
-            return None
-
-    async def create(self, made: CreateLease) -> dict[str, Any]:
-        """POST. Raises AlreadyExists if another replica was faster."""
-        body = self._body({"name": self.name, "namespace": self.namespace}, made)
-        return await self._send("POST", self._collection, body)
-
-    async def update(self, write: WriteLease) -> dict[str, Any]:
-        """PUT a new record, guarded by the lease's resourceVersion. Raises Conflict."""
-        return await self._send("PUT", self._object, self._body(write.lease["metadata"], write))
-
-    async def announce(
-        self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
-    ) -> None:
-        """Write the core/v1 event `LeaderElection` about the lease: `<identity> became leader`.
-
-        kube-scheduler writes only this event in the old form. Callers may ignore errors.
-        """
-        meta = lease["metadata"]
-        second = f"{micro_time(now_ns)[:19]}Z"
-        event = {
-            "kind": "Event",
-            "apiVersion": "v1",
-            "metadata": {"name": f"{self.name}.{now_ns:016x}", "namespace": self.namespace},
-            "involvedObject": {
-                "kind": "Lease",
-                "namespace": self.namespace,
-                "name": self.name,
-                "uid": meta.get("uid", ""),
-                "apiVersion": "coordination.k8s.io/v1",
-                "resourceVersion": meta.get("resourceVersion", ""),
-            },
-            "reason": "LeaderElection",
-            "message": message,
-            "source": {"component": component},
-            "firstTimestamp": second,
-            "lastTimestamp": second,
-            "count": 1,
-            "type": "Normal",
-            "eventTime": None,
-            "reportingComponent": component,
-            "reportingInstance": "",
-        }
-        path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
-        await self._send("POST", path, orjson.dumps(event), dict)
-
-    def _body(self, metadata: Mapping[str, Any], write: CreateLease | WriteLease) -> bytes:
-        annotations = {**(metadata.get("annotations") or {}), **write.annotations}
-        return orjson.dumps(
-            {
-                "kind": "Lease",
-                "apiVersion": "coordination.k8s.io/v1",
-                "metadata": {**metadata, "annotations": annotations},
-                "spec": write.record.spec(),
-            }
-        )
-
-    async def _send(
-        self, method: str, path: str, body: bytes | None = None, shape: type[Any] = _Lease
-    ) -> dict[str, Any]:
-        reply = await self._transport.request(
-            method, path + self._query, body, timeout_s=self._timeout_s
-        )
-        read_as(reply, shape)
-        return read_json(reply)
-
 
 log = logging.getLogger("asched.leader")
 
@@ -522,144 +391,3 @@ def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
         case WriteLease():
             return client.update(act)
     return client.get()
-
-
-#: Twice the default lease, and ten times what the first list of 100,000 pods took as one step.
-SILENT_S: Final = 30.0
-CHECK_S: Final = 1.0
-#: Time to close the connections; requests are cancelled.
-STOP_S: Final = 3.0
-#: Time to write the last log message.
-TELLING_S: Final = 1.0
-GIVEN_UP: Final = (
-    "The deciding loop has not turned for %.0f s; the lease is given back, and this process ends."
-    " Its stack:\n%s"
-)
-#: Exit status of a process that ends itself.
-EXIT_STATUS: Final = 1
-
-
-def end_process() -> None:
-    """End without clean-up, which would need the blocked loop."""
-    os._exit(EXIT_STATUS)
-
-
-class LeaseThread(LeaderCandidate):
-    """Runs the election in parallel with the scheduling loop. Create it on that loop.
-
-    `session` belongs to that loop and releases the lease at a clean stop; `options` are for the
-    thread's own. `end` is called in the thread when the loop is given up.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        stand: Stand,
-        metrics: LeaderMetrics,
-        *,
-        options: ConnectionOptions,
-        observe: Observer = observe_nothing,
-        clock: Clock | None = None,
-        end: Callable[[], None] = end_process,
-        **more: Any,
-    ) -> None:
-        super().__init__(session, stand, metrics, clock=clock, **more)
-        self._options = options
-        self._observe = observe
-        self._end = end
-        self._home = asyncio.get_running_loop()
-        self._home_thread = threading.get_ident()
-        self._beats = 0
-        self._own: Session | None = None  # the thread's
-        self._stop: Callable[[], None] | None = None
-        self._is_qualified = False
-        self._there: asyncio.AbstractEventLoop | None = None  # the thread's
-
-    def beat(self) -> None:
-        """Called by the scheduling loop regularly."""
-        self._beats += 1
-
-    def qualify(self) -> None:
-        self._is_qualified = True
-        if self._there is not None:
-            tell_loop(self._there, self.campaign.qualify)
-
-    async def run(self) -> None:
-        """As there; a cancellation waits for requests."""
-        over = in_thread("lease", lambda: asyncio.run(self._campaign()))
-        try:
-            await asyncio.shield(over)
-        finally:
-            self.is_leading.clear()
-            if self._stop is not None:
-                self._stop()
-            await asyncio.wait([over], timeout=STOP_S)
-
-    # --- in the thread ---------------------------------------------------------------------------
-
-    async def _campaign(self) -> None:
-        """Run until the election is lost, the loop makes no progress, or `stop` is set."""
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        loop.set_exception_handler(loop_failed)
-        self._stop = lambda: tell_loop(loop, stop.set)
-        self._there = loop
-        if self._is_qualified:  # before this loop existed
-            self.campaign.qualify()
-        works = (self._stands(), self._until_silent(), stop.wait())
-        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
-        stands, silent, _ = tasks
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            if not stands.cancelled():
-                await stands
-            elif not silent.cancelled():
-                await self._give_up()
-        finally:
-            if self._own is not None:
-                await self._own.close()
-
-    async def _stands(self) -> None:
-        self._own = await self._connected()
-        await self._compete(self._own)
-
-    async def _connected(self) -> Session:
-        """Connect; the scheduling loop has used the credentials, so a failure may be temporary."""
-        while True:
-            try:
-                return await connect(self._options, observe=self._observed, handshake=False)
-            except ConnectError as error:
-                log.warning("The lease has no connection yet", extra={"err": error})
-                await asyncio.sleep(self._stand.rules.retry_s)
-
-    async def _until_silent(self) -> None:
-        """Return when the scheduling loop, while leading, has not called `beat` for SILENT_S.
-
-        Counts checks, not seconds: a suspended machine stops both threads.
-        """
-        beats, silent_checks = self._beats, 0
-        while silent_checks * CHECK_S < SILENT_S:
-            await asyncio.sleep(CHECK_S)
-            is_silent = self._beats == beats and self.campaign.election.is_leader
-            beats, silent_checks = self._beats, silent_checks + 1 if is_silent else 0
-
-    async def _give_up(self) -> None:
-        frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - no public access
-        stack = "".join(traceback.format_stack(frame))
-        # The loop may be blocked in a write to the log and hold the log's lock.
-        telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
-        telling.start()
-        assert self._own is not None, "leading needs a connection"
-        await self._release(self._own, is_handed_on=False, is_dying=True)
-        telling.join(TELLING_S)
-        self._end()
-
-    # --- from the thread to the loop -------------------------------------------------------------
-
-    def _began(self) -> None:
-        tell_loop(self._home, self.is_leading.set)
-
-    def _observed(self, exchange: Exchange) -> None:
-        tell_loop(self._home, self._observe, exchange)

@@ -23,14 +23,9 @@ from asched.core.leader.pools import (
     PoolElection,
     lease_of_pool,
 )
-from asched.host.election import (
-    ANNOUNCED_S,
-    Campaign,
-    LeaderCandidate,
-    LeaseClient,
-    LeaseThread,
-    Stand,
-)
+from asched.host.election import ANNOUNCED_S, Campaign, LeaderCandidate, Stand
+from asched.host.lease_client import LeaseClient
+from asched.host.lease_thread import LeaseThread
 from asched.kube.clock import Clock
 from asched.kube.session import Session
 from asched.kube.tasks import ended, tell_loop

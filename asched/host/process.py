@@ -35,10 +35,11 @@ from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
-from asched.host.election import LeaseThread, LostLeadershipError, Stand, identity
+from asched.host.election import LostLeadershipError, Stand, identity
 from asched.host.ending import Ending, EndRequestedError
 from asched.host.event_loop import run_on_loop
 from asched.host.extenders import Consultants
+from asched.host.lease_thread import LeaseThread
 from asched.host.loops import Scheduler
 from asched.host.pool_leases import PoolThread
 from asched.host.server_version import ServerVersionWatch

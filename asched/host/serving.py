@@ -12,7 +12,7 @@ from functools import partial
 from time import time
 from typing import Any, Final
 
-from asched.host.election import LeaseThread
+from asched.host.lease_thread import LeaseThread
 from asched.host.loops import Scheduler
 from asched.kube.errors import ConnectError
 from asched.kube.tasks import Unawaited, in_thread, tell_loop

@@ -408,7 +408,7 @@ MISTAKES: Final = (
         "fences",
         "a lease is written whatever became of it meanwhile",
         "LeaderChanges",
-        "host/election.py",
+        "host/lease_client.py",
         'self._body(write.lease["metadata"], write)',
         'self._body({**write.lease["metadata"], "resourceVersion": ""}, write)',
     ),

@@ -9,7 +9,8 @@ import pytest
 from asched.core.leader.election import LeaseTimes
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
-from asched.host.election import LeaseThread, LostLeadershipError, Stand
+from asched.host.election import LostLeadershipError, Stand
+from asched.host.lease_thread import LeaseThread
 from asched.host.loops import Scheduler
 from asched.kube.clock import Clock, monotonic_s
 from asched.kube.session import ConnectionOptions, connect

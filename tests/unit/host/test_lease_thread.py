@@ -7,7 +7,8 @@ import time
 import pytest
 
 from asched.core.leader.election import LeaseTimes
-from asched.host.election import LeaseThread, Stand
+from asched.host.election import Stand
+from asched.host.lease_thread import LeaseThread
 from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault

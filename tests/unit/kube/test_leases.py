@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from asched.core.leader.election import CreateLease, LeaseRecord, Term, WriteLease
-from asched.host.election import LeaseClient
+from asched.host.lease_client import LeaseClient
 from asched.kube.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
 from tests.support import recorded_lines
 from tests.unit.kube.scripted import reply, status

@@ -29,7 +29,7 @@ from asched.core.framework.effects import (
 from asched.core.leader.election import CreateLease, LeaseRecord, Term, WriteLease
 from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
-from asched.host.election import LeaseClient
+from asched.host.lease_client import LeaseClient
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import Conflict, ConnectError
 from asched.kube.session import ConnectionOptions, connect
