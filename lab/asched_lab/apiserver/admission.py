@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from asched_lab.apiserver import quantities
-from asched_lab.apiserver.call import not_found, refused
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.defaults import containers_of
+from asched_lab.apiserver.refusals import not_found, refused
 from asched_lab.apiserver.resources import (
     NAMESPACES,
     PRIORITY_CLASSES,

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asched_lab.apiserver import bodies, crud, validation
-from asched_lab.apiserver.call import (
-    Call,
+from asched_lab.apiserver.call import Call, Reply, User, answer
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.refusals import (
     FieldError,
-    Reply,
-    User,
-    answer,
     bad_request,
     bad_value,
     invalid_kind,
@@ -24,7 +22,6 @@ from asched_lab.apiserver.call import (
     method_not_allowed,
     unauthorized,
 )
-from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.resources import SERVICE_ACCOUNTS, Resource, find
 
 JsonObject = dict[str, Any]

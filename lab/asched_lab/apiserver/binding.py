@@ -13,10 +13,11 @@ from typing import Any, Final
 import orjson
 
 from asched_lab.apiserver import bodies, crud, schema, validation
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.call import Call, Reply
+from asched_lab.apiserver.context import Context, Record
+from asched_lab.apiserver.crud import existing
+from asched_lab.apiserver.refusals import (
     ApiError,
-    Call,
-    Reply,
     bad_request,
     conflict,
     conflict_kind,
@@ -24,8 +25,6 @@ from asched_lab.apiserver.call import (
     success,
     unsupported,
 )
-from asched_lab.apiserver.context import Context, Record
-from asched_lab.apiserver.crud import existing
 from asched_lab.apiserver.resources import BUDGETS, NAMESPACES, NODES, PODS, Resource
 from asched_lab.apiserver.selectors import matches_label_selector
 

@@ -14,9 +14,10 @@ import orjson
 
 from asched.core.model.decode import MalformedError
 from asched_lab.apiserver import schema, yaml_text
-from asched_lab.apiserver.call import ApiError, Call, bad_request, unsupported_body
+from asched_lab.apiserver.call import Call
 from asched_lab.apiserver.defaults import apply_defaults
 from asched_lab.apiserver.protobuf import ProtobufError, load_protobuf
+from asched_lab.apiserver.refusals import ApiError, bad_request, unsupported_body
 from asched_lab.apiserver.resources import BY_KIND, Resource
 
 JsonObject = dict[str, Any]

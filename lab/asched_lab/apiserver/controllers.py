@@ -32,9 +32,9 @@ import orjson
 
 from asched_lab.apiserver import bodies, crud
 from asched_lab.apiserver.binding import with_condition
-from asched_lab.apiserver.call import ApiError
 from asched_lab.apiserver.context import ADDED, DELETED, Change, Context, Key, Record
 from asched_lab.apiserver.kubelet import Batches, Item
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import (
     BY_KIND,
     JOB_GROUPS,

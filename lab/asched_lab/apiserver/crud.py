@@ -25,12 +25,11 @@ from asched_lab.apiserver import (
     validation,
     validation_pod,
 )
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.call import Call, Reply, answer
+from asched_lab.apiserver.context import Context, Record
+from asched_lab.apiserver.refusals import (
     ApiError,
-    Call,
-    Reply,
     already_exists,
-    answer,
     bad_request,
     bad_value,
     conflict_kind,
@@ -40,7 +39,6 @@ from asched_lab.apiserver.call import (
     removed,
     version_too_large,
 )
-from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import selector_of
 from asched_lab.apiserver.strategy import prepare_create, prepare_update

@@ -11,19 +11,14 @@ from typing import Any, Final
 import orjson
 
 from asched_lab.apiserver import schema
-from asched_lab.apiserver.call import (
-    JSON,
-    TEXT,
+from asched_lab.apiserver.call import JSON, TEXT, Call, Reply, answer, wanted
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.refusals import (
     ApiError,
-    Call,
-    Reply,
-    answer,
     method_not_allowed,
     no_such_resource,
     page_not_found,
-    wanted,
 )
-from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.resources import ALPHA, GROUPS, RELEASES, RESOURCES, Resource
 
 JsonObject = dict[str, Any]

@@ -42,8 +42,9 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from asched_lab.apiserver.call import JSON, TEXT, ApiError, Call, Reply
+from asched_lab.apiserver.call import JSON, TEXT, Call, Reply
 from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.routing import route
 from asched_lab.apiserver.watching import Watch
 

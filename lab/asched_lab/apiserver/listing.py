@@ -12,11 +12,11 @@ from typing import Any, Final
 import orjson
 
 from asched_lab.apiserver import shapes
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.call import Call, Reply
+from asched_lab.apiserver.context import Context, Record
+from asched_lab.apiserver.refusals import (
     ApiError,
-    Call,
     FieldError,
-    Reply,
     bad_request,
     expired,
     forbidden_field,
@@ -24,7 +24,6 @@ from asched_lab.apiserver.call import (
     unsupported,
     version_too_large,
 )
-from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import Selector, selector_of
 

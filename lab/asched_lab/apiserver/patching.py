@@ -17,22 +17,7 @@ from typing import Any, Final
 import orjson
 
 from asched_lab.apiserver import bodies, crud, managed, schema, shapes, strategy, validation
-from asched_lab.apiserver.call import (
-    ApiError,
-    Call,
-    FieldError,
-    Reply,
-    answer,
-    bad_request,
-    forbidden_field,
-    invalid_kind,
-    invalid_options,
-    not_found,
-    rejected_patch,
-    required,
-    shown,
-    unsupported_patch,
-)
+from asched_lab.apiserver.call import Call, Reply, answer
 from asched_lab.apiserver.context import Context, Record
 from asched_lab.apiserver.managed import (
     Entry,
@@ -45,6 +30,19 @@ from asched_lab.apiserver.managed import (
     without,
 )
 from asched_lab.apiserver.managed import shown as shown_path
+from asched_lab.apiserver.refusals import (
+    ApiError,
+    FieldError,
+    bad_request,
+    forbidden_field,
+    invalid_kind,
+    invalid_options,
+    not_found,
+    rejected_patch,
+    required,
+    shown,
+    unsupported_patch,
+)
 from asched_lab.apiserver.resources import CUSTOM, Resource
 
 JsonObject = dict[str, Any]

@@ -15,8 +15,9 @@ import aiohttp
 from aiohttp import web
 
 from asched_lab.apiserver import auth, crud
-from asched_lab.apiserver.call import ApiError, Call, bad_request
+from asched_lab.apiserver.call import Call
 from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.refusals import ApiError, bad_request
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.routing import VERBS
 

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from asched_lab.apiserver import auth, binding, crud, discovery, listing, patching, watching
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.call import Call, Reply
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.refusals import (
     ApiError,
-    Call,
-    Reply,
     method_not_allowed,
     no_such_resource,
     page_not_found,
 )
-from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, LATER, Resource
 from asched_lab.apiserver.watching import Watch
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from asched_lab.apiserver.call import ApiError, bad_request
+from asched_lab.apiserver.refusals import ApiError, bad_request
 from asched_lab.apiserver.resources import Resource
 
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

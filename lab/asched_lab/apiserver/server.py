@@ -28,11 +28,12 @@ from asched import names
 from asched.kube import certificates
 from asched_lab.apiserver import bodies, bootstrap, crud, faults, proxying
 from asched_lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
-from asched_lab.apiserver.call import ApiError, Call, User, refusal
+from asched_lab.apiserver.call import Call, User, refusal
 from asched_lab.apiserver.context import Context, Options
 from asched_lab.apiserver.controllers import Controllers
 from asched_lab.apiserver.faults import Fault, Faults
 from asched_lab.apiserver.kubelet import Kubelet
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import BY_KIND, find
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, BOOKMARK_EVERY_S, Watch
 

@@ -6,8 +6,9 @@ from typing import Any
 import orjson
 
 from asched_lab.apiserver import bodies, tables
-from asched_lab.apiserver.call import JSON, YAML, ApiError, Call, Reply, Wanted, answer, wanted
+from asched_lab.apiserver.call import JSON, YAML, Call, Reply, Wanted, answer, wanted
 from asched_lab.apiserver.context import Record
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import Resource
 
 JsonObject = dict[str, Any]

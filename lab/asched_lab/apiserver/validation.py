@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from asched_lab.apiserver import selectors, validation_pod
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.refusals import (
     FieldError,
     bad_value,
     bad_values,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from asched_lab.apiserver import quantities, selectors
-from asched_lab.apiserver.call import (
+from asched_lab.apiserver.refusals import (
     FieldError,
     bad_value,
     bad_values,

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from asched_lab.apiserver import bodies, listing, schema, shapes, tables
-from asched_lab.apiserver.call import Call, expired
+from asched_lab.apiserver.call import Call
 from asched_lab.apiserver.context import (
     ADDED,
     DELETED,
@@ -27,6 +27,7 @@ from asched_lab.apiserver.context import (
     Table,
 )
 from asched_lab.apiserver.listing import ListOptions
+from asched_lab.apiserver.refusals import expired
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.selectors import Selector, selector_of
 

@@ -13,15 +13,9 @@ import random
 from functools import partial
 from typing import Any, Final
 
-from asched_lab.apiserver.call import ApiError
 from asched_lab.apiserver.context import DELETED, Change, Key, Record
-from asched_lab.apiserver.controllers import (
-    FINISHED,
-    Dependents,
-    controller_of,
-    is_ready,
-    pod_of,
-)
+from asched_lab.apiserver.controllers import FINISHED, Dependents, controller_of, is_ready, pod_of
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import PODS, Resource, find
 from asched_lab.apiserver.selectors import matches_label_selector
 from asched_lab.sim.world import World

@@ -36,10 +36,11 @@ from asched.kube.transport import (
     observe_nothing,
 )
 from asched_lab.apiserver.auth import ADMIN
-from asched_lab.apiserver.call import ApiError, Call, refusal
+from asched_lab.apiserver.call import Call, refusal
 from asched_lab.apiserver.call import Reply as ServerReply
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import CONFLICT, GONE, OVERLOADED
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.routing import route
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch

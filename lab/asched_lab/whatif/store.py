@@ -21,9 +21,9 @@ from asched.core.model.timestamp import microseconds
 from asched.kube.writes import answer_for, request_for
 from asched_lab.apiserver import binding, bodies, bootstrap, crud
 from asched_lab.apiserver.admission import pod_usage
-from asched_lab.apiserver.call import ApiError
 from asched_lab.apiserver.context import DELETED, NAME_LETTERS, SUFFIX_LENGTH, Change, Options
 from asched_lab.apiserver.quantities import canonical, value
+from asched_lab.apiserver.refusals import ApiError
 from asched_lab.apiserver.resources import BY_KIND, NAMESPACES, POD_GROUPS, PODS, Resource, find
 from asched_lab.apiserver.schema import DecodeError
 from asched_lab.apiserver.server import ApiServer
