@@ -16,7 +16,7 @@ waits for this, too, for all that the pool has. The acknowledgement of a former 
 was right when it was written, and a new holder begins with a newer view.
 
 Free pools go to the replicas with the fewest pools, which take them at once; the other replicas try
-one after the other later.
+a little later, in case these have just died.
 A replica that has two pools more than another one gives one up in order.
 
 `asched_lab.protocol` searches this protocol completely. Here are states only: no clock, no I/O.
@@ -35,6 +35,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cluster.pool_tenure import Versions
 from asched.core.leader.election import (
+    FOLLOWER_JITTER,
     Act,
     Election,
     LeaseRecord,
@@ -48,8 +49,11 @@ from asched.core.leader.election import (
 TERM_SEPARATOR: Final = "#"
 #: The beginning of the holder of the Lease of the mode.
 OF_LAYOUT: Final = "pools-"
-#: Retry periods between two replicas that may take the same free pool.
-STAGGER: Final = 2
+#: Retry periods that other replicas leave to the one that is to take a free pool. It is longer than
+#: the longest pause of a follower, by which that one may see later that the pool is free.
+HEAD_START: Final = 1.0 + FOLLOWER_JITTER + 0.05
+#: Retry periods without a sign after which no pool is left to a replica: two signs may be missed.
+SIGNS: Final = 3
 
 
 def _each(choose: Callable[[Iterable[int]], int], all_of: Sequence[Versions]) -> Versions:
@@ -124,11 +128,11 @@ class ModeElection(Election):
         term = Term.of(self.lease)
         return None if term is None else term.sealable
 
-    def members(self, now_s: float) -> set[str]:
-        """The replicas of this layout."""
+    def members(self, now_s: float, within_s: float | None = None) -> set[str]:
+        """The replicas of this layout that gave a sign within this time."""
+        since_s = now_s - (self.rules.renew_s if within_s is None else within_s)
         signs = tuple(self._signs.items())  # another thread may add one meanwhile
-        recent = {name for name, (_, seen_s) in signs if now_s - seen_s < self.rules.renew_s}
-        return {self.member, *recent}
+        return {self.member, *(name for name, (_, seen_s) in signs if seen_s > since_s)}
 
     def lease_read(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
         for name, number in (_annotation(lease, names.LEASE_MEMBERS, dict[str, int]) or {}).items():
@@ -199,7 +203,7 @@ class PoolElection(Election):
 
     def woke(self, now_s: float) -> Act:
         if not self.is_leader:
-            self.is_fit = self._board.may_take(self, now_s)
+            self.is_fit = self._board.takes_s(self, now_s) <= now_s
         return super().woke(now_s)
 
     def lease_read(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
@@ -211,12 +215,14 @@ class PoolElection(Election):
     def _take(self, now_s: float) -> Act:
         if self.free_since_s is None:
             self.free_since_s = now_s
-        self.is_fit = self._board.may_take(self, now_s)
+        takes_s = self._board.takes_s(self, now_s)
+        self.is_fit = takes_s <= now_s
         self.taken_s, self.epoch = now_s, self._board.epoch
         self.last_sign_s = None if self.lease is None else self._seen_s
         note = self.note
         self.last_acknowledged = note.acknowledged if note.epoch == self.epoch else Versions()
-        return super()._take(now_s)
+        act = super()._take(now_s)
+        return Wait(min(act.until_s, takes_s)) if isinstance(act, Wait) else act
 
     def _predecessor(self, last: Predecessor, *, is_clean: bool) -> Predecessor | None:
         """In a new epoch also the last leader of another mode, or of another layout."""
@@ -255,12 +261,14 @@ class PoolBoard:
         election = self.pools[pool]
         return election.holder.partition(TERM_SEPARATOR)[0] if election.is_held(now_s) else ""
 
-    def may_take(self, election: PoolElection, now_s: float) -> bool:
-        """Whether this replica takes a pool, if it is free."""
+    def takes_s(self, election: PoolElection, now_s: float) -> float:
+        """When this replica takes a pool that is free, as far as it knows now."""
         mode = self.mode
         if not (mode.is_leader and mode.is_fit and now_s < mode.fence_s):
-            return False
-        counts, member = self._counts(now_s), mode.member
+            return inf
+        retry_s, member = mode.rules.retry_s, mode.member
+        alive, counts = mode.members(now_s, SIGNS * retry_s), self._counts(now_s)
+        counts = Counter({name: counts[name] for name in alive})
         free = [self.pools[pool] for pool in sorted(self.pools)]  # the same order in every replica
         free = [known for known in free if not known.is_held(now_s)]
         for last in {known.note.holder for known in free} - {member}:
@@ -269,10 +277,9 @@ class PoolBoard:
             if known is election:
                 break
             counts[min(counts, key=lambda name: (counts[name], name))] += 1
-        own = counts[member], member
-        rank = sum((count, name) < own for name, count in counts.items())
+        first = min(counts, key=lambda name: (counts[name], name))
         since_s = now_s if election.free_since_s is None else election.free_since_s
-        return now_s - since_s >= rank * STAGGER * self.mode.rules.retry_s
+        return since_s if first == member else since_s + HEAD_START * retry_s
 
     def has_surplus(self, now_s: float) -> bool:
         """Whether this replica holds at least two pools more than another one, and no pool is

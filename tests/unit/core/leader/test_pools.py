@@ -206,15 +206,45 @@ def test_the_pools_of_a_dead_replica_are_taken_when_its_leases_end() -> None:
     assert max(held) - min(held) <= 1
 
 
+@pytest.mark.parametrize(
+    ("apart_s", "more_s"), [(0.0, 3.0), (3.0, 3.0), (8.0, 3.0), (11.0, 6.0), (14.0, 6.0)]
+)
+def test_two_deaths_leave_no_pool_without_a_holder_for_long(apart_s: float, more_s: float) -> None:
+    """`more_s`: beyond the end of the Lease. A replica that has just died was to take the pool."""
+    world = World(Replica("a"), Replica("b"), Replica("c"))
+    world.run_for(10.0)
+    settle(world)
+    gaps_s: dict[str, float] = {}
+    for wait_s in (apart_s, 0.0):
+        dead = world.replicas.pop(0)
+        gaps_s.update(dict.fromkeys(dead.holds(world.now_s), -world.now_s))
+        world.run_for(wait_s)
+    while any(gap_s < 0.0 for gap_s in gaps_s.values()):
+        world.run_for(0.1)
+        for pool in world.replicas[0].holds(world.now_s):
+            if gaps_s.get(pool, 0.0) < 0.0:
+                gaps_s[pool] += world.now_s
+    assert len(gaps_s) >= 2
+    assert max(gaps_s.values()) <= LEASE_S + more_s
+
+
+def settle(world: World) -> None:
+    """Let replicas with a surplus give it up."""
+    for _ in POOLS:
+        for replica in world.replicas:
+            if replica.board.has_surplus(world.now_s):
+                world.release(replica, min(replica.holds(world.now_s)))
+                world.run_for(2 * RETRY_S)
+
+
 def test_who_has_two_pools_more_than_another_has_a_surplus() -> None:
     world = World(Replica("a"))
     world.run_for(5.0)
     world.replicas.append(Replica("b"))
     world.run_for(6.0)
     first, second = world.replicas
-    while first.board.has_surplus(world.now_s):
-        world.release(first, min(first.holds(world.now_s)))
-        world.run_for(2 * RETRY_S)
+    assert first.board.has_surplus(world.now_s)
+    settle(world)
     assert not second.board.has_surplus(world.now_s)
     assert [len(r.holds(world.now_s)) for r in world.replicas] == [2, 2]
 
