@@ -131,15 +131,18 @@ def _gangs(gangs: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
 
 
 def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Pods that wait in each pool, and those with rules that reach across pools."""
+    """Pods that wait in each pool, those with rules that reach across pools, and how long no
+    replica decided for the pool before it was taken.
+    """
     if not pools:
         return
     yield ""
     width = max(len(pool["name"]) for pool in pools)
-    yield f"{'WAITING':>7}  {'STOPPED':>7}  {'POOL':{width}}  HELD BY"
+    yield f"{'WAITING':>7}  {'STOPPED':>7}  {'GAP':>7}  {'POOL':{width}}  HELD BY"
     for pool in pools:
         name = pool["name"] or "several"
-        counts = f"{pool['waiting']:7d}  {pool['stopped']:7d}"
+        gap = _duration(pool.get("gapSeconds"))
+        counts = f"{pool['waiting']:7d}  {pool['stopped']:7d}  {gap:>7}"
         yield f"{counts}  {name:{width}}  {pool['holder']}".rstrip()
 
 

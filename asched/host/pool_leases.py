@@ -54,6 +54,8 @@ class PoolCandidate(LeaderCandidate):
         self.board = PoolBoard(mode)
         #: Set when a pool was taken.
         self.was_taken = asyncio.Event()
+        #: By pool: how long no replica decided for it, when it was taken last.
+        self.gaps_s: dict[str, float] = {}
         self._metrics, self._draw = metrics, draw
         self._clock = clock or Clock()
         self._terms = count(1)
@@ -71,8 +73,10 @@ class PoolCandidate(LeaderCandidate):
     def used(self, pool: str) -> None:
         """Note that the process decides for a pool that it has taken from now on."""
         since_s = self.board.pools[pool].last_sign_s
+        self.gaps_s.pop(pool, None)
         if since_s is not None:
-            self._metrics.pool_gap.of(pool).observe(self._clock.now_s() - since_s)
+            self.gaps_s[pool] = gap_s = self._clock.now_s() - since_s
+            self._metrics.pool_gap.of(pool).observe(gap_s)
 
     @property
     def predecessor(self) -> Predecessor | None:

@@ -95,6 +95,10 @@ class PoolKeeper:
         """The replica that holds a pool; empty if none does."""
         return self._board.holder(pool, self._scheduler.clock.now_s())
 
+    def gap_s(self, pool: str) -> float | None:
+        """How long no replica decided for a held pool, when it was taken; None if unknown."""
+        return self._candidate.gaps_s.get(pool) if pool in self._held else None
+
     # --- pools that were taken -------------------------------------------------------------------
 
     async def _take_over(self) -> None:

@@ -22,6 +22,11 @@ class PoolHolders(Protocol):
     def holder(self, pool: str) -> str:
         """The replica that holds a pool; empty if none does."""
 
+    def gap_s(self, pool: str) -> float | None:
+        """How long no replica decided for a pool that this one holds, when it took it; None for a
+        pool that it does not hold, or that had no holder before.
+        """
+
 
 class Running(Protocol):
     """The parts of a scheduler that other packages read, and requests they may make."""

@@ -1,4 +1,4 @@
-// Counts and lists: queues, reasons of waiting pods, gangs, the last decisions.
+// Counts and lists: queues, reasons of waiting pods, gangs, pools, the last decisions.
 
 function drawTiles(told) {
   const latest = (name) => { const all = (series[name] || []).filter((one) => one !== null); return all.length ? all[all.length - 1] : null; };
@@ -37,6 +37,17 @@ function drawGangs(told) {
     el("td", { class: "number" }, number(gang.unplaced)),
     el("td", { class: "number" }, gang.held ? `${number(gang.placed)} (${number(gang.held)} held)` : number(gang.placed)),
     el("td", { class: "number" }, gang.minCount ? number(gang.minCount) : "–"))));
+}
+
+// Pools of the configuration. The gap is known of pools that this replica has taken.
+function drawPools(pools) {
+  at("pools").hidden = !pools.length;
+  redraw(at("pools").querySelector("tbody"), pools.map((pool) => el("tr", {},
+    el("td", {}, pool.name || "several"),
+    el("td", {}, pool.holder || "–"),
+    el("td", { class: "number" }, number(pool.waiting)),
+    el("td", { class: "number" }, number(pool.stopped)),
+    el("td", { class: "number" }, duration(pool.gapSeconds)))));
 }
 
 function drawRecent(lines) {

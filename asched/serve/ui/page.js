@@ -31,6 +31,7 @@ async function look() {
   drawCharts();
   drawWhy(told.waiting);
   drawGangs(told.gangs);
+  drawPools(told.pools);
   drawRecent(told.recent);
   takeNodes(told.nodes);
   at("frame").hidden = false;

@@ -19,7 +19,8 @@ async def pool_rows(
     context: SchedulerContext, histories: Histories, holders: PoolHolders | None
 ) -> list[dict[str, Any]]:
     """One for each pool, and one without a name for pods of several pools; empty without pools.
-    `stopped`: pods with a rule that may concern pods of other pools.
+    `stopped`: pods with a rule that may concern pods of other pools. `gapSeconds`: how long no
+    replica decided for the pool before this one took it; None for the pools of other replicas.
     """
     pools = context.pools
     if pools is None:
@@ -40,10 +41,18 @@ async def pool_rows(
             "holder": holders.holder(name) if holders is not None else "",
             "waiting": waiting.pop(pool, 0),
             "stopped": stopped[pool],
+            "gapSeconds": holders.gap_s(name) if holders is not None else None,
         }
         for pool, name in named.items()
     ]
     if waiting:
-        count = waiting.total()
-        rows.append({"name": "", "holder": "", "waiting": count, "stopped": stopped[SEVERAL]})
+        rows.append(
+            {
+                "name": "",
+                "holder": "",
+                "waiting": waiting.total(),
+                "stopped": stopped[SEVERAL],
+                "gapSeconds": None,
+            }
+        )
     return rows

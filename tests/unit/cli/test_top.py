@@ -38,14 +38,14 @@ def test_reasons_are_grouped_with_the_nodes_that_gave_them() -> None:
 
 def test_pools_are_shown_where_there_are_some() -> None:
     rows = [
-        {"name": "batch", "holder": "replica-a", "waiting": 12, "stopped": 3},
-        {"name": "default", "holder": "", "waiting": 0, "stopped": 0},
+        {"name": "batch", "holder": "replica-a", "waiting": 12, "stopped": 3, "gapSeconds": 5.2},
+        {"name": "default", "holder": "", "waiting": 0, "stopped": 0, "gapSeconds": None},
     ]
     said = lines({**a_view(3), "pools": rows})
-    at = said.index("WAITING  STOPPED  POOL     HELD BY")
+    at = said.index("WAITING  STOPPED      GAP  POOL     HELD BY")
     assert said[at + 1 : at + 3] == [
-        "     12        3  batch    replica-a",
-        "      0        0  default",
+        "     12        3    5.2 s  batch    replica-a",
+        "      0        0        -  default",
     ]
     assert not any("POOL " in line for line in lines(a_view(3)))
 

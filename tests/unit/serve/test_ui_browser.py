@@ -166,6 +166,19 @@ async def test_what_users_chose_is_text_and_never_markup() -> None:
         assert tab.errors == []
 
 
+async def test_pools_are_shown_where_there_are_some() -> None:
+    async with a_page(a_view(3)) as (tab, _port, _url):
+        assert await tab.eval("document.getElementById('pools').hidden")
+    held = {"holder": "replica-a", "waiting": 1200, "stopped": 3, "gapSeconds": 5.2}
+    free = {"name": "", "holder": "", "waiting": 2, "stopped": 2, "gapSeconds": None}
+    pools = [{**held, "name": HOSTILE}, free]
+    async with a_page({**a_view(3), "pools": pools}) as (tab, _port, _url):
+        rows = [" ".join(row.split()) for row in (await text(tab, "#pools tbody")).split("\n")]
+        assert rows == [f"{HOSTILE} replica-a 1,200 3 5.2 s", "several \u2013 2 2 \u2013"]
+        assert await tab.eval(CONTRASTS) == []
+        assert tab.errors == []
+
+
 async def test_a_pod_and_its_gang_are_a_click_away_and_back_goes_back() -> None:
     async with a_page(a_view(60)) as (tab, _port, _url):
         await tab.eval("document.querySelector('#why a').click()")

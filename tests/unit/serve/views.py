@@ -48,6 +48,7 @@ def a_view(nodes: int, **more: Any) -> dict[str, Any]:
             "otherGroups": 2,
             "otherPods": 20,
         },
+        "pools": [],
         "gangs": {
             "count": 1,
             "gangs": [

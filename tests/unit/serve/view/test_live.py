@@ -45,8 +45,8 @@ async def test_pools_are_shown_with_the_pods_that_wait_and_those_that_are_stoppe
     play.see(a_pod("apart", "jobs").spec(affinity=apart))
     shown = (await a_view(play).view(-1, 0))["pools"]
     assert shown == [
-        {"name": "batch", "holder": "", "waiting": 2, "stopped": 1},
-        {"name": "default", "holder": "", "waiting": 0, "stopped": 0},
+        {"name": "batch", "holder": "", "waiting": 2, "stopped": 1, "gapSeconds": None},
+        {"name": "default", "holder": "", "waiting": 0, "stopped": 0, "gapSeconds": None},
     ]
     assert (await a_view(Play()).view(-1, 0))["pools"] == []
 
