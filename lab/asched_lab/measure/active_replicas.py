@@ -9,8 +9,10 @@ stopped for longer than its Lease and continued, and of every tenth the API serv
 API_S. Then the same happens to one leader with replicas that stand by.
 
 A client of the server itself watches the pods. Each binding is checked in the order of the server's
-revisions against those before it: resources, ports, node affinity, anti-affinity. Spread is checked
-at the end, since bindings arrive in another order than they were decided in.
+revisions against those before it: resources, ports, node affinity, anti-affinity and spread.
+Bindings arrive in another order than they were decided in: in the other domains of a spread
+constraint also pods count that are bound within UNDER_WAY_S after it, since they may have been
+decided before. At the end spread is checked without that.
 
     gap      from the end of the process that decided for a pool to the next binding of that pool
     pause    the longest time between two bindings of another pool, up to the next fault
@@ -29,7 +31,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -60,7 +62,14 @@ from asched_lab.measure.crowds import (
 from asched_lab.measure.replicas import ASCHED, LEADING_WORDS, LeaseOptions, Replica, Replicas
 from asched_lab.measure.takeover_load import BROKEN, LOST, OVERCOMMITTED
 from asched_lab.measure.takeovers import line_of
-from asched_lab.sim.checker import EndState, skews
+from asched_lab.sim.checker import (
+    EndState,
+    domain,
+    fewest,
+    hard_constraints,
+    skews,
+    spread_counts,
+)
 from asched_lab.sim.lives import half_most_worst
 
 POOLS: Final = ("batch", "gpu", "web", DEFAULT_POOL)
@@ -80,6 +89,9 @@ BEYOND_S: Final = 5.0
 SENT_S: Final = 0.5
 #: A pool without a binding for as long is not served at the moment.
 SERVED_S: Final = 2.0
+#: A pod that was decided for is bound within this time, also if its process dies: the longest gap
+#: that was seen, three times.
+UNDER_WAY_S: Final = 30.0
 #: All pods are bound within this time after the last fault, or never.
 FINAL_S: Final = 120.0
 POLL_S: Final = 0.1
@@ -128,13 +140,17 @@ def pool_node(index: int) -> JsonObject:
     return made
 
 
+#: When a binding was seen, and the pod.
+Bound = tuple[float, JsonObject]
+
+
 class Load:
     """Pods of all pools, created at a steady rate, and their bindings as a client sees them."""
 
     def __init__(self, api: Api, nodes: int, pods: int, rate: float) -> None:
         self.nodes = [pool_node(index) for index in range(nodes)]
-        #: (when it was seen, the pod), in the order of the server's revisions.
-        self.bindings: list[tuple[float, JsonObject]] = []
+        #: In the order of the server's revisions.
+        self.bindings: list[Bound] = []
         self.findings: dict[str, list[str]] = defaultdict(list)
         self.waiting: dict[str, JsonObject] = {}
         self._api = api
@@ -197,10 +213,12 @@ class Load:
                 for one in self.nodes
                 if one["metadata"]["labels"].get(names.POOL_LABEL, DEFAULT_POOL) in pools
             ]
-            placed = [one for _, one in self.bindings if pool_of(one) in pools]
+            bindings = [known for known in self.bindings if pool_of(known[1]) in pools]
+            placed = [one for _, one in bindings]
             state = EndState(nodes, ())
             for one in placed:
                 self._check_binding(state, one)
+            self.findings[BROKEN] += uneven(nodes, bindings)
             self.findings[BROKEN] += skews(nodes, placed)
             waiting = [one for one in self.waiting.values() if pool_of(one) in pools]
             fitting = EndState(nodes, [*placed, *waiting]).could_be_placed()
@@ -218,6 +236,27 @@ class Load:
             self.findings[OVERCOMMITTED].append(what)
         elif not state.fits(name, one):
             self.findings[BROKEN].append(what)
+        state.place(one, name)
+
+
+def uneven(nodes: Sequence[JsonObject], bindings: Sequence[Bound]) -> Iterator[str]:
+    """Bindings that broke a hard spread constraint in whatever order they were decided. All pods
+    that a constraint selects have it, and none of them leaves.
+    """
+    spreading = deque(known for known in bindings if hard_constraints(known[1]))
+    state, ahead = EndState(nodes, ()), EndState(nodes, ())
+    for at_s, one in tuple(spreading):
+        while spreading and spreading[0][0] <= at_s + UNDER_WAY_S:
+            _, later = spreading.popleft()
+            ahead.place(later, later["spec"]["nodeName"])
+        constraints, name = hard_constraints(one), one["spec"]["nodeName"]
+        for constraint in constraints:
+            own_domain = domain(state.nodes.get(name), constraint["topologyKey"])
+            counts = state.spread(constraint, constraints, one)
+            least = fewest(constraint, ahead.spread(constraint, constraints, one))
+            count = counts.get(own_domain or "", 0) + spread_counts(constraint, one, one)
+            if count > least + constraint["maxSkew"]:
+                yield f"{one['metadata']['name']} on {name}: {count} in {own_domain}, least {least}"
         state.place(one, name)
 
 
