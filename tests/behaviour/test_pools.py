@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.cluster.facts import Done, Gone, Refused, Seen
-from asched.core.framework.effects import Bind, DeletePod, Evict, MarkVictim, Patch
+from asched.core.framework.effects import Bind, DeletePod, Evict, MarkVictim, Patch, PatchPodStatus
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -181,6 +181,27 @@ def test_a_victim_whose_namespace_has_another_pool_is_evicted_within_its_budgets
     assert not made.of(DeletePod)
 
 
+def test_a_victim_that_comes_to_another_pool_meanwhile_is_evicted_within_its_budgets() -> None:
+    made = three()
+    assert placed(made, a_pod("old", "jobs").requests(cpu="4"))
+    made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
+    mark = made.the(MarkVictim)
+    made.turn(Seen(NODE, node("in-batch").build()))  # it belongs to the pool `default` now
+    made.turn(Done(mark.id))
+    assert made.the(Evict).pod.name == "old"
+    assert not made.of(DeletePod)
+
+
+def test_no_pod_is_evicted_beside_one_that_a_budget_keeps() -> None:
+    made = three()
+    assert placed(made, pinned("agent", "in-batch").requests(cpu="2"))
+    assert placed(made, a_pod("old", "jobs").requests(cpu="2"))
+    made.see(a_pod("urgent", "jobs").requests(cpu="4").priority(9))
+    made.turn(Refused(made.the(Evict).id, 429, "it would violate the pod's disruption budget"))
+    assert not made.of(MarkVictim)
+    assert not made.of(DeletePod)
+
+
 def test_a_victim_of_the_nodes_own_pool_is_deleted() -> None:
     made = three()
     assert placed(made, a_pod("old", "jobs").requests(cpu="4"))
@@ -308,7 +329,9 @@ def test_a_pod_whose_victim_is_kept_by_its_budget_waits_for_a_change() -> None:
     made.see(a_pod("urgent", "jobs").requests(cpu="2").priority(9))
     made.turn(Refused(made.the(Evict).id, 429, "it would violate the pod's disruption budget"))
     assert not made.of(MarkVictim)
-    made.turn(after_s=60)
-    assert not made.of(Evict)
+    assert made.the(PatchPodStatus).nominated_node_name == "", "no room is made for it"
+    larger = node("in-batch").labels(IN_BATCH)
+    made.turn(Seen(NODE, larger.allocatable(cpu="4100m", pods="10").build()), after_s=30)
+    assert not made.of(Evict), "it is not asked for again soon"
     made.turn(Gone(POD, made.parts.cluster.pods_seen["kube-system/agent"]), after_s=20)
     assert made.the(Bind).pod.name == "urgent"

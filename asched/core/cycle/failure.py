@@ -129,6 +129,19 @@ def status_patch(
     )
 
 
+def end_nomination(context: SchedulerContext, pod: Pod) -> Iterator[Effect]:
+    """Give back the room that was promised to a pod that waits."""
+    now, node = context.cluster.pods_seen.get(pod.key), context.nominator.node_of(pod.uid)
+    if now is None or now.uid != pod.uid or node is None or now.uid in context.cluster.placed:
+        return
+    context.nominator.delete(now.uid)
+    room_is_free(context, now, node, except_uid=now.uid)
+    types = tuple(c.type for c in now.status.conditions or ())
+    yield PatchPodStatus(
+        pod=ref_of(now), condition_types=types, nominated_node_name="", wants_answer=False
+    )
+
+
 def failure_of(context: SchedulerContext, raised: BaseException, about: str = "") -> Failure:
     """The failure of an attempt that an exception ended."""
     if isinstance(raised, NoNodesError):

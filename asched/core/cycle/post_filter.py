@@ -19,7 +19,7 @@ from asched.core.config.new_nodes import node_helps
 from asched.core.cycle.attempt import Attempt
 from asched.core.cycle.binding import end_failed
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.failure import fail, failure_of, skip
+from asched.core.cycle.failure import end_nomination, fail, failure_of, skip
 from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.unit import CLEARED, KEPT, Failure
 from asched.core.framework.effects import Effect
@@ -96,7 +96,9 @@ def rejected(
 
 
 class Background(msgspec.Struct):
-    """Work of a PostFilter plugin after the attempt, mostly evictions."""
+    """Work of a PostFilter plugin after the attempt, mostly evictions. If its status is
+    unschedulable, no room is made, and the nomination of the pod ends.
+    """
 
     context: SchedulerContext
     pod: Pod
@@ -107,10 +109,14 @@ class Background(msgspec.Struct):
         """Run the work to its end. A plugin's exception costs its pod this attempt only."""
         started_s = self.context.monotonic_s()
         status = yield from _contained(self.context, self.steps)
-        is_done = status.is_success or status.code is Code.SKIP
-        result = "success" if is_done else "error"
+        is_kept = status.code is Code.UNSCHEDULABLE
+        is_done = status.is_success or status.code is Code.SKIP or is_kept
+        result = "error" if is_kept or not is_done else "success"
         took_s = self.context.monotonic_s() - started_s
         self.context.observer.preempted(result, took_s, self.preemptor)
+        if is_kept:
+            yield from end_nomination(self.context, self.pod)
+            status = SUCCESS  # a change of the cluster wakes the pod
         if not is_done:
             self.context.observer.preemption_failed(self.pod.key, status.message)
         return status, self.pod

@@ -316,8 +316,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def _find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         extenders = trial.extenders
         with_empty = self._offers_empty and extenders is not None and extenders.finds_victims(pod)
-        taken = self._taken_nodes.rows(pod.pod.priority, self._other_schedulers)
-        return self._search.find(pod, rejection, trial, taken, with_empty=with_empty)
+        spared = self._taken_nodes.rows(pod.pod.priority, self._other_schedulers)
+        kept = self._under_way.kept_rows(pod.pod)
+        spared = np.concatenate((spared, kept)) if len(kept) else spared
+        return self._search.find(pod, rejection, trial, spared, with_empty=with_empty)
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
         """Why the pod may not preempt, or None. A nomination counts before it is written."""

@@ -8,8 +8,9 @@ concurrently; the last one follows, so that its change finds the preemptor free 
 A victim whose namespace belongs to another pool than its node is evicted by its Eviction
 subresource: another replica may evict pods of the same disruption budget at the same time, which
 only the API server can count. The condition follows, since a budget may refuse the eviction.
-Then the preemptor waits for a change of the cluster, so that a budget that is used up is not asked
-for again and again.
+Such victims come first: if a budget keeps one, no further pod is evicted, the nomination of the
+preemptor ends, and it waits for a change of the cluster. That node is not tried again for it for
+some time, so that a budget that is used up is not asked for again and again.
 
 Bounds  AT_ONCE of them at the same time; the next follow once these are done.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
@@ -112,15 +113,17 @@ class Eviction:
         try:
             for pod in nominated:
                 yield from self._clear_nomination(pod)
-            last = self._victims[-1]
-            for start in range(0, len(self._victims) - 1, AT_ONCE):
-                some = self._victims[start : start + AT_ONCE]
-                parts = tuple(self._evict(victim) for victim in some if victim is not last)
-                answer = yield Together(parts=parts)
+            *others, last = sorted(self._victims, key=lambda pod: not self._is_of_other_pool(pod))
+            for some in self._rounds(others):
+                answer = yield Together(parts=tuple(map(self._evict, some)))
                 assert isinstance(answer, Returned)
                 failed = next((s for s in (failed, *answer.value) if not s.is_success), SUCCESS)
+                if KEPT_BY_BUDGET in answer.value:
+                    return self._kept()
             self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
+            if status is KEPT_BY_BUDGET:
+                return self._kept()
             is_gone = last.uid not in self._cluster.placed
             is_held_up = self._site.waiting.get(last.uid) is not None
             is_deleted = status.is_success and not is_gone and not is_held_up
@@ -128,8 +131,18 @@ class Eviction:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
         if failed.is_success and status.is_success and is_gone:
             return SKIP  # it left early, and pods woken by that were held back
-        status = failed if status.is_success else status
-        return SUCCESS if status.code is KEPT_BY_BUDGET.code else status
+        return failed if status.is_success else status
+
+    def _kept(self) -> Status:
+        self._under_way.kept_by_budget(self._preemptor)
+        return KEPT_BY_BUDGET
+
+    def _rounds(self, victims: Sequence[Pod]) -> Iterator[Sequence[Pod]]:
+        """Victims that are evicted at the same time: first those of other pools."""
+        first = [pod for pod in victims if self._is_of_other_pool(pod)]
+        for some in (first, victims[len(first) :]):
+            for start in range(0, len(some), AT_ONCE):
+                yield some[start : start + AT_ONCE]
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
         """A failure does not stop the eviction: the pod's own next attempt corrects it."""
@@ -156,6 +169,8 @@ class Eviction:
                 return SUCCESS
             if not isinstance(answer, Done):
                 return _failed(now, answer)
+            if self._is_of_other_pool(now):  # its node or namespace moved meanwhile
+                return (yield from self._evict_within_budgets(now, None))
         answer = yield DeletePod(pod=ref_of(now))
         if not isinstance(answer, Done):
             return SUCCESS if _is_gone(answer) else _failed(now, answer)

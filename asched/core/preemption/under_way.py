@@ -7,21 +7,31 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Self
 
+import numpy as np
+
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import object_of
 from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.expecting import Expecting
+from asched.core.model.arrays import I64
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD_GROUP
+from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CompositePodGroup, PodGroup
 
 #: Preemptions under way before a sweep for those whose last victim has gone unnoticed.
 SWEEP_MIN: Final = 256
+#: For so long nothing is evicted on a node for a pod after a budget kept one of its victims there:
+#: pods that lose their nominations would wake each other without an end.
+KEPT_S: Final = 60.0
+#: Pods for which that is stored.
+KEPT_MAX: Final = 1024
 #: Where a group makes room, for messages.
 CLUSTER: Final = "cluster"
 _OF_GROUP: Final = "podgroup/"
+NO_ROWS: Final[I64] = np.zeros(0, dtype=np.int64)
 
 
 class Preemptor(NamedTuple):
@@ -66,6 +76,8 @@ class UnderWay:
         self._expecting = Expecting()  # preemptors whose last victim still exists, and its node
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
+        #: preemptor's uid -> node -> until when it makes no room there, in steady seconds
+        self._kept: Lru[str, dict[str, float]] = Lru(KEPT_MAX)
 
     def start(self, preemptor: Preemptor) -> None:
         for key, uid in preemptor.held:
@@ -94,6 +106,22 @@ class UnderWay:
                 self._expecting.drop(key)
             if self.waiting.get(key, ("", None))[0] == uid and not is_deleted:
                 self._forget(key)
+
+    def kept_by_budget(self, preemptor: Preemptor) -> None:
+        """Record that a budget keeps a victim."""
+        if preemptor.node is not None:
+            kept = self._kept.get(preemptor.uid) or {}
+            kept[preemptor.node] = self._cluster.steady_s + KEPT_S
+            self._kept.put(preemptor.uid, kept)
+
+    def kept_rows(self, pod: Pod) -> I64:
+        """The rows where budgets keep victims of the pod for now."""
+        kept, row_of = self._kept.get(pod.uid), self._cluster.nodes.row_of
+        if not kept:
+            return NO_ROWS
+        now_s = self._cluster.steady_s
+        rows = [row_of[node] for node, end_s in kept.items() if end_s > now_s and node in row_of]
+        return np.array(rows, dtype=np.int64)
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt at a pod that is scheduled by itself would come too early."""
