@@ -15,7 +15,7 @@ import numpy.typing as npt
 from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
-from asched.core.cluster.pods import PodClass
+from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.pool_tenure import Tenure, Versions
 from asched.core.config.pool_rules import PoolRules
 from asched.core.config.pools import DEFAULT_POOL, NodePool
@@ -102,6 +102,13 @@ class Pools:
             return self.of_namespace(pod.metadata.namespace)
         node = self.cluster.node_of(name)
         return SEVERAL if node is None else self.with_labels(node.labels)
+
+    def is_visitor(self, info: PodInfo) -> bool:
+        """Whether the namespace of a placed pod belongs to another pool than its node."""
+        node = self.cluster.node_of(info.node_name)
+        if node is None:
+            return False
+        return self.of_namespace(info.pod.metadata.namespace) != self.with_labels(node.labels)
 
     def _pinned_to(self, pod: Pod) -> str:
         """The node whose pool the pod belongs to, whatever its namespace; empty without one."""

@@ -16,7 +16,7 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
     queue = context.queue
     match step:
         case event_handlers.Announce():
-            queue.move(step.change, context.now_s, except_uid=step.except_uid)
+            queue.move(step.change, context.now_s)
             if context.cluster.refusals.avoided:
                 _end_pauses(context, step.change)
             return step.change.trigger.label

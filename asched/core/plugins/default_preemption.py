@@ -26,6 +26,7 @@ from asched.core.cluster.facts import Answer
 from asched.core.cluster.gang import object_of
 from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.pools import Pools
 from asched.core.cluster.view import SupposedView
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.config.gates import DEFAULT_GATES
@@ -97,6 +98,10 @@ WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
 ROOM_LOST: Final = "node(s) on which another scheduler took the freed room a moment ago"
 FOUND: Final = "found a potential placement for pod on node"
+#: Ours, where several replicas share the pools.
+KEPT: Final = "node(s) with pods of another pool's namespace that a disruption budget keeps"
+#: Nodes with such pods that an attempt looks at.
+KEPT_TRIES: Final = 16
 WASTED: Final = "an extender refused the node on which room was made for this pod"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
@@ -213,7 +218,26 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             some = self._search.some(pod, findings, trial)
             otherwise = Nomination("" if len(wasted) else None)
             return self._ask(now, pod, some, extenders, trial.seed, trial, otherwise)
-        return self._make_room(now, self._search.best(pod, findings, trial), trial)
+        for _ in range(KEPT_TRIES):
+            candidate = self._search.best(pod, findings, trial)
+            if not self._is_kept(candidate):
+                return self._make_room(now, candidate, trial)
+            self._under_way.kept_by_budget(now.uid, candidate.node)
+            findings = findings._replace(open=findings.open[findings.open != candidate.row])
+            if not len(findings.open):
+                break
+        reasons = {KEPT: len(self._under_way.kept_rows(now))}
+        return _cannot_help(rejection, reasons, comes_back=True)
+
+    def _is_kept(self, candidate: Candidate) -> bool:
+        """Whether the API server would refuse an eviction: a budget that is used up protects a pod
+        whose namespace belongs to another pool.
+        """
+        pools = Pools.of_cluster(self._cluster) if candidate.violations else None
+        if pools is None:
+            return False
+        over = zip(candidate.victims, self._budgets.violations(candidate.victims), strict=True)
+        return any(is_over and pools.is_visitor(info) for info, is_over in over)
 
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
         room = yield from self._room_for_group(trial)
@@ -355,8 +379,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             none = NO_VICTIMS.text
             reasons[none] = reasons.get(none, 0) + len(nodes)
         spared = len(rejection.candidates) - len(findings.tried)
-        if spared:
-            reasons[ROOM_LOST] = spared
+        kept = len(np.intersect1d(self._under_way.kept_rows(pod.pod), rejection.candidates))
+        for reason, count in ((KEPT, kept), (ROOM_LOST, spared - kept)):
+            if count:
+                reasons[reason] = count
         return _cannot_help(rejection, reasons, comes_back=bool(spared))
 
     def _ask(

@@ -78,7 +78,10 @@ class Eviction:
         self._site = site
         self._under_way = under_way
         self._cluster = site.cluster
+        self._pools = Pools.of_cluster(site.cluster)
         self._victims = [info.pod for info in victims if not info.pod.is_terminating]
+        if self._pools is not None:
+            self._victims.sort(key=lambda pod: not self._is_visitor(pod))
         self._less: list[Pod] = []
 
     def begin(self) -> Late | None:
@@ -113,7 +116,7 @@ class Eviction:
         try:
             for pod in nominated:
                 yield from self._clear_nomination(pod)
-            *others, last = sorted(self._victims, key=lambda pod: not self._is_of_other_pool(pod))
+            *others, last = self._victims
             for some in self._rounds(others):
                 answer = yield Together(parts=tuple(map(self._evict, some)))
                 assert isinstance(answer, Returned)
@@ -133,16 +136,17 @@ class Eviction:
             return SKIP  # it left early, and pods woken by that were held back
         return failed if status.is_success else status
 
-    def _kept(self) -> Status:
-        self._under_way.kept_by_budget(self._preemptor)
-        return KEPT_BY_BUDGET
-
     def _rounds(self, victims: Sequence[Pod]) -> Iterator[Sequence[Pod]]:
-        """Victims that are evicted at the same time: first those of other pools."""
-        first = [pod for pod in victims if self._is_of_other_pool(pod)]
-        for some in (first, victims[len(first) :]):
+        """Victims that are evicted at the same time."""
+        visitors = sum(map(self._is_visitor, victims)) if self._pools is not None else 0
+        for some in (victims[:visitors], victims[visitors:]):
             for start in range(0, len(some), AT_ONCE):
                 yield some[start : start + AT_ONCE]
+
+    def _kept(self) -> Status:
+        if self._preemptor.node is not None:
+            self._under_way.kept_by_budget(self._preemptor.uid, self._preemptor.node)
+        return KEPT_BY_BUDGET
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
         """A failure does not stop the eviction: the pod's own next attempt corrects it."""
@@ -161,7 +165,7 @@ class Eviction:
         if now is None or now.is_terminating:
             return SUCCESS
         patch = self._patch(now)
-        if self._is_of_other_pool(now):
+        if self._is_visitor(now):
             return (yield from self._evict_within_budgets(now, patch))
         if patch is not None:
             answer = yield patch
@@ -169,7 +173,7 @@ class Eviction:
                 return SUCCESS
             if not isinstance(answer, Done):
                 return _failed(now, answer)
-            if self._is_of_other_pool(now):  # its node or namespace moved meanwhile
+            if self._is_visitor(victim):  # its node or namespace moved meanwhile
                 return (yield from self._evict_within_budgets(now, None))
         answer = yield DeletePod(pod=ref_of(now))
         if not isinstance(answer, Done):
@@ -188,13 +192,12 @@ class Eviction:
         yield self._event(victim)
         return SUCCESS
 
-    def _is_of_other_pool(self, victim: Pod) -> bool:
+    def _is_visitor(self, victim: Pod) -> bool:
         """Whether the victim's namespace belongs to another pool than its node."""
-        pools, placed = Pools.of_cluster(self._cluster), self._cluster.placed.get(victim.uid)
-        node = self._cluster.node_of(placed.node_name) if placed is not None else None
-        if pools is None or node is None:
+        if self._pools is None:
             return False
-        return pools.of_namespace(victim.metadata.namespace) != pools.with_labels(node.labels)
+        placed = self._cluster.placed.get(victim.uid)
+        return placed is not None and self._pools.is_visitor(placed)
 
     def _patch(self, victim: Pod) -> MarkVictim | None:
         """The condition that says why the pod is evicted; None if it is set already."""

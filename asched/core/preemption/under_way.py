@@ -107,19 +107,18 @@ class UnderWay:
             if self.waiting.get(key, ("", None))[0] == uid and not is_deleted:
                 self._forget(key)
 
-    def kept_by_budget(self, preemptor: Preemptor) -> None:
-        """Record that a budget keeps a victim."""
-        if preemptor.node is not None:
-            kept = self._kept.get(preemptor.uid) or {}
-            kept[preemptor.node] = self._cluster.steady_s + KEPT_S
-            self._kept.put(preemptor.uid, kept)
+    def kept_by_budget(self, uid: str, node: str) -> None:
+        """Record that a budget keeps a victim on a node, by the uid of the preemptor."""
+        kept = self._kept.get(uid) or {}
+        kept[node] = self._cluster.steady_s + KEPT_S
+        self._kept.put(uid, kept)
 
     def kept_rows(self, pod: Pod) -> I64:
         """The rows where budgets keep victims of the pod for now."""
-        kept, row_of = self._kept.get(pod.uid), self._cluster.nodes.row_of
+        kept = self._kept.get(pod.uid) if self._kept else None
         if not kept:
             return NO_ROWS
-        now_s = self._cluster.steady_s
+        now_s, row_of = self._cluster.steady_s, self._cluster.nodes.row_of
         rows = [row_of[node] for node, end_s in kept.items() if end_s > now_s and node in row_of]
         return np.array(rows, dtype=np.int64)
 

@@ -61,10 +61,9 @@ class Release(Struct, frozen=True, gc=False):
 
 
 class Announce(Struct, frozen=True, gc=False):
-    """Unschedulable pods, but for `except_uid`, are notified of a change: `queue.move`."""
+    """Unschedulable pods are notified of a change: `queue.move`."""
 
     change: Change
-    except_uid: str = ""
 
 
 class ForeignNomination(Struct, frozen=True, gc=False):
@@ -181,8 +180,5 @@ def _released(pod: Pod) -> list[Step]:
 
 
 def _nomination_ended(old: Pod) -> Step:
-    """Announce that a nominated node is free again for pods that had to respect the nomination:
-    for all but its own, which would be nominated, and lose the nomination, again and again.
-    """
-    freed = Change(ASSIGNED_POD_DELETE, old, None, priority_at_most=old.priority)
-    return Announce(freed, old.metadata.uid)
+    """Announce that a nominated node is free again for pods that had to respect the nomination."""
+    return Announce(Change(ASSIGNED_POD_DELETE, old, None, priority_at_most=old.priority))

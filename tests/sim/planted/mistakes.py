@@ -566,7 +566,7 @@ MISTAKES: Final = (
         "pods of another pool's namespace are evicted as others",
         "Pools",
         "core/preemption/eviction.py",
-        "if self._is_of_other_pool(now):",
+        "if self._is_visitor(now):",
         "if False:",
     ),
     Mistake(

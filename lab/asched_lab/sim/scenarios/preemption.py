@@ -269,8 +269,14 @@ def keep_budgets(world: World) -> None:
         ends = sum("deletionTimestamp" in pod["metadata"] for pod in healthy)
         spec = budget["spec"]
         least = spec.get("minAvailable", len(healthy) - spec.get("maxUnavailable", 0))
-        allowed = max(len(healthy) - ends - least, 0)
-        status = {**(budget.get("status") or {}), "disruptionsAllowed": allowed}
+        standing = len(healthy) - ends
+        status = {
+            **(budget.get("status") or {}),
+            "observedGeneration": budget["metadata"].get("generation", 0),
+            "currentHealthy": standing,
+            "desiredHealthy": least,
+            "disruptionsAllowed": max(standing - least, 0),
+        }
         if status != budget.get("status"):
             world.server.ctx.put(BUDGETS, {**budget, "status": status})
     world.clock.after(SYNC_S, lambda: keep_budgets(world))
