@@ -36,6 +36,7 @@ from asched.core.framework.points import (
     PostFilterResult,
     PreFilterPlugin,
     PreFilterResult,
+    Scope,
 )
 from asched.core.framework.preemption_trial import Candidate, Trial
 from asched.core.framework.registrations import Registration
@@ -189,6 +190,7 @@ TRIED_MAX: Final = 64
 
 class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     name = names.CAPACITY_SCHEDULING
+    scope = Scope.CLUSTER
     listed_at = frozenset({"reserve"})  # upstream's counts there; here the columns count
     kinds: ClassVar[tuple[Kind, ...]] = (ELASTIC_QUOTA,)
     preempts = True

@@ -39,6 +39,7 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
+    Scope,
 )
 from asched.core.framework.preemption_trial import Trial
 from asched.core.framework.rejection import Rejection
@@ -118,6 +119,7 @@ class DynamicResources(
     """Under DRAPrioritizedList, requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
+    scope = Scope.CLUSTER
     evicts_only_lower = True
     without_pre_filter = NOT_FOUND
     depends_on = allocator.NODE_ASPECTS

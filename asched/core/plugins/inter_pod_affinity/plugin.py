@@ -36,6 +36,7 @@ from asched.core.framework.points import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
 )
 from asched.core.framework.registrations import Concerns, Hint, Registration
@@ -69,6 +70,7 @@ class _Affinity:
 
 class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.INTER_POD_AFFINITY
+    scope = Scope.CLUSTER
     without_pre_filter = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     without_pre_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     reasons = (NOT_NEAR, TOO_NEAR, UNWANTED)

@@ -11,14 +11,12 @@ from asched.core.plugins.node_pools import REJECTING
 
 
 def test_every_plugin_of_the_tree_that_can_reject_says_what_its_rule_concerns() -> None:
-    silent = [
-        name
-        for name in IN_TREE_POINTS
-        if issubclass(cls := class_of(name), REJECTING)
-        and cls.scope is Scope.CLUSTER
-        and cls.reach is Plugin.reach
-    ]
-    assert not silent
+    rejecting = [cls for cls in map(class_of, IN_TREE_POINTS) if issubclass(cls, REJECTING)]
+    for cls in rejecting:
+        declared = next(base for base in cls.__mro__ if "scope" in vars(base))
+        assert declared is not Plugin, f"{cls.name} declares no scope"
+        is_wide, has_reach = cls.scope is Scope.CLUSTER, cls.reach is not Plugin.reach
+        assert is_wide == has_reach, f"{cls.name}: {cls.scope}"
 
 
 def test_a_plain_class_names_its_scope() -> None:
