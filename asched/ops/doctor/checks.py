@@ -34,7 +34,7 @@ from asched.core.model.kinds import (
     PROVISIONING_REQUEST,
     Kind,
 )
-from asched.kube.errors import ClientError, ConnectError, NotFound
+from asched.kube.errors import ClientError, ConnectError
 from asched.kube.kind_versions import versions_of
 from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
@@ -307,8 +307,8 @@ async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[F
 async def _check_quotas(reader: ClusterReader) -> list[Finding]:
     """Two quotas limit a namespace twice: Kueue admits pods that CapacityScheduling refuses."""
     try:
-        quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
-        both = sorted(quotas & await _namespaces_with(reader, LOCAL_QUEUE)) if quotas else []
+        quotas = await reader.namespaces_with(ELASTIC_QUOTA)
+        both = sorted(quotas & await reader.namespaces_with(LOCAL_QUEUE)) if quotas else []
     except ClientError as error:
         return [unreadable("quotas", "ElasticQuotas and LocalQueues", error)]
     if not both:
@@ -316,16 +316,6 @@ async def _check_quotas(reader: ClusterReader) -> list[Finding]:
     text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue; both quotas apply"
     cure = "delete one of the two, or keep Kueue's within the ElasticQuota's max"
     return [Finding("quotas", State.WARNING, text, cure)]
-
-
-async def _namespaces_with(reader: ClusterReader, kind: Kind) -> set[str]:
-    for version in versions_of(kind):
-        try:
-            items = await reader.of_kind(version)
-        except NotFound:
-            continue
-        return {item["metadata"]["namespace"] for item in items}
-    return set()
 
 
 async def _resources(reader: ClusterReader, group_version: str) -> frozenset[str]:

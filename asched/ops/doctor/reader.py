@@ -11,6 +11,7 @@ import orjson
 
 from asched.core.model.kinds import Kind
 from asched.kube.errors import NotFound
+from asched.kube.kind_versions import versions_of
 from asched.kube.session import Session, read_json
 from asched.kube.transport import Reply, Transport
 from asched.ops.doctor.notes import JsonObject
@@ -55,6 +56,16 @@ class ClusterReader:
     async def of_kind(self, kind: Kind) -> list[JsonObject]:
         """The first LIST_MAX objects of a kind, in all namespaces."""
         return await self.items(kind.path)
+
+    async def namespaces_with(self, kind: Kind) -> set[str]:
+        """The namespaces that have objects of a kind, in whatever version the server has it."""
+        for version in versions_of(kind):
+            try:
+                items = await self.of_kind(version)
+            except NotFound:
+                continue
+            return {item["metadata"]["namespace"] for item in items}
+        return set()
 
 
 def path_of(group_version: str) -> str:

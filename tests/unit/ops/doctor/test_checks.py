@@ -16,6 +16,7 @@ from asched.kube.session import ConnectionOptions
 from asched.ops.doctor.checks import Examination, examine
 from asched.ops.doctor.notes import Finding, Identity, State
 from asched_lab.apiserver.call import User
+from asched_lab.apiserver.resources import POD_GROUPS, PODS
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
 from tests.unit.cli.programs import a_kubeconfig
@@ -353,6 +354,58 @@ async def test_what_the_pools_select(
     found = about(await clinic.examine(configuration=with_pools), "pools")
     assert said in [finding.text for finding in found]
     assert not about(await clinic.examine(), "pools")
+
+
+async def test_pods_that_wait_for_a_rule_across_pools(clinic: Clinic) -> None:
+    with_pools = replace(CONFIGURATION, pools=configuration({"pools": POOLS}).pools)
+
+    async def said() -> list[Finding]:
+        findings = about(await clinic.examine(configuration=with_pools), "pools")
+        return [finding for finding in findings if "across pools" in finding.text]
+
+    container = {"name": "c", "image": "i"}
+    message = (
+        "0/2 nodes are available: rule of InterPodAffinity concerns pods of other pools; these"
+        " namespaces have to share a pool: one, two."
+    )
+    clinic.server.create("", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "one"}})
+    for name in "abc":
+        spec = {"schedulerName": "asched", "containers": [container]}
+        clinic.server.create("", a_document("Pod", name, "one", spec=spec))
+    assert not await said()
+    for name in "ab":
+        pod = clinic.server.get("pods", "one", name)
+        assert pod is not None
+        condition = {"type": "PodScheduled", "status": "False", "message": message}
+        clinic.server.ctx.put(PODS, {**pod, "status": {"conditions": [condition]}})
+    (found,) = await said()
+    assert found.state is State.WARNING
+    assert found.text.startswith("2 waiting pods have a rule across pools; one/a: rule of InterPod")
+
+
+@pytest.mark.parametrize(("of_other_pool", "count"), [(False, 0), (True, 1)])
+async def test_quotas_of_several_pools(clinic: Clinic, of_other_pool: bool, count: int) -> None:
+    plugins = {"multiPoint": {"enabled": [{"name": "CapacityScheduling"}]}}
+    profiles = [{"schedulerName": "asched", "plugins": plugins}]
+    with_quotas = configuration({"pools": POOLS, "profiles": profiles})
+    clinic.server.ctx.alpha |= POD_GROUPS
+    for name, labels in (("one", {}), ("two", {"team": "b"}), ("three", {"team": "b"})):
+        metadata = {"name": name, "labels": labels}
+        clinic.server.create("", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    for name in ("one" if of_other_pool else "two", "three"):
+        clinic.server.create("", a_document("ElasticQuota", "q", name, spec={"max": {"cpu": "1"}}))
+    findings = about(await clinic.examine(configuration=with_quotas), "pools")
+    found = [finding for finding in findings if "ElasticQuotas" in finding.text]
+    assert len(found) == count
+    for finding in found:
+        assert finding.state is State.PROBLEM
+        assert finding.text.endswith("several pools: one (a), three (b)")
+
+
+def a_document(kind: str, name: str, namespace: str, **more: Any) -> dict[str, Any]:
+    version = "v1" if kind == "Pod" else "scheduling.x-k8s.io/v1alpha1"
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
 
 
 def held_lease(name: str, holder: str) -> dict[str, Any]:
