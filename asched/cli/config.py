@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from asched.cli.arguments import add_plugin_flags, counted, fail
 from asched.cli.cluster_version import emulated_version
@@ -224,6 +225,8 @@ def run(args: argparse.Namespace) -> int:
                 name, text=part.text, gates=gates.enabled, known=plugins.known, every_fault=True
             )
             plugins.check_args(loaded, name)
+            more = plugins.pool_warnings(loaded, name)
+            loaded = replace(loaded, warnings=(*loaded.warnings, *more))
         except ConfigError as error:
             faults += error.lines
             continue

@@ -64,6 +64,12 @@ NAMED_MAX: Final = 5
 REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 
 
+def concerns_all_pods(cls: type[Plugin]) -> bool:
+    """Whether a rule of these plugins may concern pods of any namespace."""
+    is_wide = cls.scope is Scope.CLUSTER and issubclass(cls, REJECTING)
+    return is_wide and cls.reach is Plugin.reach
+
+
 class NodePools(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin):
     name = names.NODE_POOLS
     scope = Scope.NODE

@@ -31,6 +31,7 @@ from asched.core.framework.per_node import adapter
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory, points_of
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
+from asched.core.plugins.node_pools import concerns_all_pods
 from asched.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.host.user_plugins.arguments import ArgsError, arguments, instance_of
 from asched.kube import tasks
@@ -176,6 +177,19 @@ class Catalogue:
                     problems.append(Problem(text, path))
         if problems:
             raise ConfigError(located(name, loaded.source, problems))
+
+    def pool_warnings(self, loaded: LoadedConfig, name: str) -> tuple[str, ...]:
+        """Plugins whose pods wait while there are pools, since they declare no narrower scope."""
+        if not loaded.configuration.pools:
+            return ()
+        text = "has the scope cluster: while there are pools, the pods of this profile wait"
+        problems = [
+            Problem(f"profiles[{number}]: plugin {plugin.name} {text}", ("profiles", number))
+            for number, resolved in enumerate(loaded.profiles)
+            for plugin in filter(None, map(self.plugins.get, resolved.plugin_names))
+            if concerns_all_pods(plugin.adapted)
+        ]
+        return tuple(map(str, located(name, loaded.source, problems)))
 
     def rights_of(self, name: str) -> tuple[Right, ...]:
         """The rights that a user's plugin declares; empty for in-tree plugins."""

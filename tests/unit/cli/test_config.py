@@ -235,6 +235,22 @@ profiles:
     assert count == "1 error"
 
 
+@pytest.mark.parametrize(("scope", "warns"), [("", True), ('    scope = "node"\n', False)])
+def test_a_plugin_of_ones_own_whose_pods_wait_while_there_are_pools(
+    scope: str, warns: bool, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "spare_cores.py"
+    plugin.write_text(PLUGIN.replace("SpareCores:\n", f"SpareCores:\n{scope}"), encoding="utf-8")
+    profile = "profiles:\n- plugins: {multiPoint: {enabled: [{name: SpareCores}]}}\n"
+    pools = "pools:\n- {name: batch, namespaces: [jobs]}\n"
+    file.write_text(HEAD + profile + pools, encoding="utf-8")
+    assert run("check", "--plugin", str(plugin), str(file)) == 0
+    assert ("plugin SpareCores has the scope cluster" in capsys.readouterr().err) is warns
+    file.write_text(HEAD + profile, encoding="utf-8")
+    assert run("check", "--plugin", str(plugin), str(file)) == 0
+    assert "scope" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
