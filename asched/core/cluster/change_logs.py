@@ -102,7 +102,7 @@ class RowLog:
         """
         if cursor < self._base:
             return None
-        found = dict[int, None]()
+        found: dict[int, None] = {}
         for touched in self._ends:
             if touched & aspects:
                 ends = self._ends[touched]

@@ -302,7 +302,8 @@ class Cluster(Objects):
         room counts in any case. Further conclusions, such as that its node is avoided after its
         kubelet refused the pod, depend on who chose the node (`PodInfo`).
         """
-        info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
+        info = self.placed.get(pod.metadata.uid)
+        gives_way: list[ObservedChange] = []
         is_chosen, was_bound = False, was_waiting
         if info is not None:
             stays = info.node_name == pod.spec.node_name and (

@@ -223,7 +223,8 @@ class PodClass:
     @derived
     def host_ports(self) -> tuple[HostPort, ...]:
         """Of containers and sidecars; a missing address means any, a missing protocol TCP."""
-        spec, ports = self.example.spec, list[HostPort]()
+        spec = self.example.spec
+        ports: list[HostPort] = []
         sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
         for container in (*(spec.containers or ()), *sidecars):
             for port in container.ports or ():

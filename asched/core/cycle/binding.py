@@ -139,7 +139,8 @@ class Binding(msgspec.Struct):
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """Return the PreBind plugins that have work to do."""
         context, attempt = self.context, self.attempt
-        working, outcome, begun_s = list[PreBindPlugin](), SUCCESS, context.monotonic_s()
+        outcome, begun_s = SUCCESS, context.monotonic_s()
+        working: list[PreBindPlugin] = []
         try:
             for plugin in attempt.pre_binds:
                 started_s = context.monotonic_s()

@@ -144,7 +144,8 @@ def any_conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
     """Whether two pods with these disks must not share a node: they have a disk in common that one
     of them does not share. Linear in both numbers.
     """
-    alone, every = set[tuple[str, ...]](), set[tuple[str, ...]]()
+    alone: set[tuple[str, ...]] = set()
+    every: set[tuple[str, ...]] = set()
     for disk in held:
         every.update(disk.identities)
         if not disk.shares:

@@ -255,7 +255,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         probe, group_victims = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
-        keys, victims = list[str](), group_victims.pods
+        victims = group_victims.pods
+        keys: list[str] = []
         for start in range(0, len(victims), VICTIMS_AT_ONCE):
             yield from trial.charge(VICTIM_STEPS * VICTIMS_AT_ONCE, is_alone=True)
             keys += [info.pod.key for info in victims[start : start + VICTIMS_AT_ONCE]]
@@ -430,7 +431,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         """The victims with all pods of groups that are evicted as a whole (since 1.37), and how
         many of them, each a whole group or a pod, belong to groups.
         """
-        groups, units = self._cluster.pod_groups, dict[str, None]()
+        groups = self._cluster.pod_groups
+        units: dict[str, None] = {}
         uids = dict.fromkeys([info.pod.uid for info in victims])
         for info in victims:
             if info.pod.spec.scheduling_group is None:

@@ -200,7 +200,8 @@ class ClassCache:
         keys, nodes = kept.keys, self.cluster.nodes
         idle = [name for name, key in zip(self._names, keys, strict=False) if key is IDLE]
         part = self._taking_part(tuple(idle))
-        take, feasible, points = self._shared.take, Feasible(nodes), list[WeightedPoints]()
+        take, feasible = self._shared.take, Feasible(nodes)
+        points: list[WeightedPoints] = []
         held = kept.held = [
             take(("Filter", filterer.plugin.name, keys[at]), CODE_BYTES, self._verdict, filterer)
             for filterer, at in part.filters

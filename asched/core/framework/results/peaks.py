@@ -68,7 +68,7 @@ class Peaks:
         blocks = np.sort(np.argsort(self._tops(0), kind="stable")[-count:])
         starts = (blocks * BLOCK_ROWS).tolist()
         rest = np.concatenate([self._tops(-1, start) for start in starts])
-        found = list[tuple[int, int]]()
+        found: list[tuple[int, int]] = []
         while len(found) < min(count, len(rest)):
             at = int(rest.argmax())
             total = rest.item(at)

@@ -253,9 +253,10 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         """Keys of the pod changes that concern a waiting pod: labels that a hard constraint counts.
         Default constraints depend on the namespace alone.
         """
-        near, keys = (pod.metadata.namespace,), list[Hashable]()
+        near = (pod.metadata.namespace,)
         if not pod.spec.topology_spread_constraints:
             return near
+        keys: list[Hashable] = []
         for constraint in self._own(pod):
             sought = sought_labels(near, constraint.selector)
             if sought is None:

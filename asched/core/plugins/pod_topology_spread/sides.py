@@ -101,7 +101,8 @@ class Side:
 
     def keep(self) -> list[PodCounter]:
         """Mark the counters as used; create them before any trial begins."""
-        kept, keep = list[PodCounter](), self._cluster.topology.keep
+        keep = self._cluster.topology.keep
+        kept: list[PodCounter] = []
         for index in range(self.evaluated_count):
             counter = self.counter(index)
             if counter is not None:

@@ -89,9 +89,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:
         wanted = self._scored(pod.cls)
-        amounts, points = wanted.plain, list[int]()
+        amounts = wanted.plain
         if not wanted.is_default or not any(amounts):
             return None
+        points: list[int] = []
         read = self._columns.read
         offered, held = read("allocatable").item, read("requested").item
         for row in rows:

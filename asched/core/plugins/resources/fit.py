@@ -172,7 +172,8 @@ class NodeResourcesFit(
         demand = self._demand(pod.cls)
         if demand.scalars:
             return None
-        read, codes = self._columns.read, list[int]()
+        codes: list[int] = []
+        read = self._columns.read
         pods, allowed = read("pod_count").item, read("allowed_pods").item
         offered, held = read("allocatable").item, read("requested").item
         for row in rows:
