@@ -70,8 +70,7 @@ class MovedRows(RowLog):
             if not id_ or column.values.held(id_) > CHANGED_MAX:
                 self.forget()
                 return
-            for row in (shown == id_).nonzero()[0].tolist():
-                self.add(row, ALL_ASPECTS)
+            self.add_all((shown == id_).nonzero()[0].tolist(), ALL_ASPECTS)
 
     def turn_row(self, row: int, column: LabelColumn, id_: int) -> None:
         """The same for the value of a row, usually the only row with that value."""

@@ -84,13 +84,9 @@ class Feasible(ByRow[None]):
         if len(changed) > CHANGED_MAX:
             self._note_all_changed()
         elif len(changed):
-            for row in changed.tolist():
-                self._note_changed(row)
+            self.changed_rows.add_all(changed.tolist(), LIVE_ONLY)
+            self.version += 1
             self.count = int(np.count_nonzero(rows))
-
-    def _note_changed(self, row: int) -> None:
-        self.changed_rows.add(row, LIVE_ONLY)
-        self.version += 1
 
     def _note_all_changed(self) -> None:
         self.changed_rows.forget()
@@ -112,5 +108,6 @@ class Feasible(ByRow[None]):
             if fits != self.mask.item(row):
                 self.mask[row] = fits
                 self.count += 1 if fits else -1
-                self._note_changed(row)
+                self.changed_rows.add(row, LIVE_ONLY)
+                self.version += 1
         return True
