@@ -105,11 +105,11 @@ class NominatedPods:
         if own is not None and own < height and marked[own]:
             marked[own] = False
             status_at = self._try(pod, state, [own])
-        fits: Mask = np.ones(height, dtype=np.bool_)
+        rejected: Mask = np.zeros(height, dtype=np.bool_)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts:
-                fits &= layer.codes(verdict, pod)[:height] == 0
-        rows = (marked & ~fits).nonzero()[0]
+                rejected |= layer.codes(verdict, pod)[:height] != 0
+        rows = (marked & rejected).nonzero()[0]
         return RefusedRows(np.append(rows, list(status_at)) if status_at else rows, status_at)
 
     def statuses(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
@@ -155,7 +155,6 @@ class NominatedPods:
         own = self.nominated_amounts.row_of(pod)
         if own is not None:
             rows = rows[rows != own]
-        is_open = np.ones(len(rows), dtype=np.bool_)
         for index, verdict in enumerate(state.active):
             if verdict.plugin.reads_only_amounts:
                 found = layer.codes(verdict, pod)[rows]
@@ -163,10 +162,11 @@ class NominatedPods:
                 continue
             else:
                 found = verdict.codes[rows]
-            fresh = is_open & (found != 0)
-            first_rejector[rows[fresh]] = index + 1
-            codes[rows[fresh]] = found[fresh]
-            is_open &= ~fresh
+            rejected = found != 0
+            at = rows[rejected]
+            first_rejector[at] = index + 1
+            codes[at] = found[rejected]
+            rows = rows[~rejected]
         if own is None or (state.outcome.rows is not None and own not in state.outcome.rows):
             return {}
         return self._try(pod, state, [own])
