@@ -129,7 +129,7 @@ class Round:
 
     def worth_elsewhere(self, queued: QueuedPod) -> Worth:
         """The worth for a pod that room is being made for on another node."""
-        if self.is_awaited:
+        if self.is_awaited or not self._may_fit(queued):
             return Worth.SKIP
         return self._dry_run(queued, _key_of_equal_pods(queued), bounded=False)
 

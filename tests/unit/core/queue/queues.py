@@ -31,9 +31,10 @@ def names(queued):
 
 
 class Looked:
-    """A dry runner that notes which pods were tried."""
+    """A dry runner that notes which pods were tried. `has_room`: of a node that a pod left."""
 
     def __init__(self, **rejectors: str) -> None:
+        self.has_room = True
         self.rejectors_of = rejectors  # name of a pod -> who rejects it; others fit
         self.asked: list[str] = []
 
@@ -53,4 +54,4 @@ class Looked:
         return True
 
     def room_test(self, freed_node: str) -> Callable[[QueuedPod], bool]:
-        return lambda _queued: True
+        return lambda _queued: self.has_room

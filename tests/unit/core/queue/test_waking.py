@@ -119,10 +119,14 @@ class MakingRoom(Gate):
 
 
 @pytest.mark.parametrize("by_class", [True, False])
-def test_no_dry_run_for_a_node_that_more_pods_will_leave(by_class: bool) -> None:
+@pytest.mark.parametrize(("awaits_here", "has_room"), [(True, True), (False, False)])
+def test_no_dry_run_for_a_node_that_more_pods_will_leave_or_without_room(
+    by_class: bool, awaits_here: bool, has_room: bool
+) -> None:
     dry_runner = Looked()
+    dry_runner.has_room = has_room
     one = scene(dry_runner, by_class=by_class)
-    gate = MakingRoom(here="n1", elsewhere="n2")
+    gate = MakingRoom(elsewhere="n2", **({"here": "n1"} if awaits_here else {}))
     fit = Registration(ASSIGNED_POD_DELETE, always(Hint.QUEUE))
     heard = {"Fit": [fit], "Ports": [Registration(VOLUME_ADDED)]}
     one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, BackoffTimes(1, 10))
