@@ -47,8 +47,8 @@ MISTAKES: Final = (
         "a leader acts for a lease longer than it holds it",
         "LeaderChanges",
         ELECTION,
-        "return min(self._deadline_s, self.renewed_s + self.rules.duration_s)",
-        "return self.renewed_s + 2 * self.rules.duration_s",
+        "self.fence_s = min(sent_s + rules.retry_s + rules.renew_s, sent_s + rules.duration_s)",
+        "self.fence_s = sent_s + 2 * rules.duration_s",
     ),
     Mistake(
         "fences",
@@ -273,7 +273,7 @@ MISTAKES: Final = (
         "promised room is free for all",
         "IncidentN2",
         NOMINATED,
-        "fits &= layer.codes(verdict, pod)[:height] == 0",
+        "rejected |= layer.codes(verdict, pod)[:height] != 0",
         "pass",
     ),
     Mistake(
@@ -558,8 +558,8 @@ MISTAKES: Final = (
         "a free pool is not taken for a while",
         "Pools",
         "core/leader/pools.py",
-        "return now_s - since_s >= rank * STAGGER",
-        "return now_s - since_s >= (rank + 9) * STAGGER",
+        "return since_s if first == member else since_s + HEAD_START * retry_s",
+        "return since_s + 9 * retry_s",
     ),
     Mistake(
         "pools",
