@@ -12,7 +12,8 @@ until the first search for it has ended.
 A node and a unit that are both due alternate.
 
 Bounds  one search, and one plan that is carried out, at a time; after a search no other one for
-        REST_FACTOR times its duration; PLACEMENTS_MAX parts of the cluster for a group that must
+        REST_FACTOR times its duration, and after a long one without a plan for the same unit
+        UNIT_REST_FACTOR times that; PLACEMENTS_MAX parts of the cluster for a group that must
         be in one.
 """
 
@@ -58,6 +59,9 @@ from asched.core.model.pod import Pod
 AGAIN_S: Final = 5.0
 PLACEMENTS_MAX: Final = 16
 REST_FACTOR: Final = 10
+#: ... and after a search without a plan none for the same unit for so many times that: a unit
+#: without a plan takes a hundredth of the time at most.
+UNIT_REST_FACTOR: Final = 10
 #: Pods that a message names.
 NAMED_MAX: Final = 5
 NEVER_S: Final = float("inf")
@@ -321,6 +325,8 @@ class PodMoves(Extension):
                 if found.is_moved:
                     unit.search_s = context.now_s + AGAIN_S
                 else:
+                    rest_s = self._rest_until_s - context.now_s
+                    unit.search_s = max(unit.search_s, context.now_s + UNIT_REST_FACTOR * rest_s)
                     units.outcomes[NONE] += 1
             elif args.dry_run:
                 units.outcomes[DRY_RUN] += 1
