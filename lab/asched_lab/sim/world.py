@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypeVar
 
+from asched.core.cluster.pools import SEVERAL
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.layout import pools_of
@@ -329,11 +330,16 @@ class World:
 
     def concerns(self, lease: str, process: Process, bind: Bind) -> bool:
         """Whether a binding of a process is about what a lease is needed for, as it sees that."""
-        pools = process.machine.context.pools
+        pools, cluster = process.machine.context.pools, process.parts.cluster
         if not self.shares_pools or pools is None:
             return True
-        name = pools.names[pools.of_namespace(bind.pod.namespace)]
-        return lease == lease_of_pool(LEASE_NAME, name)
+        pod, node = cluster.pods_seen.get(bind.pod.key), cluster.node_of(bind.node)
+        needed = {pools.of_namespace(bind.pod.namespace) if pod is None else pools.of_waiting(pod)}
+        if node is not None:
+            needed.add(pools.with_labels(node.labels))
+        return lease in {
+            lease_of_pool(LEASE_NAME, pools.names[number]) for number in needed - {SEVERAL}
+        }
 
     def seen_node(self, name: str, process: Process | None = None) -> Json | None:
         """A node as the acting process knows it; None if it knows none."""
