@@ -12,7 +12,9 @@ A client of the server itself watches the pods. Each binding is checked in the o
 revisions against those before it: resources, ports, node affinity, anti-affinity and spread.
 Bindings arrive in another order than they were decided in: in the other domains of a spread
 constraint also pods count that are bound within UNDER_WAY_S after it, since they may have been
-decided before. At the end spread is checked without that.
+decided before. A process that ends has decided for pods whose bindings do not arrive: those that
+did may rely on them. Hence near the end of a process every pod that waited counts where it is
+needed most. At the end spread is checked without that.
 
     gap      from the end of the process that decided for a pool to the next binding of that pool
     pause    the longest time between two bindings of another pool, up to the next fault
@@ -32,7 +34,7 @@ import tempfile
 import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -92,6 +94,9 @@ SERVED_S: Final = 2.0
 #: A pod that was decided for is bound within this time, also if its process dies: the longest gap
 #: that was seen, three times.
 UNDER_WAY_S: Final = 30.0
+#: Bindings of a process arrive at most so long before its end, or after it (`SENT_S`), that others
+#: of its bindings are lost.
+NEAR_S: Final = 2.0
 #: All pods are bound within this time after the last fault, or never.
 FINAL_S: Final = 120.0
 POLL_S: Final = 0.1
@@ -153,6 +158,8 @@ class Load:
         self.bindings: list[Bound] = []
         self.findings: dict[str, list[str]] = defaultdict(list)
         self.waiting: dict[str, JsonObject] = {}
+        #: By pod: when it was seen first, and the pod.
+        self.seen: dict[str, Bound] = {}
         self._api = api
         self._pods = pods
         self._rate = rate
@@ -190,6 +197,7 @@ class Load:
             name, now = one["metadata"]["name"], one["spec"].get("nodeName", "")
             before = self._node_of.get(name, "")
             self._node_of[name] = now
+            self.seen.setdefault(name, (time.time(), one))
             if now and not before:
                 self.bindings.append((time.time(), one))
                 self.waiting.pop(name, None)
@@ -204,8 +212,10 @@ class Load:
         while self.waiting and time.monotonic() < until_s:  # noqa: ASYNC110 - it ends
             await asyncio.sleep(POLL_S)
 
-    def check(self, *, by_pool: bool) -> None:
-        """Check all bindings, and that no pod waits that fits. `by_pool`: on nodes of its pool."""
+    def check(self, ends_s: Sequence[float], *, by_pool: bool) -> None:
+        """Check all bindings, and that no pod waits that fits. `by_pool`: on nodes of its pool;
+        `ends_s`: when processes ended.
+        """
         groups = [(pool,) for pool in POOLS] if by_pool else [POOLS]
         for pools in groups:
             nodes = [
@@ -218,7 +228,8 @@ class Load:
             state = EndState(nodes, ())
             for one in placed:
                 self._check_binding(state, one)
-            self.findings[BROKEN] += uneven(nodes, bindings)
+            seen = [known for known in self.seen.values() if pool_of(known[1]) in pools]
+            self.findings[BROKEN] += uneven(nodes, bindings, seen, ends_s)
             self.findings[BROKEN] += skews(nodes, placed)
             waiting = [one for one in self.waiting.values() if pool_of(one) in pools]
             fitting = EndState(nodes, [*placed, *waiting]).could_be_placed()
@@ -239,10 +250,17 @@ class Load:
         state.place(one, name)
 
 
-def uneven(nodes: Sequence[JsonObject], bindings: Sequence[Bound]) -> Iterator[str]:
+def uneven(
+    nodes: Sequence[JsonObject],
+    bindings: Sequence[Bound],
+    seen: Sequence[Bound] = (),
+    ends_s: Sequence[float] = (),
+) -> Iterator[str]:
     """Bindings that broke a hard spread constraint in whatever order they were decided. All pods
-    that a constraint selects have it, and none of them leaves.
+    that a constraint selects have it, and none of them leaves. `seen`: when pods appeared;
+    `ends_s`: when processes ended.
     """
+    bound_s = {one["metadata"]["name"]: at_s for at_s, one in bindings}
     spreading = deque(known for known in bindings if hard_constraints(known[1]))
     state, ahead = EndState(nodes, ()), EndState(nodes, ())
     for at_s, one in tuple(spreading):
@@ -253,11 +271,27 @@ def uneven(nodes: Sequence[JsonObject], bindings: Sequence[Bound]) -> Iterator[s
         for constraint in constraints:
             own_domain = domain(state.nodes.get(name), constraint["topologyKey"])
             counts = state.spread(constraint, constraints, one)
-            least = fewest(constraint, ahead.spread(constraint, constraints, one))
+            found = ahead.spread(constraint, constraints, one)
+            if any(-SENT_S <= end_s - at_s <= NEAR_S for end_s in ends_s):
+                waited = sum(
+                    since_s <= at_s and bound_s.get(other["metadata"]["name"], math.inf) > at_s
+                    for since_s, other in seen
+                    if spread_counts(constraint, one, other)
+                )
+                found = filled(found, waited)
+            least = fewest(constraint, found)
             count = counts.get(own_domain or "", 0) + spread_counts(constraint, one, one)
             if count > least + constraint["maxSkew"]:
                 yield f"{one['metadata']['name']} on {name}: {count} in {own_domain}, least {least}"
         state.place(one, name)
+
+
+def filled(counts: Mapping[str, int], pods: int) -> dict[str, int]:
+    """Pods by domain, with so many more, each where the fewest are."""
+    found = dict(counts)
+    for _ in range(pods if found else 0):
+        found[min(found, key=found.__getitem__)] += 1
+    return found
 
 
 @dataclass
@@ -431,7 +465,8 @@ async def measure(args: argparse.Namespace, folder: Path, *, has_pools: bool) ->
             await load.until_bound()
         await _ended(following)
         await api.close()
-    load.check(by_pool=has_pools)
+    ends_s = [strike.at_s for strike in strikes.all if not strike.what.startswith("API")]
+    load.check(ends_s, by_pool=has_pools)
     for what, lines in load.findings.items():
         for line in lines[:20]:
             print(f"# {what}: {line}", file=sys.stderr, flush=True)

@@ -35,3 +35,16 @@ def test_a_spread_that_no_order_of_decisions_explains_is_found(
 ) -> None:
     made = [bound(at_s, number, zone) for number, (at_s, zone) in enumerate(bindings)]
     assert len(list(uneven(list(OF_POOL.values()), made))) == count
+
+
+@pytest.mark.parametrize(
+    ("end_s", "waited", "count"), [(1.2, 2, 0), (1.2, 1, 1), (9.0, 2, 1), (0.2, 2, 1)]
+)
+def test_bindings_that_a_process_lost_with_its_end_explain_a_spread(
+    end_s: float, waited: int, count: int
+) -> None:
+    """Two pods on one zone: the process had placed others on the other zones before."""
+    made = [bound(0.0, 0, A), bound(1.0, 1, A)]
+    later = [bound(60.0 + number, 2 + number, zone) for number, zone in enumerate((B, C)[:waited])]
+    seen = [(0.0, one) for _, one in (*made, *later)]
+    assert len(list(uneven(list(OF_POOL.values()), made, seen, [end_s]))) == count
