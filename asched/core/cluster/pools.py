@@ -32,8 +32,6 @@ SEVERAL: Final = -1
 #: In place of a row's pool: this process may not use the node, or not yet.
 NOT_OURS: Final = -2
 IN_SEVERAL: Final = "belongs to several pools: {}"
-#: In the reason of a pod with a rule that may concern pods of other pools.
-TO_SHARE: Final = "have to share a pool"
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 _LABELS: Final = int(Aspect.LABELS | Aspect.LIVE)
 NO_LABELS: Final[Labels] = {}

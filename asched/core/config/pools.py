@@ -30,6 +30,8 @@ from asched.core.config.qualified import (
 
 #: The pool of all nodes and namespaces that no pool names.
 DEFAULT_POOL: Final = names.DEFAULT_POOL
+#: In the reason of a pod with a rule that may concern pods of other pools.
+TO_SHARE: Final = "have to share a pool"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 

@@ -24,12 +24,12 @@ from asched.core.cluster.pools import (
     IN_SEVERAL,
     NOT_OURS,
     SEVERAL,
-    TO_SHARE,
     Pools,
     is_of_one_node,
     only_node,
 )
 from asched.core.cluster.view import NodeView
+from asched.core.config.pools import TO_SHARE
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     Codes,

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from asched import names
-from asched.core.cluster.pools import TO_SHARE
 from asched.core.config.layout import pools_of
 from asched.core.config.pool_rules import PoolRules
-from asched.core.config.pools import DEFAULT_POOL
+from asched.core.config.pools import DEFAULT_POOL, TO_SHARE
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.leader.pools import TERM_SEPARATOR, lease_of_pool
 from asched.core.model.kinds import ELASTIC_QUOTA, NAMESPACE, NODE

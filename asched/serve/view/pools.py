@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 from asched import names
-from asched.core.cluster.pools import SEVERAL, TO_SHARE
+from asched.core.cluster.pools import SEVERAL
+from asched.core.config.pools import TO_SHARE
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.history import Histories
 from asched.kube.running import PoolHolders
