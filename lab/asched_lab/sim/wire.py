@@ -498,7 +498,8 @@ class Wire:
     def _handle(self, travel: Travel) -> None:
         outcome = self._fate(travel.request)
         if isinstance(outcome, TransportError):
-            self.lost_s[travel.request.path] = self.clock.now_s()
+            path = travel.request.path.partition("?")[0]
+            self.lost_s[path] = self.clock.now_s()
         self._after_a_way(lambda: self._hear(travel, outcome))
 
     def _hear(self, travel: Travel, outcome: "Outcome") -> None:
