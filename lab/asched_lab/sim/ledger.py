@@ -65,7 +65,8 @@ class Ledger:
         """
         if node is None:
             self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
-        if bind.pod.uid in self._open.values():
+        # A process that lost its lease may still wait for an answer to its own binding.
+        if any(uid == bind.pod.uid and key[0] == by for key, uid in self._open.items()):
             self.complain(f"pod {bind.pod.key}: a second binding before the first one is settled")
         if bind.pod.uid in placed:
             self.complain(f"pod {bind.pod.key} is to be bound although it was seen on a node")
