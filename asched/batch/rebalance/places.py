@@ -13,6 +13,7 @@ StatefulSet, the one with the same name.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -87,18 +88,18 @@ class PlanPlaces:
 
     def release(self) -> FreedPlaces:
         """Give back what is not taken."""
-        freed = FreedPlaces()
-        for place in self:
-            if self._cluster.holds.drop(place.owner):
-                freed.add(place.what.cls.number, place.what.pod, place.node)
-        return freed
+        return self._release(self)
 
     def give_up(self, place: PlanPlace) -> FreedPlaces:
         """Hold nothing for a successor any more: it is scheduled like other pods."""
-        freed = FreedPlaces()
         place.is_given_up = True
-        if self._cluster.holds.drop(place.owner):
-            freed.add(place.what.cls.number, place.what.pod, place.node)
+        return self._release((place,))
+
+    def _release(self, places: Iterable[PlanPlace]) -> FreedPlaces:
+        freed = FreedPlaces()
+        for place in places:
+            if self._cluster.holds.drop(place.owner):
+                freed.add(place.what.cls.number, place.what.pod, place.node)
         return freed
 
     def settle(self) -> None:
@@ -123,8 +124,8 @@ class PlanPlaces:
     def own_place(self, info: PodInfo) -> PlanPlace | None:
         """The place that is held for a pod, if there is one."""
         for place in self:
-            is_open = place.taken_by or place.opened_for or place.is_given_up
-            if not is_open and self._is_for(place, info):
+            is_in_use = place.taken_by or place.opened_for or place.is_given_up
+            if not is_in_use and self._is_for(place, info):
                 return place
         return None
 
@@ -148,8 +149,8 @@ class PlanPlaces:
         found = self._try(attempt, place.node, (place,), within)
         if found is None or place.move is None:
             return found
-        fits = self._fits_without_holds(attempt.runner, attempt.info, found.row)
-        return found if fits else None
+        rows = self._rows_without_holds(attempt.runner, attempt.info)
+        return found if is_within(found.row, rows) else None
 
     def try_all(
         self, attempt: Attempt, rows: Iterable[int], within: Mask | None
@@ -207,53 +208,55 @@ class PlanPlaces:
         """Whether all filters accept the future pod on its place, `without` the pod that it
         replaces. Raises PointError, OutOfTurn.
         """
-        cluster, holds = self._cluster, self._cluster.holds
-        row = cluster.nodes.row_of[place.node]
-        with cluster.supposing() as suppose:
-            if without is not None:
-                suppose.without((without,))
-            if holds.lift(place.owner):
-                suppose.also(lambda: holds.restore(place.owner))
-            runner = self._runner_of(place)
-            fits = bool(runner.dry_run(place.what).rows()[row])
-            return fits and self._fits_without_holds(runner, place.what, row)
+        row, runner = self._cluster.nodes.row_of[place.node], self._runner_of(place)
+        with self._opened(place, without):
+            if not runner.dry_run(place.what).rows()[row]:
+                return False
+            return is_within(row, self._rows_without_holds(runner, place.what))
 
     def find_another(self, place: PlanPlace) -> bool:
         """Hold another place for the successor of a pod that has not left, where all filters accept
         it now. False if there is none. Raises PointError, OutOfTurn.
         """
-        cluster, holds = self._cluster, self._cluster.holds
+        cluster, runner = self._cluster, self._runner_of(place)
         info = None if place.move is None else cluster.placed.get(place.move.pod.pod.uid)
         if info is None:
             return False
-        runner = self._runner_of(place)
-        with cluster.supposing() as suppose:
-            suppose.without((info,))
-            if holds.lift(place.owner):
-                suppose.also(lambda: holds.restore(place.owner))
-            rows = np.flatnonzero(runner.dry_run(place.what).rows()).tolist()
-            others = [row for row in rows if row != info.row]
-            row = next((r for r in others if self._fits_without_holds(runner, place.what, r)), -1)
-        node = cluster.nodes.node_at[row] if row >= 0 else None
+        with self._opened(place, info):
+            within = self._rows_without_holds(runner, place.what)
+            rows = np.flatnonzero(runner.dry_run(place.what).rows(within)).tolist()
+        node = next((cluster.nodes.node_at[row] for row in rows if row != info.row), None)
         if node is None:
             return False
-        holds.drop(place.owner)
+        cluster.holds.drop(place.owner)
         place.node = node.name
         self._hold(place)
         return True
 
-    def _fits_without_holds(self, runner: Runner, info: PodInfo, row: int) -> bool:
-        """Whether a future pod, which fits, also fits as long as the other places have no pods.
+    @contextmanager
+    def _opened(self, place: PlanPlace, without: PodInfo | None) -> Iterator[None]:
+        """Suppose that a place is not held, and that a pod has left."""
+        holds = self._cluster.holds
+        with self._cluster.supposing() as suppose:
+            if without is not None:
+                suppose.without((without,))
+            if holds.lift(place.owner):
+                suppose.also(lambda: holds.restore(place.owner))
+            yield
+
+    def _rows_without_holds(self, runner: Runner, info: PodInfo) -> Mask | None:
+        """bool[N]: where a future pod fits as long as the other places have no pods; None if these
+        make no difference.
 
         Held places count for rules about other pods, such as spread, so that no other pod breaks
         the plan. They must not help to keep such a rule: their pods are not there yet.
         """
         if is_by_node(runner, info):
-            return True
+            return None
         holds = self._cluster.holds
         lifted = [place.owner for place in self if holds.lift(place.owner)]
         try:
-            return bool(runner.dry_run(info).rows()[row])
+            return runner.dry_run(info).rows()
         finally:
             for owner in lifted:
                 holds.restore(owner)

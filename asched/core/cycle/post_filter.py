@@ -109,14 +109,13 @@ class Background(msgspec.Struct):
         """Run the work to its end. A plugin's exception costs its pod this attempt only."""
         started_s = self.context.monotonic_s()
         status = yield from _contained(self.context, self.steps)
-        is_kept = status.code is Code.UNSCHEDULABLE
-        is_done = status.is_success or status.code is Code.SKIP or is_kept
-        result = "error" if is_kept or not is_done else "success"
+        is_done = status.is_success or status.code is Code.SKIP
+        result = "success" if is_done else "error"
         took_s = self.context.monotonic_s() - started_s
         self.context.observer.preempted(result, took_s, self.preemptor)
-        if is_kept:
+        if status.code is Code.UNSCHEDULABLE:
             yield from end_nomination(self.context, self.pod)
-            status = SUCCESS  # a change of the cluster wakes the pod
+            return SUCCESS, self.pod  # a change of the cluster wakes the pod
         if not is_done:
             self.context.observer.preemption_failed(self.pod.key, status.message)
         return status, self.pod
