@@ -27,6 +27,7 @@ from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Refused, Replied, Returned, Unknown
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.spared_nodes import SparedNodes
 from asched.core.config.v1 import Extender
 from asched.core.extender import wire
 from asched.core.extender.binder import ExtenderBinder
@@ -37,7 +38,6 @@ from asched.core.framework.preemption_trial import Candidate
 from asched.core.framework.status import PointError, Status, unresolvable, unschedulable
 from asched.core.model.arrays import I64, Mask
 from asched.core.model.kinds import NODE, POD, Kind
-from asched.core.model.lru import Lru
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import wrapped
 
@@ -104,8 +104,8 @@ class Chain:
         self.has_preempt = self.has_filter or any(
             extender.config.preempt_verb for extender in self._all
         )
-        #: uid -> node -> when pods may be evicted from it again for the pod, in steady seconds
-        self._wasted: Lru[str, dict[str, float]] = Lru(WASTED_MAX)
+        #: nodes from which no pods are evicted for a pod for some time
+        self._wasted = SparedNodes(cluster, WASTED_MAX, WASTED_S)
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether any of them affects the pod's placement."""
@@ -139,7 +139,7 @@ class Chain:
                 remaining = {name: remaining[name] for name in remaining if name in passed}
                 failed.update(refused)
         if remaining:
-            self._wasted.pop(pod.pod.uid)
+            self._wasted.forget(pod.pod.uid)
         row_of = self._cluster.nodes.row_of
         statuses = {row_of[name]: status for name, status in failed.items() if name in row_of}
         return self._mask(remaining, len(feasible)), statuses
@@ -221,21 +221,13 @@ class Chain:
 
     def note_wasted(self, pod: PodInfo, node: str) -> None:
         """Record that pods were evicted from a node which was rejected all the same."""
-        wasted = self._wasted.get(pod.pod.uid) or {}
-        wasted.setdefault(node, self._cluster.steady_s + WASTED_S)
-        self._wasted.put(pod.pod.uid, wasted)
+        self._wasted.add(pod.pod.uid, node)
 
     def wasted_rows(self, pod: PodInfo, open_rows: I64) -> I64:
         """The rows from which evictions for the pod would have no effect."""
-        wasted = self._wasted.get(pod.pod.uid)
-        if not wasted:
-            return open_rows[:0]
-        now_s, row_of = self._cluster.steady_s, self._cluster.nodes.row_of
-        for node in [node for node, until_s in wasted.items() if until_s <= now_s]:
-            del wasted[node]
-        if len(wasted) >= WASTED_NODES_MAX:
-            return open_rows
-        return np.array([row_of[node] for node in wasted if node in row_of], dtype=np.int64)
+        uid = pod.pod.uid
+        is_over = len(self._wasted.names(uid)) >= WASTED_NODES_MAX
+        return open_rows if is_over else self._wasted.rows(uid)
 
     def finds_victims(self, pod: PodInfo) -> bool:
         """Whether any of them may name victims for the pod."""

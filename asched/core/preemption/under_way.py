@@ -13,10 +13,10 @@ from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.gang import object_of
 from asched.core.cluster.group_trees import COMPOSITE
 from asched.core.cluster.pod_groups import group_key
+from asched.core.cluster.spared_nodes import SparedNodes
 from asched.core.framework.expecting import Expecting
 from asched.core.model.arrays import I64
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, POD_GROUP
-from asched.core.model.lru import Lru
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CompositePodGroup, PodGroup
@@ -76,8 +76,7 @@ class UnderWay:
         self._expecting = Expecting()  # preemptors whose last victim still exists, and its node
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
-        #: preemptor's uid -> node -> until when it makes no room there, in steady seconds
-        self._kept: Lru[str, dict[str, float]] = Lru(KEPT_MAX)
+        self._kept = SparedNodes(cluster, KEPT_MAX, KEPT_S)
 
     def start(self, preemptor: Preemptor) -> None:
         for key, uid in preemptor.held:
@@ -109,18 +108,11 @@ class UnderWay:
 
     def kept_by_budget(self, uid: str, node: str) -> None:
         """Record that a budget keeps a victim on a node, by the uid of the preemptor."""
-        kept = self._kept.get(uid) or {}
-        kept[node] = self._cluster.steady_s + KEPT_S
-        self._kept.put(uid, kept)
+        self._kept.add(uid, node)
 
     def kept_rows(self, pod: Pod) -> I64:
         """The rows where budgets keep victims of the pod for now."""
-        kept = self._kept.get(pod.uid) if self._kept else None
-        if not kept:
-            return NO_ROWS
-        now_s, row_of = self._cluster.steady_s, self._cluster.nodes.row_of
-        rows = [row_of[node] for node, end_s in kept.items() if end_s > now_s and node in row_of]
-        return np.array(rows, dtype=np.int64)
+        return self._kept.rows(pod.uid) if self._kept else NO_ROWS
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt at a pod that is scheduled by itself would come too early."""
