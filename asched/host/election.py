@@ -26,6 +26,7 @@ from asched.core.leader.election import (
     Election,
     LeaseTimes,
     Lost,
+    OpenSeal,
     Predecessor,
     Read,
     Wait,
@@ -104,8 +105,8 @@ class Campaign:
         self._began = began
         self._clock = clock or Clock()
         self._label = f"{stand.namespace}/{stand.name}"
-        self._qualified = asyncio.Event()
-        self._qualified.set()
+        #: Ends a pause.
+        self._urged = asyncio.Event()
         self._leader_logged = ""
         #: Which act failed last, and its error.
         self._complained: tuple[type[Act], str] | tuple[()] = ()
@@ -133,12 +134,15 @@ class Campaign:
     def hold_back(self) -> None:
         """Watch the lease without acquiring it until `qualify`; call it before `run`."""
         self.election.is_fit = False
-        self._qualified.clear()
 
     def qualify(self) -> None:
         """Allow leading from now on. Call it on the loop that runs the campaign."""
         self.election.is_fit = True
-        self._qualified.set()
+        self._urged.set()
+
+    def urge(self) -> None:
+        """Renew the lease now. Call it on the loop that runs the campaign."""
+        self._urged.set()
 
     async def run(self, client: LeaseClient) -> None:
         """Campaign and lead; returns when leadership is lost."""
@@ -249,13 +253,11 @@ class Campaign:
         return following
 
     async def _pause(self, seconds: float) -> None:
-        """Pause; `qualify` ends the pause."""
-        if self._qualified.is_set():
-            await asyncio.sleep(seconds)
-            return
+        """Pause; `qualify` and `urge` end the pause."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._qualified.wait()
+                await self._urged.wait()
+        self._urged.clear()
 
     def _complain(self, act: Act, error: Exception) -> None:
         """Log each failure once, until the same act succeeds."""
@@ -322,7 +324,11 @@ class LeaderCandidate:
 
     def qualify(self) -> None:
         """The cluster has been read: leading is allowed."""
-        self.campaign.qualify()
+        self.call(self.campaign.qualify)
+
+    def call(self, call: Callable[[], None]) -> None:
+        """Call this on the loop of the campaign."""
+        call()
 
     async def run(self) -> None:
         try:
@@ -344,6 +350,24 @@ class LeaderCandidate:
     def sealed(self) -> None:
         """The leader before this one can do no harm any more."""
         self.campaign.election.sealed()
+
+    def seals(self, begun: OpenSeal) -> None:
+        """The lease is to say that this leader seals, and has not decided."""
+        self.campaign.election.seals(begun)
+
+    async def decides(self) -> None:
+        """Return once the lease does not say, and cannot say later, that this leader has not
+        decided, or once it is lost.
+        """
+        await self._decides(self.campaign)
+
+    async def _decides(self, campaign: Campaign) -> None:
+        election = campaign.election
+        election.decides()
+        if election.may_say_undecided:
+            self.call(campaign.urge)
+        while election.is_leader and election.may_say_undecided:  # noqa: ASYNC110 - written by another thread
+            await asyncio.sleep(ANNOUNCED_S)
 
     async def announce(self, schedulers: Iterable[str]) -> None:
         """Return once the lease says that a leader also schedules for these names, or, of a

@@ -89,8 +89,11 @@ class LeaseThread(LeaderCandidate):
 
     def qualify(self) -> None:
         self._is_qualified = True
+        super().qualify()
+
+    def call(self, call: Callable[[], None]) -> None:
         if self._there is not None:
-            tell_loop(self._there, self.campaign.qualify)
+            tell_loop(self._there, call)
 
     async def run(self) -> None:
         """As there; a cancellation waits for requests."""

@@ -377,9 +377,13 @@ class Scheduler:
     async def _seal(self) -> None:
         """Make sure that nothing of the leader before this one is carried out late."""
         leadership = self.leadership
-        predecessor = Predecessor() if leadership is None else leadership.predecessor
-        await Seal(self, predecessor).run()
-        if leadership is not None and predecessor is not None:
+        if leadership is None:
+            await Seal(self, Predecessor()).run()
+        elif (predecessor := leadership.predecessor) is None:
+            await Seal(self, None).run()
+        else:
+            await Seal(self, predecessor, leadership.seals).run()
+            await leadership.decides()
             leadership.sealed()
 
     async def _campaign(self, leadership: LeaderCandidate) -> None:

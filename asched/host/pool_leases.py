@@ -89,7 +89,11 @@ class PoolCandidate(LeaderCandidate):
         """
         if is_clean:
             self._clean.add(pool)
-        self._call(self._given_up[pool].set)
+        self.call(self._given_up[pool].set)
+
+    async def decides_for(self, pool: str) -> None:
+        """As `decides`, about the lease of a pool."""
+        await self._decides(self._campaigns[pool])
 
     async def announce(self, schedulers: Iterable[str]) -> None:
         wanted = frozenset(schedulers)
@@ -108,10 +112,6 @@ class PoolCandidate(LeaderCandidate):
         return (self.campaign, *self._campaigns.values())
 
     # --- where the campaigns run -----------------------------------------------------------------
-
-    def _call(self, call: Callable[[], None]) -> None:
-        """Call this on the loop of the campaigns."""
-        call()
 
     def _pool_taken(self) -> None:
         self.was_taken.set()
@@ -195,10 +195,6 @@ class PoolCandidate(LeaderCandidate):
 
 class PoolThread(LeaseThread, PoolCandidate):
     """The campaigns of one process, in a thread of their own."""
-
-    def _call(self, call: Callable[[], None]) -> None:
-        if self._there is not None:
-            tell_loop(self._there, call)
 
     def _pool_taken(self) -> None:
         tell_loop(self._home, self.was_taken.set)

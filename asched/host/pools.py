@@ -24,9 +24,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
-from asched.core.cluster.pool_tenure import Versions, number_of
+from asched.core.cluster.pool_tenure import NEVER, Versions, number_of
 from asched.core.cluster.pools import Pools, only_node
 from asched.core.cycle.orders import PoolsHeld
 from asched.core.framework.effects import (
@@ -39,10 +39,10 @@ from asched.core.framework.effects import (
     Patch,
     PatchPodStatus,
 )
-from asched.core.leader.election import Predecessor
+from asched.core.leader.election import OpenSeal, Predecessor
 from asched.core.leader.pools import PoolElection, union
 from asched.core.model.claim import ResourceClaim
-from asched.core.model.kinds import NAMESPACE, NODE, POD, Kind
+from asched.core.model.kinds import NAMESPACE, NODE, POD, RESOURCE_CLAIM, Kind
 from asched.core.model.pod import Pod
 from asched.host.pool_leases import PoolCandidate
 from asched.host.seal import Reach, Seal
@@ -111,7 +111,14 @@ class PoolKeeper:
             return
         predecessor = _all_of(election.predecessor for election in taken.values())
         unclean = {p: e for p, e in taken.items() if e.predecessor is not None}
-        await Seal(self._scheduler, predecessor, _LastHolders(self._pools, unclean), MOVING).run()
+
+        def begins(begun: OpenSeal) -> None:
+            for election in unclean.values():
+                election.seals(begun)
+
+        reach = _LastHolders(self._pools, unclean)
+        await Seal(self._scheduler, predecessor, begins, reach, MOVING).run()
+        await asyncio.gather(*map(self._candidate.decides_for, taken))
         for election in taken.values():
             election.sealed()
         self._held.update(dict.fromkeys(taken, Versions()))
@@ -302,41 +309,57 @@ class PoolKeeper:
         return self._pools.names[number] if number >= 0 else ""
 
 
+class _LastHolder(NamedTuple):
+    """What is known of the last holder of a pool, the number `pool`."""
+
+    pool: int
+    acknowledged: Versions
+    open_seal: OpenSeal | None
+
+
 class _LastHolders(Reach):
     """What late writes of the last holders of some pools could reach."""
 
     def __init__(self, pools: Pools, taken: Mapping[str, PoolElection]) -> None:
         self._pools = pools
-        self._acknowledged = {
-            pools.names.index(pool): election.last_acknowledged for pool, election in taken.items()
-        }
+        self._holders = [
+            _LastHolder(
+                pools.names.index(pool), election.last_acknowledged, election.predecessor.open_seal
+            )
+            for pool, election in taken.items()
+            if election.predecessor is not None
+        ]
 
     def pod(self, pod: Pod) -> bool:
         pools, node = self._pools, only_node(pod)
-        if pools.of_waiting(pod) in self._acknowledged:
-            return True
         known = pools.cluster.node_of(node) if node else None
-        if known is not None and self._has_changed(known.metadata.resource_version, of_node=True):
-            return True
-        return self._namespace(pod.metadata.namespace)
+        number = number_of(known.metadata.resource_version) if known is not None else 0
+        holders = [
+            holder
+            for holder in self._unsealed(POD, pod.metadata.resource_version)
+            if pools.of_waiting(pod) == holder.pool or number > holder.acknowledged.nodes
+        ]
+        return bool(holders) or self._namespace(POD, pod)
 
     def claim(self, claim: ResourceClaim) -> bool:
-        return self._namespace(claim.metadata.namespace)
+        return self._namespace(RESOURCE_CLAIM, claim)
 
-    def _namespace(self, name: str) -> bool:
-        """Whether a namespace is, or may have been, in one of the pools."""
-        if self._pools.of_namespace(name) in self._acknowledged:
-            return True
+    def _namespace(self, kind: Kind, obj: Pod | ResourceClaim) -> bool:
+        """Whether the object's namespace is, or may have been, in one of the pools."""
+        name = obj.metadata.namespace
         known = self._pools.cluster.get(NAMESPACE, name)
-        return known is None or self._has_changed(known.metadata.resource_version, of_node=False)
-
-    def _has_changed(self, version: str, *, of_node: bool) -> bool:
-        """Whether a node or a namespace has changed since a pool's last acknowledgement."""
-        number = number_of(version)
+        number = NEVER if known is None else number_of(known.metadata.resource_version)
+        pool = self._pools.of_namespace(name)
         return any(
-            number > (known.nodes if of_node else known.namespaces)
-            for known in self._acknowledged.values()
+            pool == holder.pool or number > holder.acknowledged.namespaces
+            for holder in self._unsealed(kind, obj.metadata.resource_version)
         )
+
+    def _unsealed(self, kind: Kind, version: str) -> Iterator[_LastHolder]:
+        """The holders whose late writes may meet an object of this version."""
+        for holder in self._holders:
+            if holder.open_seal is None or not holder.open_seal.is_before(kind, version):
+                yield holder
 
 
 def _all_of(predecessors: Iterator[Predecessor | None]) -> Predecessor | None:

@@ -11,6 +11,11 @@ is neither gated nor terminating. The condition's message is a new one each time
 changes nothing would not change the version. A binding that arrived before its pod was touched is
 seen, since the streams catch up with the last touch before the first decision.
 
+A pod that has changed since the seal began needs no touch. So the lease says from when on a leader
+seals, and no longer says so before its first decision: if it ends before that, its successor
+continues, and touches only what has not changed since. Leaders that live for less than their seal
+takes do not begin anew each time.
+
 A late allocation of a ResourceClaim could give a device away twice in the same way, since nothing
 is written to the device. So where there are devices, an annotation of every claim without an
 allocation is changed, too.
@@ -46,14 +51,15 @@ Bounds  TOUCHES_MAX requests at a time; one that fails is repeated after PAUSE_S
 import asyncio
 import logging
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Final, Protocol
 
 from asched import names
+from asched.core.cluster.pool_tenure import number_of
 from asched.core.cycle.orders import LeadersEnded
 from asched.core.framework.effects import LANDS_WITHIN_S, Effect, Patch, PatchPodStatus, ref_of
-from asched.core.leader.election import Predecessor
+from asched.core.leader.election import OpenSeal, Predecessor
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from asched.core.model.meta import runs_backwards
@@ -95,33 +101,39 @@ class Reach(Protocol):
 
 
 class AllThatIsOpen(Reach):
-    """All pods and claims of the predecessor's schedulers."""
+    """All pods and claims of the predecessor's schedulers, but for what is sealed already."""
 
-    def pod(self, pod: Pod) -> bool:  # noqa: ARG002
-        return True
+    def __init__(self, predecessor: Predecessor | None) -> None:
+        self._open_seal = None if predecessor is None else predecessor.open_seal
 
-    def claim(self, claim: ResourceClaim) -> bool:  # noqa: ARG002
-        return True
+    def pod(self, pod: Pod) -> bool:
+        return not self._is_sealed(POD, pod)
 
+    def claim(self, claim: ResourceClaim) -> bool:
+        return not self._is_sealed(RESOURCE_CLAIM, claim)
 
-ALL_THAT_IS_OPEN: Final = AllThatIsOpen()
+    def _is_sealed(self, kind: Kind, obj: Pod | ResourceClaim) -> bool:
+        known = self._open_seal
+        return known is not None and known.is_before(kind, obj.metadata.resource_version)
 
 
 class Seal:
     """Makes sure that nothing of the predecessor can surprise this leader. `kinds` are caught up
-    with beside pods and claims.
+    with beside pods and claims; `begins` is called when the first object is about to be touched.
     """
 
     def __init__(
         self,
         scheduler: Running,
         predecessor: Predecessor | None,
-        reach: Reach = ALL_THAT_IS_OPEN,
+        begins: Callable[[OpenSeal], None] = lambda _: None,
+        reach: Reach | None = None,
         kinds: Iterable[Kind] = (),
     ) -> None:
         self._scheduler = scheduler
         self._predecessor = predecessor
-        self._reach = reach
+        self._begins = begins
+        self._reach = reach or AllThatIsOpen(predecessor)
         self._kinds = tuple(kinds)
         self._context = scheduler.machine.context
         #: The versions of the last pod and the last claim that were touched.
@@ -138,6 +150,9 @@ class Seal:
         if predecessor.sealable is None:
             await self._wait("the last holder of the lease did not say that it can be sealed")
         else:
+            history = scheduler.history
+            versions = (history.received_version(kind) for kind in (POD, RESOURCE_CLAIM))
+            self._begins(OpenSeal(*map(number_of, versions)))
             # The lease's transitions begin anew when it is deleted.
             run = f"{predecessor.transitions}, {uuid.UUID(int=scheduler.rng.getrandbits(128))}"
             owned = {*predecessor.sealable, *self._context.runners}

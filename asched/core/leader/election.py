@@ -18,9 +18,10 @@ leave: a fifth with the default times. LOST is final: the process ends, and its
 successor starts from the beginning.
 
 An annotation of the Lease (`Term`) says what its spec cannot: whether all writes of the last holder
-were answered when it released the Lease, whose bindings carry a version, and when leaders ended
-without releasing it. A holder that does not write it, as kube-scheduler, leaves the annotation of
-an earlier term, which does not count.
+were answered when it released the Lease, whose bindings carry a version, when leaders ended without
+releasing it, and what is sealed already while none has decided yet (`host/seal.py`). A holder that
+does not write it, as kube-scheduler, leaves the annotation of an earlier term, which does not
+count.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderelection, and recorded
         requests
@@ -35,6 +36,8 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.cluster.pool_tenure import NEVER, number_of
+from asched.core.model.kinds import POD, Kind
 from asched.core.model.timestamp import micro_time
 
 #: A follower waits between one retry period and this many more. Upstream waits up to 1.2 more and
@@ -90,6 +93,19 @@ class LeaseRecord(msgspec.Struct, frozen=True):
         return {key: getattr(self, field) for field, key in SPELT.items()}
 
 
+class OpenSeal(msgspec.Struct, frozen=True):
+    """The versions of pods and claims when a seal began. As long as the Lease says so, no holder
+    has decided since: late writes cannot reach what has a newer version.
+    """
+
+    pods: int
+    claims: int
+
+    def is_before(self, kind: Kind, version: str) -> bool:
+        """Whether a pod or a claim has changed since."""
+        return (self.pods if kind is POD else self.claims) < number_of(version) < NEVER
+
+
 class Term(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a holder says about its time on the Lease, in an annotation. `transitions`: those of the
     Lease in that time.
@@ -103,6 +119,8 @@ class Term(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     is_handed_on: bool = False
     #: When leaders ended without releasing the Lease: seconds since 1970.
     unclean_ends: tuple[int, ...] = ()
+    #: Of a holder that has decided nothing yet.
+    open_seal: OpenSeal | None = None
 
     @classmethod
     def of(cls, lease: Mapping[str, Any] | None) -> "Term | None":
@@ -130,6 +148,8 @@ class Predecessor(msgspec.Struct, frozen=True):
     sealable: tuple[str, ...] | None = ()
     #: Leaders that ended without releasing the Lease within UNCLEAN_S, if the last one did.
     unclean_ends: int = 0
+    #: The seal that it had not ended; None if it may have decided.
+    open_seal: OpenSeal | None = None
 
 
 # --- what is asked of the outside -----------------------------------------------------------------
@@ -203,6 +223,11 @@ class Election:
         self.slow_renewals = 0
         #: The leader before us, unless it handed the lease on or is sealed.
         self.predecessor: Predecessor | None = None
+        #: What the Lease is to say of our seal; None once we decide.
+        self.open_seal: OpenSeal | None = None
+        #: Whether the Lease may say, now or later, that we have not decided.
+        self.may_say_undecided = False
+        self._written_seal: OpenSeal | None = None  # in the write under way
         self._unclean_ends: tuple[int, ...] = ()
         #: Whether it may take the lease, or only watches it.
         self.is_fit = True
@@ -278,6 +303,7 @@ class Election:
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
         """Our write succeeded."""
         self.lease = lease
+        self.may_say_undecided = self._written_seal is not None
         self._seen, self._seen_s = LeaseRecord.of(lease), now_s
         self._renewed(self._tried_s)
         if not self.is_leader:
@@ -297,6 +323,16 @@ class Election:
             self._is_fast = False
             return Read()
         return self._again(now_s)
+
+    def seals(self, begun: OpenSeal) -> None:
+        """We seal from now on, or continue the seal of the leader before us."""
+        self.open_seal = self.open_seal or begun
+
+    def decides(self) -> None:
+        """The next write says no longer that we have not decided. We may decide once
+        `may_say_undecided` is false. Another thread than that of the election may call this.
+        """
+        self.open_seal = None
 
     def sealed(self) -> None:
         """The writes of the leader before us can do no harm any more."""
@@ -352,6 +388,7 @@ class Election:
         if self.lease is None:
             record = self._fresh(now_s, 0)
             self.predecessor = self._predecessor(Predecessor(), is_clean=False)
+            self.open_seal = None
             return CreateLease(record, self._term(record), self._notes(now_s))
         record = self._fresh(now_s, before.transitions + 1)
         since_s = floor(now_s + self.wall_ahead_s) - UNCLEAN_S
@@ -362,9 +399,11 @@ class Election:
         is_new = before == LeaseRecord()  # made by hand, and never held
         sealable = () if is_new else None if term is None else term.sealable
         unclean = len(ends) if before.holder else 0
-        was_last = Predecessor(record.transitions, sealable, unclean)
+        open_seal = None if term is None else term.open_seal
+        was_last = Predecessor(record.transitions, sealable, unclean, open_seal)
         is_clean = not before.holder and term is not None and term.is_handed_on
         self.predecessor = self._predecessor(was_last, is_clean=is_clean)
+        self.open_seal = None if self.predecessor is None else self.predecessor.open_seal
         return self._write(self.lease, record)
 
     def _predecessor(self, last: Predecessor, *, is_clean: bool) -> Predecessor | None:
@@ -381,7 +420,12 @@ class Election:
     def _term(self, record: LeaseRecord) -> Term:
         before = () if self.predecessor is None else self.predecessor.sealable
         sealable = None if before is None else tuple(sorted(self.schedulers.union(before)))
-        return Term(record.transitions, sealable, unclean_ends=self._unclean_ends)
+        self._written_seal = None
+        if self.open_seal is not None:
+            self.may_say_undecided = True  # before the seal is read: `decides` writes it first
+            self._written_seal = self.open_seal
+        ends, open_seal = self._unclean_ends, self._written_seal
+        return Term(record.transitions, sealable, unclean_ends=ends, open_seal=open_seal)
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:

@@ -148,6 +148,10 @@ class ModeElection(Election):
         self._shown_s = self._tried_s
         return super().written(lease, now_s)
 
+    def _predecessor(self, last: Predecessor, *, is_clean: bool) -> Predecessor | None:
+        """Each pool has a seal of its own."""
+        return super()._predecessor(replace(last, open_seal=None), is_clean=is_clean)
+
     def _notes(self, now_s: float) -> Mapping[str, str]:
         self._renewals += 1
         signs = {name: self._signs[name][0] for name in self.members(now_s) - {self.member}}
@@ -228,7 +232,8 @@ class PoolElection(Election):
         """In a new epoch also the last leader of another mode, or of another layout."""
         if self.note.epoch == self.epoch:
             return super()._predecessor(last, is_clean=is_clean)
-        return replace(last, sealable=union(last.sealable, self._board.mode.sealable))
+        sealable = union(last.sealable, self._board.mode.sealable)
+        return replace(last, sealable=sealable, open_seal=None)
 
     def _notes(self, now_s: float) -> Mapping[str, str]:  # noqa: ARG002
         known = self.last_acknowledged

@@ -52,6 +52,8 @@ ENDED, RELEASED = 2, 3
 SWAPPED: Final = (1, 0, ENDED, RELEASED)
 #: Places of a pod beside the nodes.
 WAITING, ABSENT = -1, -2
+NOTHING: Final = -1
+ALL_PODS: Final = (1 << len(PODS)) - 1
 
 
 class Rule(StrEnum):
@@ -69,6 +71,7 @@ class Rule(StrEnum):
     AS_NEW_AS = "own watch as new as the acknowledgement"
     CATCH_UP_AFTER_ACKNOWLEDGEMENT = "catch-up after an acknowledgement"
     NEW_TO_HOLDER = "all is new to a new holder"
+    SAYS_SO = "word of the first decision"
 
 
 class Phase:
@@ -79,8 +82,8 @@ class Phase:
 
 class Role(NamedTuple):
     phase: int = Phase.NONE
-    #: Pods that have been touched for the seal, as bits.
-    touched: int = 0
+    #: Pods, as bits, whose versions are newer than the catch-up of the seal's first holder.
+    changed: int = 0
 
 
 class View(NamedTuple):
@@ -122,6 +125,8 @@ class State(NamedTuple):
     moves: tuple[int, ...]
     #: For each pool and movable thing: the changes that were acknowledged on the Lease, as bits.
     acknowledged: tuple[tuple[int, ...], ...]
+    #: What each Lease says of a seal that has not ended, as `Role.changed`; NOTHING without one.
+    notes: tuple[int, ...]
 
 
 class Step(NamedTuple):
@@ -173,13 +178,14 @@ class Protocol:
             (),
             tuple(0 for _ in MOVABLE),
             tuple(tuple(1 for _ in MOVABLE) for _ in POOLS),
+            tuple(NOTHING for _ in POOLS),
         )
 
     def canonical(self, state: State) -> State:
         """One state for all that differ only in the names of the replicas, or in what a replica has
         not seen and will have seen before it uses it.
         """
-        pods, leases, replicas, requests, moves, acknowledged = state
+        pods, leases, replicas, requests, moves, acknowledged, notes = state
         if Rule.FIRST_CATCH_UP not in self._without:
             replicas = tuple(map(self._used, replicas))
         swapped = State(
@@ -189,8 +195,9 @@ class Protocol:
             tuple(sorted(Request(SWAPPED[q[0]], q[1], q[2], q[3]) for q in requests)),
             moves,
             acknowledged,
+            notes,
         )
-        return min(State(pods, leases, replicas, requests, moves, acknowledged), swapped)
+        return min(State(pods, leases, replicas, requests, moves, acknowledged, notes), swapped)
 
     def _used(self, replica: Replica) -> Replica:
         """Without what the replica's next catch-up, or the one before it uses a thing, replaces."""
@@ -219,7 +226,16 @@ class Protocol:
         return ""
 
     def steps(self, state: State) -> Steps:
-        """All that can happen next."""
+        """All that can happen next. A pod without a request under way counts as touched: that
+        another client changes it, which is always possible, has the same effect.
+        """
+        for step, reached in self._steps(state):
+            idle = ALL_PODS
+            for request in reached.requests:
+                idle &= ~(1 << request.pod)
+            yield step, _newer(reached, idle)
+
+    def _steps(self, state: State) -> Steps:
         yield from self._others(state)
         yield from self._land(state)
         for r in REPLICAS:
@@ -235,7 +251,8 @@ class Protocol:
     def _others(self, state: State) -> Steps:
         for pod, place in enumerate(state.pods):
             if place == ABSENT:
-                created = state._replace(pods=_with(state.pods, pod, WAITING))
+                created = _newer(state, 1 << pod)
+                created = created._replace(pods=_with(state.pods, pod, WAITING))
                 created = created._replace(
                     replicas=tuple(
                         r._replace(unseen=r.unseen | 1 << pod, behind=(*r.behind, pod))
@@ -281,12 +298,13 @@ class Protocol:
         requests = state.requests
         if node != WAITING or Rule.VERSION not in self._without:
             requests = tuple(q for q in requests if q.pod != pod)
+        state = _newer(state, 1 << pod)
         replicas = []
         for r, (roles, views, behind, unseen) in enumerate(state.replicas):
             rest = tuple(b for b in behind if b != pod)
             replicas.append(Replica(roles, views, rest if r == by else (*rest, pod), unseen))
         pods = _with(state.pods, pod, node)
-        return State(pods, state.leases, tuple(replicas), requests, state.moves, state.acknowledged)
+        return state._replace(pods=pods, replicas=tuple(replicas), requests=requests)
 
     # --- watches ---------------------------------------------------------------------------------
 
@@ -317,9 +335,11 @@ class Protocol:
     # --- leaders ---------------------------------------------------------------------------------
 
     def _take_over(self, state: State, r: int, pool: int) -> Steps:
-        """Claim, catch up, seal, catch up again."""
-        holder, replica = state.leases[pool], state.replicas[r]
-        phase, touched = role = replica.roles[pool]
+        """Claim, catch up, seal, catch up again. A seal that the last holder wrote down before it
+        ended is continued.
+        """
+        holder, replica, note = state.leases[pool], state.replicas[r], state.notes[pool]
+        phase, changed = replica.roles[pool]
         if phase == Phase.NONE:
             if holder not in REPLICAS:
                 is_clean = holder == RELEASED
@@ -335,24 +355,33 @@ class Protocol:
             if Rule.NEW_TO_HOLDER not in self._without:
                 begun = self._all_new(begun, pool)
             is_sealed = phase == Phase.CLAIMED_CLEAN or Rule.SEAL in self._without
-            new = Role(Phase.ACTIVE if is_sealed else Phase.TOUCHING)
+            new = Role(Phase.ACTIVE) if is_sealed else Role(Phase.TOUCHING, max(note, 0))
             yield Step(words, r, pool), _replaced(state, r, _in(begun, pool, new))
         elif phase == Phase.TOUCHING:
-            remaining = self._to_touch(state, r, pool) & ~touched
+            is_holder = holder == r
+            if note == NOTHING and is_holder:
+                noted = state._replace(notes=_with(state.notes, pool, changed))
+                yield Step("{r} writes on the Lease of {pool} that it seals", r, pool), noted
+            remaining = self._to_touch(state, r, pool) & ~changed
             for pod in range(len(PODS)):
                 if remaining >> pod & 1:
-                    done = _in(replica, pool, role._replace(touched=touched | 1 << pod))
-                    reached = _replaced(state, r, done)
-                    if state.pods[pod] == WAITING:  # else it changes nothing for any replica
-                        reached = self._changed(reached, pod)
+                    # a touch of a bound pod changes nothing for any replica
+                    is_waiting = state.pods[pod] == WAITING
+                    reached = self._changed(state, pod) if is_waiting else _newer(state, 1 << pod)
                     yield Step("{r} touches {pod} for {pool}", r, pool, pod), reached
-            if not remaining:
-                begun = self._caught_up(state, r)
-                words = "{r} catches up with its touches for {pool}"
-                if Rule.SECOND_CATCH_UP in self._without:
-                    begun, words = replica, "{r} begins for {pool}"
-                begun = _in(begun, pool, Role(Phase.ACTIVE))
-                yield Step(words, r, pool), _replaced(state, r, begun)
+            if remaining:
+                return
+            begun = self._caught_up(state, r)
+            words = "{r} catches up with its touches for {pool}"
+            if Rule.SECOND_CATCH_UP in self._without:
+                begun, words = replica, "{r} begins for {pool}"
+            begins = _replaced(state, r, _in(begun, pool, Role(Phase.ACTIVE)))
+            if note != NOTHING and Rule.SAYS_SO not in self._without:
+                if not is_holder:
+                    return
+                begins = begins._replace(notes=_with(state.notes, pool, NOTHING))
+                words += ", and writes that it decides"
+            yield Step(words, r, pool), begins
 
     def _all_new(self, replica: Replica, pool: int) -> Replica:
         """What the pool has may have been in another one since it was acknowledged."""
@@ -493,5 +522,20 @@ def _in(replica: Replica, pool: int, role: Role) -> Replica:
 
 
 def _replaced(state: State, r: int, replica: Replica) -> State:
-    pods, leases, replicas, requests, moves, acknowledged = state
-    return State(pods, leases, _with(replicas, r, replica), requests, moves, acknowledged)
+    pods, leases, replicas, requests, moves, acknowledged, notes = state
+    return State(pods, leases, _with(replicas, r, replica), requests, moves, acknowledged, notes)
+
+
+def _newer(state: State, bits: int) -> State:
+    """These pods have a newer version than the catch-ups of all seals that have not ended."""
+    replicas = tuple(
+        replica._replace(
+            roles=tuple(
+                Role(phase, changed | bits) if phase == Phase.TOUCHING else Role(phase, changed)
+                for phase, changed in replica.roles
+            )
+        )
+        for replica in state.replicas
+    )
+    notes = tuple(note if note == NOTHING else note | bits for note in state.notes)
+    return state._replace(replicas=replicas, notes=notes)

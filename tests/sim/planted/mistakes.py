@@ -537,6 +537,14 @@ MISTAKES: Final = (
     ),
     Mistake(
         "seal",
+        "a leader that decides still says that it has not",
+        "UnfinishedSeals",
+        "host/loops.py",
+        "            await leadership.decides()\n",
+        "",
+    ),
+    Mistake(
+        "seal",
         "a binding that its pod's version refuses loses its place",
         "HardRestarts",
         CONFIRMATION,
@@ -574,7 +582,7 @@ MISTAKES: Final = (
         "without an election nothing is sealed",
         "HardRestarts",
         "host/loops.py",
-        "predecessor = Predecessor() if leadership is None else",
-        "predecessor = None if leadership is None else",
+        "await Seal(self, Predecessor()).run()",
+        "await Seal(self, None).run()",
     ),
 )

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from asched import names
 from asched.core.cluster.pod_groups import group_key
 from asched.core.framework.effects import Bind
+from asched.core.leader.election import LeaseRecord, Term
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched_lab.apiserver.context import Change, Record
@@ -28,6 +29,7 @@ from asched_lab.sim.faults import (
     StaleWatch,
     Unreachable,
 )
+from asched_lab.sim.leases import LEASE
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario, profile
 from asched_lab.sim.scenarios import gangs
@@ -42,7 +44,7 @@ from asched_lab.sim.steps import (
     priority_class,
     wipe,
 )
-from asched_lab.sim.world import World
+from asched_lab.sim.world import FAULTS, World
 
 
 class _Traffic(Scenario):
@@ -168,6 +170,9 @@ DIES: Final = 0.15
 CHANGES: Final = 0.3
 #: Share of touches at which late requests arrive.
 LANDS: Final = 0.1
+#: Share of touches at which the process dies that seals, and of bindings of its first pods.
+SEALER_DIES: Final = 0.1
+BINDER_DIES: Final = 0.1
 #: The longest time from a touch until late requests for other pods arrive (s).
 LANDS_S_MAX: Final = 2.0
 #: The priority of pods that are created when a process dies.
@@ -352,6 +357,65 @@ class SlowSeals(Scenario):
 
     def check(self, _world: World) -> None:
         assert self._deaths, "nothing died, so nothing was tried"
+
+
+class UnfinishedSeals(Scenario):
+    """Leaders die while they seal, or as they bind their first pods. The next one goes on where the
+    seal was, but begins anew if anything may have been decided. What the dead ones had sent arrives
+    up to a minute later. Seals take seconds, since the server refuses most touches at first.
+    """
+
+    rounds = 12
+    replicas = 2
+    created, deleted = (3, 12), (2, 12)
+    faults = (
+        SlowAnswers(seconds_max=0.1),
+        LateWrites(rate=0.4, late_s_max=60),
+        Overload(rate=0.7, retry_after_s=2, only="/status"),
+        StaleWatch(lag_s_max=2),
+    )
+
+    def setup(self, world: World) -> None:
+        self._continued = 0
+        AddNodes(count=world.rng.randint(2, 4), cpu=(1, 2), pods=(10,)).do(world)
+        world.on_sent.append(self._strike)
+        world.server.store.table(PODS.storage).listeners.append(lambda c: self._sealing(world, c))
+        world.server.store.table(LEASE.storage).listeners.append(self._taken)
+        world.run_for(10.0)  # until all is listed and one process leads
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(self.rounds):
+            priority = world.rng.choice((0, 0, 10))
+            yield AddPods(count=world.rng.randint(*self.created), priority=priority)
+            yield DeletePods(count=world.rng.randint(*self.deleted), waiting_too=False)
+
+    def _strike(self, process: Process, _: Bind) -> None:
+        world = process.world
+        if world.active_faults.is_on and world.rng.random() < BINDER_DIES:
+            world.clock.after(world.rng.uniform(0.0, 0.02), lambda: _kill(process))
+
+    def _sealing(self, world: World, change: Change) -> None:
+        """Kill the process that seals, and let late requests of dead ones arrive."""
+        if not _is_touch(change) or not world.active_faults.is_on:
+            return
+        if world.rng.random() < LANDS:
+            for process in world.ended:
+                world.clock.after(0.0, process.wire.hurry)
+        if world.rng.random() < SEALER_DIES:
+            process = world.acting
+            world.clock.after(world.rng.uniform(0.0, 1.0), lambda: _kill(process))
+
+    def _taken(self, change: Change) -> None:
+        """Count leaders that go on with a seal."""
+        term = None if change.old is None else Term.of(change.old.obj)
+        if term is None or term.open_seal is None:
+            return
+        was, now = (LeaseRecord.of(one.obj).holder for one in (change.old, change.new) if one)
+        self._continued += bool(now) and now != was
+
+    def check(self, world: World) -> None:
+        assert world.leaders > 1, "nothing died, so nothing was tried"
+        world.figures[f"{FAULTS}continued seals"] += self._continued
 
 
 PLACES: Final = 3

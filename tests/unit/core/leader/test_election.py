@@ -14,6 +14,7 @@ from asched.core.leader.election import (
     LeaseRecord,
     LeaseTimes,
     Lost,
+    OpenSeal,
     Predecessor,
     Read,
     Wait,
@@ -101,6 +102,41 @@ def test_only_a_leader_whose_writes_are_all_answered_hands_on(*, is_handed_on: b
 
     assert after.is_leader
     assert after.predecessor == (None if is_handed_on else Predecessor(1, ("asched",), 0))
+
+
+def test_the_seal_of_a_leader_that_has_not_decided_goes_on() -> None:
+    world, first, second, third = World(), candidate("1"), candidate("2"), candidate("3")
+    world.run({"1": first}, 1_001.0)
+    first.seals(OpenSeal(70, 60))
+    world.run({"1": first}, 1_010.0)
+
+    world.run({"2": second}, 1_040.0)
+    second.seals(OpenSeal(90, 90))
+    world.run({"2": second}, 1_050.0)
+    assert second.predecessor.open_seal == OpenSeal(70, 60)
+    assert second.may_say_undecided
+
+    second.decides()
+    world.run({"2": second}, 1_060.0)
+    assert not second.may_say_undecided
+    world.run({"3": third}, 1_090.0)
+    assert third.predecessor.open_seal is None
+
+
+def test_a_leader_may_say_that_it_has_not_decided_until_a_later_write_succeeds() -> None:
+    """A write without an answer may be carried out late, but not after a newer one."""
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_001.0)
+    me.seals(OpenSeal(70, 60))
+    assert not me.may_say_undecided
+    lost = me.woke(1_003.0)
+    assert lost.term.open_seal == OpenSeal(70, 60)
+    me.decides()
+    again = me.failed(1_004.0)
+
+    assert me.may_say_undecided
+    world.perform(me, again)
+    assert not me.may_say_undecided
 
 
 @pytest.mark.parametrize("is_known", [True, False])

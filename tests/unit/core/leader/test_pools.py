@@ -12,6 +12,7 @@ from asched.core.leader.election import (
     Election,
     LeaseRecord,
     LeaseTimes,
+    OpenSeal,
     Read,
     Term,
     Wait,
@@ -315,6 +316,27 @@ def test_after_another_mode_every_pool_is_sealed_and_no_acknowledgement_counts()
         assert election.predecessor is not None
         assert election.predecessor.sealable == ("asched",)
     assert last.board.acknowledged_beside("batch")[0] == Versions()
+
+
+def test_the_seal_of_another_epoch_does_not_go_on() -> None:
+    """Another leader may have decided meanwhile."""
+    world = World(Replica("a"))
+    world.run_for(5.0)
+    for election in world.replicas[0].board.pools.values():
+        election.seals(OpenSeal(70, 60))
+    world.run_for(2 * RETRY_S)
+    world.replicas = [Replica("b")]
+    world.run_for(LEASE_S + 3 * RETRY_S)
+    for election in world.replicas[0].board.pools.values():
+        assert election.predecessor is not None
+        assert election.predecessor.open_seal == OpenSeal(70, 60)
+    world.replicas = [Single("s")]
+    world.run_for(2 * LEASE_S)
+    world.replicas = [Replica("c")]
+    world.run_for(2 * LEASE_S)
+    for election in world.replicas[0].board.pools.values():
+        assert election.predecessor is not None
+        assert election.predecessor.open_seal is None
 
 
 def test_the_acknowledgement_of_a_former_holder_stays_on_the_lease() -> None:
