@@ -215,6 +215,8 @@ class Election:
         self, rules: LeaseTimes, draw: Callable[[], float], schedulers: Iterable[str] = ()
     ) -> None:
         self.rules = rules
+        #: The shortest pause of a follower.
+        self.follows_s = rules.retry_s
         self.schedulers = frozenset(schedulers)
         #: Whether renewals write over the version seen last, without a read.
         self.writes_unread = True
@@ -429,7 +431,7 @@ class Election:
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:
-            pause_s = self.rules.retry_s * (1 + FOLLOWER_JITTER * self._draw())
+            pause_s = self.follows_s * (1 + FOLLOWER_JITTER * self._draw())
             return Wait(now_s + pause_s)
         if now_s >= self.fence_s:
             return self._lost()

@@ -49,9 +49,12 @@ from asched.core.leader.election import (
 TERM_SEPARATOR: Final = "#"
 #: The beginning of the holder of the Lease of the mode.
 OF_LAYOUT: Final = "pools-"
+#: Pauses of a follower of a pool, in retry periods: shorter than with one leader, so that a pool is
+#: taken in time when the replica that was to take it has died, too.
+FOLLOWS: Final = 0.5
 #: Retry periods that other replicas leave to the one that is to take a free pool. It is longer than
 #: the longest pause of a follower, by which that one may see later that the pool is free.
-HEAD_START: Final = 1.0 + FOLLOWER_JITTER + 0.05
+HEAD_START: Final = FOLLOWS * (1.0 + FOLLOWER_JITTER) + 0.05
 #: Retry periods without a sign after which no pool is left to a replica: two signs may be missed.
 SIGNS: Final = 3
 
@@ -182,6 +185,7 @@ class PoolElection(Election):
         board: "PoolBoard",
     ) -> None:
         super().__init__(rules, draw, schedulers)
+        self.follows_s = FOLLOWS * rules.retry_s
         self.is_fit = False
         #: What this replica acknowledges as holder; None as long as it does not use the pool.
         self.acknowledged: Versions | None = None
@@ -271,8 +275,8 @@ class PoolBoard:
         mode = self.mode
         if not (mode.is_leader and mode.is_fit and now_s < mode.fence_s):
             return inf
-        retry_s, member = mode.rules.retry_s, mode.member
-        alive, counts = mode.members(now_s, SIGNS * retry_s), self._counts(now_s)
+        member, head_start_s = mode.member, HEAD_START * election.rules.retry_s
+        alive, counts = mode.members(now_s, SIGNS * mode.rules.retry_s), self._counts(now_s)
         counts = Counter({name: counts[name] for name in alive})
         free = [self.pools[pool] for pool in sorted(self.pools)]  # the same order in every replica
         free = [known for known in free if not known.is_held(now_s)]
@@ -284,7 +288,7 @@ class PoolBoard:
             counts[min(counts, key=lambda name: (counts[name], name))] += 1
         first = min(counts, key=lambda name: (counts[name], name))
         since_s = now_s if election.free_since_s is None else election.free_since_s
-        return since_s if first == member else since_s + HEAD_START * retry_s
+        return since_s if first == member else since_s + head_start_s
 
     def has_surplus(self, now_s: float) -> bool:
         """Whether this replica holds at least two pools more than another one, and no pool is

@@ -566,8 +566,8 @@ MISTAKES: Final = (
         "a free pool is not taken for a while",
         "Pools",
         "core/leader/pools.py",
-        "return since_s if first == member else since_s + HEAD_START * retry_s",
-        "return since_s + 9 * retry_s",
+        "return since_s if first == member else since_s + head_start_s",
+        "return since_s + 9 * head_start_s",
     ),
     Mistake(
         "pools",
