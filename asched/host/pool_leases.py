@@ -9,13 +9,14 @@ process, as with one leader: its other pools are released in order, and taken at
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
-from asched.core.leader.election import Predecessor
+from asched.core.config.layout import LeaseNs
+from asched.core.leader.election import LeaseTimes, Predecessor
 from asched.core.leader.pools import (
     TERM_SEPARATOR,
     ModeElection,
@@ -43,7 +44,7 @@ class PoolCandidate(LeaderCandidate):
         stand: Stand,
         metrics: LeaderMetrics,
         *,
-        pools: Sequence[str],
+        pools: Mapping[str, LeaseNs],
         layout: str,
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
@@ -60,6 +61,7 @@ class PoolCandidate(LeaderCandidate):
         self._clock = clock or Clock()
         self._terms = count(1)
         self._campaigns: dict[str, Campaign] = {}
+        self._pools = pools
         self._given_up = {pool: asyncio.Event() for pool in pools}
         self._clean: set[str] = set()
         for pool in pools:
@@ -117,18 +119,21 @@ class PoolCandidate(LeaderCandidate):
         self.was_taken.set()
 
     def _begin(self, pool: str) -> None:
-        mode, stand = self.board.mode, self._stand
-        identity = f"{mode.member}{TERM_SEPARATOR}{next(self._terms)}"
-        rules = replace(stand.rules, identity=identity)
-        election = PoolElection(rules, self._draw, mode.schedulers, board=self.board)
-        of_pool = replace(stand, rules=rules, name=lease_of_pool(stand.name, pool))
+        mode = self.board.mode
+        stand = self._stand_for(pool, f"{mode.member}{TERM_SEPARATOR}{next(self._terms)}")
+        election = PoolElection(stand.rules, self._draw, mode.schedulers, board=self.board)
         self._campaigns[pool] = Campaign(
-            of_pool, self._metrics, self._pool_taken, clock=self._clock, election=election
+            stand, self._metrics, self._pool_taken, clock=self._clock, election=election
         )
         self.board.pools[pool] = election
 
+    def _stand_for(self, pool: str, identity: str = "") -> Stand:
+        """The Lease of a pool."""
+        rules = LeaseTimes.of(identity, self._pools[pool])
+        return replace(self._stand, rules=rules, name=lease_of_pool(self._stand.name, pool))
+
     def _client(self, session: Session, pool: str) -> LeaseClient:
-        return replace(self._stand, name=lease_of_pool(self._stand.name, pool)).client(session)
+        return self._stand_for(pool).client(session)
 
     async def _compete(self, session: Session) -> None:
         works = [super()._compete(session), *(self._hold(session, pool) for pool in self._given_up)]

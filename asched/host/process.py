@@ -20,7 +20,7 @@ import msgspec
 from asched.core.cluster.facts import Fact
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.config.gates import table_of
-from asched.core.config.layout import layout_of, pools_of
+from asched.core.config.layout import layout_of, lease_of, leases_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.config.versions import BASE, VersionChoice
 from asched.core.cycle.machine import Machine
@@ -30,7 +30,6 @@ from asched.core.framework.profile import Profile
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.leader.election import LeaseTimes
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind
-from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.reload import DesiredSetup, Reloader
@@ -429,12 +428,7 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
     election = plan.configuration.leader_election
     if not election.leader_elect:
         return None
-    rules = LeaseTimes(
-        identity(),
-        election.lease_duration_ns / NS_PER_SECOND,
-        election.renew_deadline_ns / NS_PER_SECOND,
-        election.retry_period_ns / NS_PER_SECOND,
-    )
+    rules = LeaseTimes.of(identity(), lease_of(plan.configuration))
     schedulers = tuple(profile.scheduler_name for profile in plan.configuration.profiles)
     stand = Stand(rules, election.resource_namespace, election.resource_name, schedulers)
     options, observe = plan.connection, metrics.client.requested
@@ -446,7 +440,7 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
         metrics.leader,
         options=options,
         observe=observe,
-        pools=pools_of(plan.configuration),
+        pools=leases_of(plan.configuration),
         layout=layout_of(plan.configuration),
     )
 

@@ -242,7 +242,7 @@ POOLS = HEAD.format("v1") + "pools:\n"
             "- name: a\n  namespaceSelector: {}\n",
             "5:3: pools[0].namespaceSelector: Required value: an empty selector selects every",
         ),
-        ("- name: a\n  namespaces: [x]\n  lease: {}\n", '6:3: unknown field "pools[0].lease"'),
+        ("- name: a\n  namespaces: [x]\n  leases: {}\n", '6:3: unknown field "pools[0].leases"'),
     ],
 )
 def test_a_fault_of_a_pool_is_shown_at_its_place(check, pools: str, error: str) -> None:
@@ -250,6 +250,12 @@ def test_a_fault_of_a_pool_is_shown_at_its_place(check, pools: str, error: str) 
 
     assert (status, count) == (2, "1 error")
     assert line.startswith(error)
+
+
+def with_lease(times):
+    """A pool with a Lease of its own timing."""
+    pool = f"- {{name: a, namespaces: [x], lease: {{{times}}}}}"
+    return f"pools:\n{pool}\npoolLeases: true\n"
 
 
 ONE_POOL = "pools:\n- {name: a, namespaces: [x]}\npoolLeases: true\n"
@@ -262,6 +268,22 @@ REBALANCING = (
     ("text", "error"),
     [
         ("poolLeases: true\n", "poolLeases: Forbidden: there are no pools"),
+        (
+            "pools:\n- {name: a, namespaces: [x], lease: {leaseDuration: 5s}}\n",
+            "pools[0].lease: Forbidden: needs poolLeases: true; without it there is one Lease",
+        ),
+        (
+            with_lease("leaseDuration: 5s"),
+            'pools[0].lease.leaseDuration: Invalid value: "5s": must be greater than renewDeadline',
+        ),
+        (
+            with_lease("leaseDuration: 5s, renewDeadline: 2s"),
+            'pools[0].lease.renewDeadline: Invalid value: "2s": must be greater than 1.2 times',
+        ),
+        (
+            with_lease("leaseDuration: 5s, renewDeadline: 2s, retryPeriod: 0s"),
+            'pools[0].lease.retryPeriod: Invalid value: "0s": must be greater than zero',
+        ),
         (
             ONE_POOL + "leaderElection: {leaderElect: false}\n",
             "poolLeases: Forbidden: needs leaderElection.leaderElect",

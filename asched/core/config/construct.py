@@ -8,7 +8,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -19,15 +18,13 @@ from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.merge import ResolvedProfile, UnusableProfileError, needed_plugins, resolve
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.v1 import (
+    JITTER_FACTOR,
     Extender,
     KubeSchedulerProfile,
     PluginConfig,
     SchedulerConfiguration,
 )
 from asched.core.config.validate_args import node_resources_fit
-
-#: A renewal may be late by this factor, so that replicas do not renew in step (client-go).
-JITTER_FACTOR: Final = 1.2
 
 
 class Constructed(msgspec.Struct, frozen=True):

@@ -5,7 +5,8 @@ never decide at the same time.
 """
 
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,10 +20,37 @@ DIGITS: Final = 16
 
 def layout_of(configuration: SchedulerConfiguration) -> str:
     """The layout of a configuration, as a hash."""
-    election = configuration.leader_election
-    times = election.lease_duration_ns, election.renew_deadline_ns, election.retry_period_ns
+    times = lease_of(configuration)
     layout = msgspec.json.encode((PROTOCOL, configuration.pools, times), order="sorted")
     return hashlib.sha256(layout).hexdigest()[:DIGITS]
+
+
+class LeaseNs(NamedTuple):
+    """Times of a Lease in nanoseconds."""
+
+    lease_ns: int
+    renew_ns: int
+    retry_ns: int
+
+
+def lease_of(configuration: SchedulerConfiguration) -> LeaseNs:
+    """The times of the Lease of all replicas."""
+    election = configuration.leader_election
+    return LeaseNs(election.lease_duration_ns, election.renew_deadline_ns, election.retry_period_ns)
+
+
+def leases_of(configuration: SchedulerConfiguration) -> Mapping[str, LeaseNs]:
+    """The times of the Lease of each pool, `default` included."""
+    times = lease_of(configuration)
+    found = dict.fromkeys(pools_of(configuration), times)
+    for pool in configuration.pools:
+        if (own := pool.lease) is not None:
+            found[pool.name] = LeaseNs(
+                own.lease_duration_ns or times.lease_ns,
+                own.renew_deadline_ns or times.renew_ns,
+                own.retry_period_ns or times.retry_ns,
+            )
+    return found
 
 
 def pools_of(configuration: SchedulerConfiguration) -> tuple[str, ...]:

@@ -6,12 +6,19 @@ Rules   a pod goes to nodes of its namespace's pool; what no pool names belongs 
         (`core/cluster/pools.py`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from asched import names
 from asched.core.config.args import ConstraintSelector
-from asched.core.config.fields import ConfigRecord, MapOf, Scalar
+from asched.core.config.fields import (
+    ConfigRecord,
+    MapOf,
+    OptionalDuration,
+    Scalar,
+    ValueRange,
+)
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -35,6 +42,22 @@ TO_SHARE: Final = "have to share a pool"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
+_POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
+
+
+class PoolLease(ConfigRecord, frozen=True):
+    """Timing of a pool's Lease; what is left out is that of leaderElection.
+
+    lease_duration_ns: Age at which the Lease is free for another replica
+    renew_deadline_ns: Time to renew before the holder stops
+    retry_period_ns: Time between two attempts to get or renew the Lease
+    """
+
+    lease_duration_ns: Annotated[OptionalDuration, _POSITIVE] = None
+    renew_deadline_ns: Annotated[OptionalDuration, _POSITIVE] = None
+    retry_period_ns: Annotated[OptionalDuration, _POSITIVE] = None
+
+
 class NodePool(ConfigRecord, frozen=True):
     """A part of the cluster.
 
@@ -42,12 +65,14 @@ class NodePool(ConfigRecord, frozen=True):
     node_selector: Labels of its nodes; without it `asched.dev/pool` with the pool's name
     namespaces: Namespaces whose pods go to these nodes
     namespace_selector: Label selector of such namespaces
+    lease: Timing of the pool's Lease, with poolLeases
     """
 
     name: str = ""
     node_selector: Annotated[Mapping[str, str] | None, MapOf(Scalar.STRING)] = None
     namespaces: tuple[str, ...] = ()
     namespace_selector: ConstraintSelector | None = None
+    lease: PoolLease | None = None
 
     @property
     def labels(self) -> Mapping[str, str]:

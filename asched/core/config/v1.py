@@ -130,6 +130,10 @@ class KubeSchedulerProfile(ConfigRecord, frozen=True):
         return self.plugins.get(point, NO_PLUGINS)
 
 
+#: A renewal may be late by this factor, so that replicas do not renew in step (client-go).
+JITTER_FACTOR: Final = 1.2
+
+
 class LeaderElection(ConfigRecord, frozen=True):
     """Timing of leader election, and its Lease.
 

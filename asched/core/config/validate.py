@@ -13,8 +13,9 @@ from asched import names
 from asched.core.config import duration
 from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.layout import leases_of
 from asched.core.config.legacy.replacements import ADVICE
-from asched.core.config.pools import pool_faults
+from asched.core.config.pools import NodePool, pool_faults
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -26,6 +27,7 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.v1 import (
+    JITTER_FACTOR,
     LATER_POINTS,
     MULTI_POINT,
     NO_PLUGINS,
@@ -66,6 +68,9 @@ def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES
 def pool_lease_faults(configuration: SchedulerConfiguration) -> list[Problem]:
     """What several processes cannot divide by pools, and what they need."""
     path, faults = ("poolLeases",), list[Problem]()
+    for i, pool in enumerate(configuration.pools):
+        if pool.lease is not None:
+            faults += _pool_lease(configuration, pool, ("pools", i, "lease"))
     if not configuration.pool_leases:
         return faults
     if not configuration.pools:
@@ -86,6 +91,24 @@ def pool_lease_faults(configuration: SchedulerConfiguration) -> list[Problem]:
                     text = f"{plugin.name} decides for all pools; leave out it or poolLeases"
                     faults.append(forbidden(at, text))
     return faults
+
+
+def _pool_lease(configuration: SchedulerConfiguration, pool: NodePool, path: Path) -> list[Problem]:
+    """Faults of the times of a pool's Lease, together with those of leaderElection."""
+    if not configuration.pool_leases:
+        return [forbidden(path, "needs poolLeases: true; without it there is one Lease")]
+    assert pool.lease is not None, "called for such pools"
+    if faults := ranges(pool.lease, path):
+        return faults
+    times = leases_of(configuration)[pool.name]
+    if times.lease_ns <= times.renew_ns:
+        text = f"must be greater than renewDeadline ({duration.render(times.renew_ns)})"
+        return [invalid((*path, "leaseDuration"), duration.render(times.lease_ns), text)]
+    if times.renew_ns <= int(JITTER_FACTOR * times.retry_ns):
+        retry = duration.render(times.retry_ns)
+        text = f"must be greater than {JITTER_FACTOR} times retryPeriod ({retry})"
+        return [invalid((*path, "renewDeadline"), duration.render(times.renew_ns), text)]
+    return []
 
 
 def _leader_election(election: LeaderElection) -> list[Problem]:

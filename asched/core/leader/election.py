@@ -37,8 +37,9 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cluster.pool_tenure import NEVER, number_of
+from asched.core.config.layout import LeaseNs
 from asched.core.model.kinds import POD, Kind
-from asched.core.model.timestamp import micro_time
+from asched.core.model.timestamp import NS_PER_SECOND, micro_time
 
 #: A follower waits between one retry period and this many more. Upstream waits up to 1.2 more and
 #: does not wake when the lease ends, so that a take-over may come a third of a lease late.
@@ -56,6 +57,10 @@ class LeaseTimes(msgspec.Struct, frozen=True):
     lease_s: float
     renew_s: float
     retry_s: float
+
+    @classmethod
+    def of(cls, identity: str, times: LeaseNs) -> "LeaseTimes":
+        return cls(identity, *(time_ns / NS_PER_SECOND for time_ns in times))
 
     @property
     def duration_s(self) -> int:

@@ -12,7 +12,7 @@ from asched.core.leader.election import Term
 from asched.core.leader.pools import TERM_SEPARATOR
 from asched_lab.apiserver.context import Change
 from asched_lab.apiserver.resources import BY_PATH
-from asched_lab.sim.process import LEASE_S, Process
+from asched_lab.sim.process import Process
 
 if TYPE_CHECKING:
     from asched_lab.sim.world import World
@@ -68,7 +68,7 @@ class Leases:
                 self._over_s[process] = now_s + candidate.fence_s() / process.clock_rate
             elif process.is_paused:
                 self._over_s[process] = now_s
-            elif now_s - self._over_s.setdefault(process, now_s) > LEASE_S:
+            elif now_s - self._over_s.setdefault(process, now_s) > self._world.lease_s:
                 self._over_s[process] = now_s
                 self._world.ledger.complain(f"{process.name} stands as leader, its time is over")
 

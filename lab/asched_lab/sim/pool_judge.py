@@ -1,17 +1,19 @@
 """Checks who holds the pools, where each has a Lease: never two processes, and not no one for long.
 
 A pool is held while a process may act for it. From the moment that no process does, and that its
-Lease was written last (a request of a dead holder may be late), it is taken by another within
-the duration of a Lease and TAKEN_S, if one process ran and reached the server for all of that time
+Lease was written last (a request of a dead holder may be late), it is taken by another within the
+duration of the Lease and TAKEN_S, if one process ran and reached the server for all of that time
 (`Process.able_since_s`).
 """
 
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from asched.core.config.layout import leases_of
 from asched.core.leader.pools import lease_of_pool
+from asched.core.model.timestamp import NS_PER_SECOND
 from asched_lab.sim.faults import ClockRates
-from asched_lab.sim.process import LEASE_NAME, LEASE_S, Process
+from asched_lab.sim.process import LEASE_NAME, Process
 
 if TYPE_CHECKING:
     from asched_lab.sim.world import World
@@ -29,8 +31,12 @@ class PoolJudge:
     def __init__(self, world: "World") -> None:
         self._world = world
         rates = world.active_faults.find(ClockRates)
-        #: The longest time without a holder: a clock may be slow.
-        self.gap_s = LEASE_S / (1.0 - (rates.share if rates else 0.0)) + TAKEN_S
+        rate = 1.0 - (rates.share if rates else 0.0)
+        #: By pool the longest time without a holder: a clock may be slow.
+        self.gap_s = {
+            pool: lease.lease_ns / NS_PER_SECOND / rate + TAKEN_S
+            for pool, lease in leases_of(world.setup.configuration).items()
+        }
         #: By pool and process: until when it is held, without another renewal.
         self._until_s: dict[str, dict[Process, float]] = {pool: {} for pool in world.pools}
         #: The same by each process's own clock, one for each pool: they move when it renews.
@@ -70,7 +76,7 @@ class PoolJudge:
             written_s = world.leases.written_s.get(lease_of_pool(LEASE_NAME, pool), -inf)
             last_s = max(self._last_s[pool], written_s, *until_s.values())
             for process in world.processes:
-                if now_s - max(last_s, process.able_since_s(pool)) > self.gap_s:
+                if now_s - max(last_s, process.able_since_s(pool)) > self.gap_s[pool]:
                     self._last_s[pool] = now_s  # reported once
                     text = f"no process holds {pool} for {now_s - last_s:.1f} s"
                     world.ledger.complain(f"{text}, though {process.name} could take it")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cluster.facts import Answer, Fact, Listed, Seen
-from asched.core.config.layout import layout_of, pools_of
+from asched.core.config.layout import layout_of, lease_of, leases_of
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
@@ -187,6 +187,9 @@ class Process:
         session, metrics = await WireSession.begun(self.wire, self._leaves), self.metrics
         if is_elected:
             rules = LeaseTimes(self.name, LEASE_S, RENEW_S, RETRY_S)
+            written = self.world.setup.configuration
+            if written.pool_leases:
+                rules = LeaseTimes.of(self.name, lease_of(written))
             stand = Stand(rules, "kube-system", LEASE_NAME, tuple(self.machine.context.runners))
             self.candidate = self._candidate(session, stand, clock, draw)
         return Scheduler(
@@ -230,7 +233,7 @@ class Process:
             session,
             stand,
             metrics,
-            pools=pools_of(written),
+            pools=leases_of(written),
             layout=layout_of(written),
             clock=clock,
             draw=draw,

@@ -120,6 +120,11 @@ class Scenario:
     beyond_filters: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
+    def config_of(cls, seed: int) -> Json:  # noqa: ARG003 - for subclasses
+        """The configuration in the run of a seed."""
+        return cls.config
+
+    @classmethod
     def replicas_of(cls, seed: int) -> int:
         """The number of processes in the run of a seed."""
         counts = cls.replicas
@@ -148,7 +153,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
     with World(
         seed,
         [fault for fault in kind.faults if type(fault).__name__ not in cut.without],
-        kind.config,
+        kind.config_of(seed),
         plugins=kind.plugins,
         extender_rules=kind.extender_rules,
         replicas=kind.replicas_of(seed),

@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 from asched.core.cluster.pools import SEVERAL
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.layout import pools_of
+from asched.core.config.layout import lease_of, pools_of
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
 from asched.core.leader.pools import lease_of_pool
+from asched.core.model.timestamp import NS_PER_SECOND
 from asched.host.assemble import Parts
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver import bootstrap
@@ -132,6 +133,8 @@ class World:
         self.shares_pools = effective.pool_leases
         self.is_elected = replicas > 1 or self.shares_pools
         self.pools = pools_of(effective) if self.shares_pools else ()
+        lease = lease_of(effective)
+        self.lease_s = lease.lease_ns / NS_PER_SECOND if self.shares_pools else LEASE_S
         self._pool_judge = PoolJudge(self) if self.shares_pools else None
         self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []
@@ -242,7 +245,7 @@ class World:
         seconds = self.active_faults.seconds(LeaderPause, "lasting_s_max")
         process = self._struck()
         self.note(f"{process.name} stands still for {seconds:.1f} s")
-        self.figures[f"{FAULTS}pauses longer than a lease"] += seconds > LEASE_S
+        self.figures[f"{FAULTS}pauses longer than a lease"] += seconds > self.lease_s
         process.pause(seconds)
 
     def _cut_off(self) -> None:
@@ -256,7 +259,7 @@ class World:
         process, to_server = self._struck(), self.rng.random() < 0.5
         what = "requests" if to_server else "answers"
         self.note(f"{what} of {process.name} do not pass for {seconds:.1f} s")
-        self.figures[f"{FAULTS}{what} lost for longer than a lease"] += seconds > LEASE_S
+        self.figures[f"{FAULTS}{what} lost for longer than a lease"] += seconds > self.lease_s
         process.cut_off(seconds, to_server=to_server, from_server=not to_server)
 
     def _freeze(self) -> None:

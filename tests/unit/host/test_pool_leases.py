@@ -2,7 +2,7 @@
 
 import asyncio
 
-from asched.core.config.layout import layout_of, pools_of
+from asched.core.config.layout import layout_of, lease_of, leases_of
 from asched.core.leader.election import LeaseTimes, Term
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
@@ -17,7 +17,12 @@ from asched_lab.apiserver.server import ApiServer
 from tests.support import HANG_S
 from tests.unit.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 
-SHARED = f"{CONFIGURATION}\npoolLeases: true\npools: [{{name: batch, namespaces: [jobs]}}]\n"
+TIMES = "{leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 100ms}"
+SHARED = f"""{CONFIGURATION}
+leaderElection: {TIMES}
+poolLeases: true
+pools: [{{name: batch, namespaces: [jobs], lease: {{leaseDuration: 6s}}}}]
+"""
 
 
 async def test_it_takes_the_pools_binds_and_hands_them_on(tmp_path):
@@ -30,13 +35,14 @@ async def test_it_takes_the_pools_binds_and_hands_them_on(tmp_path):
     machine = build_machine(configuration, parts, runners, monotonic_s=monotonic_s)
     options = ConnectionOptions(kubeconfig=str(kubeconfig))
     session = await connect(options)
-    stand = Stand(LeaseTimes("me", 4.0, 3.0, 0.1), "kube-system", "asched", ("asched",))
+    times = LeaseTimes.of("me", lease_of(configuration))
+    stand = Stand(times, "kube-system", "asched", ("asched",))
     leadership = PoolThread(
         session,
         stand,
         Metrics().leader,
         options=options,
-        pools=pools_of(configuration),
+        pools=leases_of(configuration),
         layout=layout_of(configuration),
     )
 
@@ -55,6 +61,12 @@ async def test_it_takes_the_pools_binds_and_hands_them_on(tmp_path):
     runs = asyncio.ensure_future(scheduler.run())
     try:
         await until(lambda: bound(server) == {"p"})
+        lasts_s = {
+            lease["metadata"]["name"]: lease["spec"]["leaseDurationSeconds"]
+            for lease in server.list("leases")
+        }
+        assert lasts_s["asched-pool-batch"] == 6
+        assert lasts_s["asched-pool-default"] == 4
         scheduler.stop()
         await asyncio.wait_for(runs, HANG_S)
         leases = {lease["metadata"]["name"]: lease for lease in server.list("leases")}

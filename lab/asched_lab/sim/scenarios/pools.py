@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from asched import names
 from asched.core.framework.effects import DeletePod, Effect
+from asched.core.model.timestamp import NS_PER_SECOND
 from asched_lab.apiserver.resources import NAMESPACES, NODES, Resource
 from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import (
@@ -118,6 +119,14 @@ def relabel(world: World, kind: Resource, name: str, key: str) -> None:
     world.server.ctx.put(kind, {**obj, "metadata": metadata})
 
 
+#: The default times in nanoseconds, divided by three: more elections in a life.
+SHORT: Final = {
+    "leaseDuration": 5 * NS_PER_SECOND,
+    "renewDeadline": 10 * NS_PER_SECOND // 3,
+    "retryPeriod": 2 * NS_PER_SECOND // 3,
+}
+
+
 class Pools(Scenario):
     """One, two, three or five processes share four pools. Nodes and namespaces move between them;
     processes die, stop, or are cut off, some in one direction only; their clocks are fast or slow;
@@ -130,6 +139,7 @@ class Pools(Scenario):
     replicas = (1, 2, 3, 5)
     awaits_sweep = False
     config: ClassVar[Json] = {
+        "leaderElection": SHORT,
         "poolLeases": True,
         "pools": [
             {"name": pool, "namespaceSelector": {"matchLabels": {TEAM: pool}}} for pool in POOLS
@@ -149,6 +159,16 @@ class Pools(Scenario):
         ClockRates(share=0.1),
     )
     rounds = 60
+
+    @classmethod
+    def config_of(cls, seed: int) -> Json:
+        """Of three lives one has the default times, and in one a pool has a Lease of its own."""
+        if seed % 3 == 0:
+            return {**cls.config, "leaderElection": {}}
+        if seed % 3 == 1:
+            return cls.config
+        first, *rest = cls.config["pools"]
+        return {**cls.config, "leaderElection": {}, "pools": [{**first, "lease": SHORT}, *rest]}
 
     def setup(self, world: World) -> None:
         for name in NAMESPACE_NAMES:
