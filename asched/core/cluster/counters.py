@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from asched.core.cluster.pods import AffinityTerms, LabelSet
+from asched.core.cluster.affinity_terms import AffinityTerms
+from asched.core.cluster.pods import LabelSet
 from asched.core.cluster.tallies import Tally, TallyLedger
 from asched.core.model.selector import Matcher, Selector
 

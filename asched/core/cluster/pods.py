@@ -5,85 +5,16 @@ that content: requests, ports, compiled affinity terms. A `PodInfo` is one pod w
 place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
+from asched.core.cluster.affinity_terms import AffinityTerms, compile_terms
 from asched.core.model import pod_limits, requests
 from asched.core.model.derived import derived
-from asched.core.model.pod import Container, Pod, PodAffinityTerm, WeightedPodAffinityTerm, spec_key
-from asched.core.model.pod_limits import TERMS_MAX, pod_terms
+from asched.core.model.pod import Container, Pod, spec_key
 from asched.core.model.quantity import QuantityError
-from asched.core.model.selector import Selector, compile_selector, matches
 from asched.core.model.storage import PodStorage, storage_of
-
-
-class AffinityTerm(NamedTuple):
-    """A compiled (anti-)affinity term of a pod. `selector` None matches nothing.
-
-    `namespaces`: the names given, or the pod's own; `namespace_selector`: None if the term has
-    none.
-    """
-
-    topology_key: str
-    selector: Selector | None
-    namespaces: frozenset[str]
-    namespace_selector: Selector | None
-    weight: int = 0
-
-    def covers_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Whether it concerns pods of a namespace with these labels."""
-        return namespace in self.namespaces or matches(self.namespace_selector, labels)
-
-
-class AffinityTerms(NamedTuple):
-    """All terms of a pod, by kind."""
-
-    required_affinity: tuple[AffinityTerm, ...]
-    required_anti_affinity: tuple[AffinityTerm, ...]
-    preferred_affinity: tuple[AffinityTerm, ...]
-    preferred_anti_affinity: tuple[AffinityTerm, ...]
-
-
-NO_TERMS: Final = AffinityTerms((), (), (), ())
-
-
-def compile_terms(pod: Pod) -> AffinityTerms:
-    """The affinity terms of a pod; none if there are more than a pod may have. Raises ValueError
-    for an invalid selector.
-    """
-    affinity, own = pod.spec.affinity, pod.metadata.namespace
-    if affinity is None or not 0 < pod_terms(affinity) <= TERMS_MAX:
-        return NO_TERMS
-    together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
-    groups = (
-        [(term, 0) for term in (together.required if together else None) or ()],
-        [(term, 0) for term in (apart.required if apart else None) or ()],
-        _weighed(together.preferred if together else None),
-        _weighed(apart.preferred if apart else None),
-    )
-    return AffinityTerms(
-        *[tuple([_term(term, own, weight) for term, weight in group]) for group in groups]
-    )
-
-
-def _weighed(
-    terms: tuple[WeightedPodAffinityTerm, ...] | None,
-) -> list[tuple[PodAffinityTerm, int]]:
-    return [(term.pod_affinity_term, term.weight) for term in terms or ()]
-
-
-def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> AffinityTerm:
-    names = frozenset(term.namespaces or ())
-    if not names and term.namespace_selector is None:
-        names = frozenset((own_namespace,))
-    return AffinityTerm(
-        term.topology_key,
-        compile_selector(term.label_selector),
-        names,
-        compile_selector(term.namespace_selector),
-        weight,
-    )
 
 
 class HostPort(NamedTuple):

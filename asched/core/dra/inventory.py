@@ -16,7 +16,7 @@ from asched.core.cluster.change_logs import ChangeLog
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra.devices import DeviceId, DevicePlace, PoolId, ReadyDevice, SelectorAnswers
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
-from asched.core.model.claim import AllocationResult, ResourceSlice
+from asched.core.model.claim import AllocationResult, ResourceSlice, is_of_several_nodes
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels
 
@@ -187,7 +187,7 @@ class Inventory:
             devices = tuple(
                 device
                 for members in self._pools.values()
-                if _is_of_several_nodes(members.values())
+                if is_of_several_nodes(ready.record.spec for ready in members.values())
                 for ready in members.values()
                 for device in ready.devices
             )
@@ -261,12 +261,6 @@ class Inventory:
         if key not in self._built:
             self._built[key] = build_pool(pool_id, [members[n] for n in seen], members.values())
         return self._built[key]
-
-
-def _is_of_several_nodes(slices: Iterable[ReadySlice]) -> bool:
-    specs = [ready.record.spec for ready in slices]
-    nodes = {spec.node_name or "" for spec in specs}
-    return "" in nodes or (len(nodes) > 1 and any(spec.shared_counters for spec in specs))
 
 
 def _node_of(ready: ReadySlice) -> str:

@@ -336,6 +336,15 @@ class ResourceSlice(ApiObject, frozen=True, gc=False):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+def is_of_several_nodes(slices: Iterable[ResourceSliceSpec]) -> bool:
+    """Whether devices of a pool, given all its slices, concern several nodes: a slice names no
+    node, or slices of several nodes share counters.
+    """
+    specs = tuple(slices)
+    nodes = {spec.node_name or "" for spec in specs}
+    return "" in nodes or (len(nodes) > 1 and any(spec.shared_counters for spec in specs))
+
+
 # --- classes ----------------------------------------------------------------------------------
 
 

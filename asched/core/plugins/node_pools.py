@@ -29,7 +29,7 @@ from asched.core.cluster.pools import (
     only_node,
 )
 from asched.core.cluster.view import NodeView
-from asched.core.config.pools import TO_SHARE
+from asched.core.config.across_pools import namespaces_to_share, why_stopped
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     Codes,
@@ -56,10 +56,6 @@ HELD_ELSEWHERE: Final = Reason("node(s) were not free to be used by their pool",
 #: Of a pod that this process does not decide.
 NOT_DECIDED_HERE: Final = "another replica holds the pod's pool, or has not let go of it yet"
 
-#: The rule may concern pods of any namespace.
-ANY: Final = f"rule of {{}} may concern pods of any namespace, so all would {TO_SHARE}"
-REACHES: Final = f"rule of {{}} concerns pods of other pools; these namespaces {TO_SHARE}"
-NAMED_MAX: Final = 5
 #: Points at which a rule decides whether a pod may go to a node.
 REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 
@@ -133,18 +129,15 @@ class NodePools(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin):
     def _obstacle(self, pod: PodInfo) -> str:
         """Why a rule of the pod may concern pods of other pools; empty if none does."""
         if self._extenders is not None and self._extenders.is_interested(pod):
-            return ANY.format("an HTTP extender")
+            return why_stopped("an HTTP extender", None)
         for plugin in self._reaching:
-            namespaces = self._reached(plugin, pod)
-            if namespaces is None:
-                return ANY.format(plugin.name)
-            if namespaces:
-                own = pod.cls.label_set.namespace
-                pool, of = self.pools.of_namespace(own), self.pools.of_namespace
-                if others := [name for name in sorted(namespaces) if of(name) != pool]:
-                    more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
-                    named = ", ".join([own, *others[:NAMED_MAX]])
-                    return f"{REACHES.format(plugin.name)}: {named}{more}"
+            reached = self._reached(plugin, pod)
+            if reached is None:
+                return why_stopped(plugin.name, None)
+            if reached:
+                own, of = pod.cls.label_set.namespace, self.pools.of_namespace
+                if to_share := namespaces_to_share(own, reached, of):
+                    return why_stopped(plugin.name, to_share)
         return ""
 
     def _reached(self, plugin: Plugin, pod: PodInfo) -> Collection[str] | None:

@@ -1,18 +1,18 @@
 """`asched doctor`: the pools of a configuration, compared with the nodes and namespaces there are;
-who holds them where each has a Lease; and what waits for a rule that reaches across pools.
+and who holds them where each has a Lease.
 
-Bounds  the nodes, namespaces, quotas and waiting pods that the reader reads; NAMED_MAX by name.
+Bounds  the nodes, namespaces and quotas that the reader reads; NAMED_MAX by name.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 from asched import names
 from asched.core.config.layout import pools_of
+from asched.core.config.merge import needed_plugins
 from asched.core.config.pool_rules import PoolRules
-from asched.core.config.pools import DEFAULT_POOL, TO_SHARE
+from asched.core.config.pools import DEFAULT_POOL
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.leader.pools import TERM_SEPARATOR, lease_of_pool
 from asched.core.model.kinds import ELASTIC_QUOTA, NAMESPACE, NODE
@@ -20,11 +20,12 @@ from asched.core.model.selector import Labels
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, JsonObject, State, ago, seconds_since, unreadable
 from asched.ops.doctor.reader import ClusterReader, namespaced, or_none
-
-CHECK: Final = "pools"
-NAMED_MAX: Final = 5
-#: How a condition's text about a rule across pools begins (`core/plugins/node_pools.py`).
-RULE: Final = "rule of "
+from asched.ops.doctor.rules_across_pools import (
+    CHECK,
+    NAMED_MAX,
+    KnownNamespaces,
+    check_rules,
+)
 
 
 async def check_pools(
@@ -42,62 +43,32 @@ async def check_pools(
         *_findings(rules, "namespace", namespaces, rules.of_namespace),
     ]
     found = found or [Finding(CHECK, State.OK, "each node and each namespace is in one pool")]
-    found += await _quotas(reader, configuration, namespaces)
-    found += await _stopped(reader, configuration)
+    known = KnownNamespaces(configuration.pools, namespaces)
+    found += await _quotas(reader, configuration, known)
+    found += await check_rules(reader, configuration, known)
     if configuration.pool_leases:
         found += [await _holder(reader, configuration, pool) for pool in pools_of(configuration)]
     return found
 
 
 async def _quotas(
-    reader: ClusterReader, configuration: SchedulerConfiguration, namespaces: Sequence[JsonObject]
+    reader: ClusterReader, configuration: SchedulerConfiguration, known: KnownNamespaces
 ) -> list[Finding]:
     """All ElasticQuotas together are one limit: CapacityScheduling needs them in one pool."""
-    enabled = {
-        plugin.name
-        for profile in configuration.profiles
-        for plugins in profile.plugins.values()
-        for plugin in plugins.enabled
-    }
+    enabled = {name for profile in configuration.profiles for name in needed_plugins(profile)}
     if names.CAPACITY_SCHEDULING not in enabled:
         return []
     try:
         limited = await reader.namespaces_with(ELASTIC_QUOTA)
     except ClientError as error:
         return [unreadable(CHECK, "ElasticQuotas", error)]
-    rules, of_pool = PoolRules(configuration.pools), dict[str, str]()
-    for obj in namespaces:
-        name, labels = obj["metadata"]["name"], obj["metadata"].get("labels") or {}
-        if name in limited:
-            of_pool[name] = rules.listed(rules.of_namespace(name, labels)) or DEFAULT_POOL
+    of_pool = {name: known.pool_of(name) for name in limited}
     if len(set(of_pool.values())) < 2:
         return []
     shown = ", ".join(f"{name} ({of_pool[name]})" for name in sorted(of_pool)[:NAMED_MAX])
     text = f"pods in namespaces with ElasticQuotas wait, since these are in several pools: {shown}"
     cure = "give these namespaces one pool, or delete the ElasticQuotas of the others"
     return [Finding(CHECK, State.PROBLEM, text, cure)]
-
-
-async def _stopped(reader: ClusterReader, configuration: SchedulerConfiguration) -> list[Finding]:
-    """Pods whose condition says that a rule of theirs reaches across pools."""
-    stopped: dict[str, str] = {}
-    try:
-        for profile in configuration.profiles:
-            waiting = f"spec.schedulerName={profile.scheduler_name},spec.nodeName="
-            for pod in await reader.items("/api/v1/pods", fieldSelector=waiting):
-                key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-                for condition in (pod.get("status") or {}).get("conditions") or ():
-                    said = condition.get("message") or ""
-                    if condition["type"] == "PodScheduled" and TO_SHARE in said:
-                        stopped[key] = said[max(said.find(RULE), 0) :]
-    except ClientError as error:
-        return [unreadable(CHECK, "pods of all namespaces", error)]
-    if not stopped:
-        return []
-    first = min(stopped)
-    text = f"{len(stopped)} waiting pods have a rule across pools; {first}: {stopped[first]}"
-    cure = "give the namespaces one pool, or change the rule (docs/pools-reference.md)"
-    return [Finding(CHECK, State.WARNING, text, cure)]
 
 
 async def _holder(

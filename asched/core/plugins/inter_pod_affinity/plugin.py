@@ -19,10 +19,16 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.cluster.affinity_terms import (
+    NO_TERMS,
+    AffinityTerm,
+    AffinityTerms,
+    reached_namespaces,
+)
 from asched.core.cluster.changes import Action, Trigger
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
-from asched.core.cluster.pods import NO_TERMS, AffinityTerm, AffinityTerms, PodClass, PodInfo
+from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.view import NodeView
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
@@ -44,7 +50,7 @@ from asched.core.framework.status import SKIP, SUCCESS, failure, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.selector import Labels, matches
+from asched.core.model.selector import matches
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
 from asched.core.plugins.inter_pod_affinity.nearness import NOT_NEAR, TOO_NEAR, UNWANTED, Nearness
@@ -102,29 +108,11 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return IDLE
 
     def reach(self, pod: PodInfo) -> Collection[str] | None:
-        """The namespaces of required anti-affinity beyond the node, which concerns pods of both
-        sides, and of affinity that the pod itself meets: the first such pod may go anywhere.
-        Placed pods that attract or repel this one are there for good.
-        """
         own = pod.cls.example.spec.affinity
         if own is None or not (own.pod_affinity or own.pod_anti_affinity):
             return ()
-        terms = self._terms(pod.pod)
-        namespace = pod.cls.label_set.namespace
-        labels = self._namespaces.labels_of(namespace)
-        found: set[str] = set()
-        for term in (
-            *(term for term in terms.required_affinity if _meets(term, pod, labels)),
-            *terms.required_anti_affinity,
-        ):
-            if term.topology_key == names.LABEL_HOSTNAME or term.selector is None:
-                continue
-            if term.namespace_selector is not None and term.namespace_selector.is_everything:
-                return None
-            found |= term.namespaces
-            if term.namespace_selector is not None:
-                found |= self._namespaces.selected(term.namespace_selector)
-        return found
+        label_set, terms = pod.cls.label_set, self._terms(pod.pod)
+        return reached_namespaces(terms, label_set.namespace, label_set.labels, self._namespaces)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         return 0 if data is None else data.stamp()
@@ -313,13 +301,6 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
                 known.nearness = known.attraction = str(problem)
             known.epoch = epoch
         return known
-
-
-def _meets(term: AffinityTerm, pod: PodInfo, namespace_labels: Labels) -> bool:
-    """Whether a pod meets a term of its own."""
-    own = pod.cls.label_set
-    inside = term.covers_namespace(own.namespace, namespace_labels)
-    return inside and term.selector is not None and term.selector.matches(own.labels)
 
 
 def _what_matters(cls: PodClass) -> Hashable:

@@ -13,9 +13,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
 
 from typing import NamedTuple
 
+from asched.core.cluster.affinity_terms import AffinityTerm
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.counters import CounterKey, MatchingTerm, PodPredicate
-from asched.core.cluster.pods import AffinityTerm, LabelSet, PodClass
+from asched.core.cluster.pods import LabelSet, PodClass
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
 

@@ -16,7 +16,7 @@ from asched.kube.session import ConnectionOptions
 from asched.ops.doctor.checks import Examination, examine
 from asched.ops.doctor.notes import Finding, Identity, State
 from asched_lab.apiserver.call import User
-from asched_lab.apiserver.resources import POD_GROUPS, PODS
+from asched_lab.apiserver.resources import POD_GROUPS, PODS, find
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
 from tests.unit.cli.programs import a_kubeconfig
@@ -26,6 +26,7 @@ ACCOUNT = "system:serviceaccount:asched-system:asched"
 ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
 CONFIGURATION = replace(default_configuration("asched"), leader_election=ELECTION)
 NOBODY = User("nobody", ("system:authenticated",))
+SCHEDULER = User(ACCOUNT, ("system:authenticated",))
 CATCH_ALL = {
     "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
     "kind": "FlowSchema",
@@ -77,7 +78,7 @@ class Clinic:
 
 @pytest.fixture
 async def clinic(tmp_path: Path) -> AsyncIterator[Clinic]:
-    server = ApiServer(users={"nobody": NOBODY})
+    server = ApiServer(users={"nobody": NOBODY, "scheduler": SCHEDULER})
     await server.start(token="administrator")
     try:
         yield Clinic(server, tmp_path)
@@ -381,6 +382,213 @@ async def test_pods_that_wait_for_a_rule_across_pools(clinic: Clinic) -> None:
     (found,) = await said()
     assert found.state is State.WARNING
     assert found.text.startswith("2 waiting pods have a rule across pools; one/a: rule of InterPod")
+
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+WITH_POOLS = replace(CONFIGURATION, pools=configuration({"pools": POOLS}).pools)
+SHARE = "rule of InterPodAffinity concerns pods of other pools; these namespaces have to share a"
+
+
+def a_rule(kind: str = "podAntiAffinity", key: str = ZONE, **term: Any) -> dict[str, Any]:
+    """What a pod with the label app=x requires of others with it."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "x"}}, **term}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+WIDE = a_rule(namespaces=["one", "two"])
+
+
+def a_spec(affinity: dict[str, Any], **more: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i"}]
+    return {"schedulerName": "asched", "containers": containers, "affinity": affinity, **more}
+
+
+def a_workload(
+    kind: str, name: str, affinity: dict[str, Any], namespace: str = "one", **more: Any
+) -> dict[str, Any]:
+    labels = {"app": "x"}
+    pod = {"metadata": {"labels": labels}, "spec": a_spec(affinity, **more)}
+    spec: dict[str, Any] = {"template": pod}
+    if kind in ("Job", "CronJob"):
+        pod["spec"]["restartPolicy"] = "Never"
+    else:
+        spec["selector"] = {"matchLabels": labels}
+    if kind == "StatefulSet":
+        spec["serviceName"] = name
+    if kind == "CronJob":
+        spec = {"schedule": "0 1 * * *", "jobTemplate": {"spec": spec}}
+    version = "batch/v1" if kind in ("Job", "CronJob") else "apps/v1"
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def with_namespaces(clinic: Clinic) -> None:
+    """One for each pool, and one that is in no pool of the configuration."""
+    for name, labels in (("one", {}), ("two", {"team": "b"}), ("web", {})):
+        metadata = {"name": name, "labels": labels}
+        clinic.server.create("", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+
+async def found_rules(clinic: Clinic) -> list[Finding]:
+    findings = about(await clinic.examine(configuration=WITH_POOLS), "pools")
+    return [finding for finding in findings if "new pods would wait" in finding.text]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"])
+async def test_a_workload_with_a_rule_across_pools(clinic: Clinic, kind: str) -> None:
+    with_namespaces(clinic)
+    clinic.server.create("", a_workload(kind, "w", WIDE))
+    clinic.server.create("", a_workload(kind, "of-another", WIDE, schedulerName="another"))
+    (found,) = await found_rules(clinic)
+    assert found.state is State.WARNING
+    name = f"{kind.lower()} one/w"
+    why = f"{SHARE} pool: one, two"
+    said = f"new pods would wait for a rule across pools, as for {name}; {name}: {why}"
+    assert found.text == said
+    assert "give one pool to namespaces one, two; or change the rule" in found.cure
+
+
+@pytest.mark.parametrize(
+    ("affinity", "to_share"),
+    [
+        (a_rule(), ""),
+        (a_rule(key=HOST, namespaces=["one", "two"]), ""),
+        (a_rule(namespaceSelector={"matchLabels": {"team": "b"}}), "namespaces one, two;"),
+        (a_rule(namespaces=["web", "two"]), "namespaces one, two, web;"),
+        (a_rule(namespaceSelector={}), "all namespaces;"),
+        (a_rule("podAffinity", namespaces=["one", "two"]), "namespaces one, two;"),
+        (a_rule("podAffinity", namespaces=["two"]), ""),
+        (
+            a_rule(
+                "podAffinity",
+                namespaces=["one", "two"],
+                labelSelector={"matchLabels": {"app": "y"}},
+            ),
+            "",
+        ),
+    ],
+    ids=[
+        "own namespace",
+        "of the node",
+        "selected",
+        "named",
+        "every namespace",
+        "affinity",
+        "affinity to other namespaces",
+        "affinity to other pods",
+    ],
+)
+async def test_which_namespaces_have_to_share_a_pool(
+    clinic: Clinic, affinity: dict[str, Any], to_share: str
+) -> None:
+    with_namespaces(clinic)
+    clinic.server.create("", a_workload("Deployment", "w", affinity))
+    found = await found_rules(clinic)
+    assert len(found) == bool(to_share)
+    assert not found or f"give one pool to {to_share}" in found[0].cure
+
+
+async def test_running_pods_with_a_rule_across_pools(clinic: Clinic) -> None:
+    """Those of a workload that is named are not named, nor those that have ended."""
+    with_namespaces(clinic)
+
+    def create(name: str, namespace: str, **status: Any) -> None:
+        pod = a_document("Pod", name, namespace, spec=a_spec(WIDE, nodeName="n"))
+        made = clinic.server.create("", pod)
+        clinic.server.ctx.put(PODS, {**made, "status": {**made["status"], **status}})
+
+    create("a", "one")
+    create("b", "one", phase="Succeeded")
+    (found,) = await found_rules(clinic)
+    assert "as for pod one/a; pod one/a: rule of InterPodAffinity" in found.text
+    clinic.server.create("", a_workload("Deployment", "w", WIDE))
+    create("c", "two")
+    (found,) = await found_rules(clinic)
+    assert "as for deployment one/w, pod two/c; deployment one/w: rule of" in found.text
+    assert "give one pool to namespaces one, two; to namespaces two, one; or" in found.cure
+
+
+async def test_few_of_many_workloads_are_named(clinic: Clinic) -> None:
+    with_namespaces(clinic)
+    for number in range(7):
+        clinic.server.create("", a_workload("Job", f"j{number}", WIDE))
+    (found,) = await found_rules(clinic)
+    assert "job one/j4 and 2 more; job one/j0: rule of" in found.text
+
+
+async def test_a_job_that_has_ended_makes_no_more_pods(clinic: Clinic) -> None:
+    with_namespaces(clinic)
+    made = clinic.server.create("", a_workload("Job", "j", WIDE))
+    assert await found_rules(clinic)
+    conditions = [{"type": "Complete", "status": "True"}]
+    clinic.server.ctx.put(find("jobs"), {**made, "status": {"conditions": conditions}})
+    assert not await found_rules(clinic)
+
+
+async def test_workloads_that_may_not_be_read_are_skipped(clinic: Clinic) -> None:
+    """The scheduler's own account may read StatefulSets, but no Deployments."""
+    with_namespaces(clinic)
+    clinic.install("namespace", "rbac")
+    clinic.server.create("", a_workload("StatefulSet", "w", WIDE))
+    findings = await clinic.examine("scheduler", configuration=WITH_POOLS, other=None)
+    (skipped,) = (f for f in about(findings, "pools") if f.state is State.SKIPPED)
+    assert skipped.text.startswith("may not read deployments, daemonsets, cronjobs, jobs: ")
+    assert "run the doctor as a user who may read deployments" in skipped.cure
+    assert any("as for statefulset one/w" in finding.text for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("slices", "is_shared"),
+    [
+        ([{"nodeName": "n"}], False),
+        ([{"allNodes": True}], True),
+        ([{"nodeName": "n"}, {"nodeName": "m"}], False),
+        (
+            [
+                {
+                    "nodeName": "n",
+                    "sharedCounters": [{"name": "c", "counters": {"x": {"value": "1"}}}],
+                },
+                {"nodeName": "m"},
+            ],
+            True,
+        ),
+    ],
+    ids=["of one node", "of all nodes", "of two nodes", "counters of two nodes"],
+)
+async def test_a_running_pod_with_a_device_of_several_nodes(
+    clinic: Clinic, slices: list[dict[str, Any]], is_shared: bool
+) -> None:
+    with_namespaces(clinic)
+    version = "resource.k8s.io/v1"
+    for number, fields in enumerate(slices):
+        pool = {"name": "p", "generation": 1, "resourceSliceCount": len(slices)}
+        spec: dict[str, Any] = {"driver": "d.example.com", "pool": pool, **fields}
+        if "sharedCounters" not in fields:
+            spec["devices"] = [{"name": f"device-{number}"}]
+        metadata = {"name": f"s{number}"}
+        document = {"apiVersion": version, "kind": "ResourceSlice", "metadata": metadata}
+        clinic.server.create("", {**document, "spec": spec})
+    exactly = {"deviceClassName": "d", "allocationMode": "ExactCount", "count": 1}
+    made = clinic.server.create(
+        "",
+        {
+            "apiVersion": version,
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "one"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+        },
+    )
+    result = {"request": "r", "driver": "d.example.com", "pool": "p", "device": "device-0"}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    clinic.server.ctx.put(find("resourceclaims"), {**made, "status": status})
+    claims = [{"name": "c", "resourceClaimName": "c"}]
+    spec = a_spec({}, nodeName="n", resourceClaims=claims)
+    clinic.server.create("", a_document("Pod", "a", "one", spec=spec))
+    found = await found_rules(clinic)
+    assert len(found) == is_shared
+    for finding in found:
+        assert "pod one/a: rule of DynamicResources may concern pods of any" in finding.text
 
 
 @pytest.mark.parametrize(("of_other_pool", "count"), [(False, 0), (True, 1)])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cluster.pods import AffinityTerm
+from asched.core.cluster.affinity_terms import AffinityTerm
 from asched.core.plugins.inter_pod_affinity.terms import (
     ByKey,
     Namespaces,
