@@ -146,6 +146,16 @@ def as_data(recording: Recording, done: Replayed) -> dict[str, Any]:
         "replayedSeconds": round(done.took_s, 3),
         "truncated": recording.cut_off or None,
         "unsteady": done.is_unsteady,
+        "pools": done.pools
+        and [
+            {
+                "turn": change.turn,
+                "at": round(change.at_s, 3),
+                "taken": change.taken,
+                "givenUp": change.given_up,
+            }
+            for change in done.pools
+        ],
         "firstDifference": findings.first
         and {
             "turn": findings.first,
@@ -165,6 +175,7 @@ def _print(done: Replayed, shown: int | None) -> None:
         f"{done.turns} turns, {done.facts} facts and {done.bindings} bindings of"
         f" {done.recorded_s:.1f} s replayed in {done.took_s:.1f} s ({faster:.0f} times as fast)"
     )
+    _print_pools(done, shown)
     if done.is_unsteady:
         print("the first run differed, the second did not: something is random, maybe a plugin")
         return
@@ -185,6 +196,21 @@ def _print(done: Replayed, shown: int | None) -> None:
         _print_difference(difference)
     if len(differences) < findings.counts.total():
         print(f"... {findings.counts.total() - len(differences)} more; --all prints them")
+
+
+def _print_pools(done: Replayed, shown: int | None) -> None:
+    """When the recorded process took and gave up pools, if it shared them with others."""
+    if done.pools is None:
+        return
+    print("pools that were held" if done.pools else "no pool was held")
+    for change in done.pools[:shown]:
+        what = ("takes", change.taken), ("gives up", change.given_up)
+        text = "; ".join(f"{verb} {', '.join(pools)}" for verb, pools in what if pools)
+        print(plain(f"  turn {change.turn}, {change.at_s:.3f} s: {text}"))
+    if shown is not None and len(done.pools) > shown:
+        print(f"  ... {len(done.pools) - shown} more; --all prints them")
+    if done.has_other_pools:
+        print("the configuration has other pools: it is replayed as that of the only replica")
 
 
 def _print_difference(difference: Difference) -> None:

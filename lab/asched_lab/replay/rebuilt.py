@@ -11,7 +11,7 @@ from typing import Any
 from asched.core.cluster.facts import Fact
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.orders import Reconfigured
+from asched.core.cycle.orders import PoolsHeld, Reconfigured
 from asched.core.framework.effects import Effect
 from asched.core.model.decode import MalformedError, parse
 from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured
@@ -19,6 +19,7 @@ from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.lines import RecordingHead
 from asched_lab.replay.counted import CountedLimit
+from asched_lab.replay.held_pools import HeldPools
 from asched_lab.replay.lines import (
     FactReader,
     RecordedTurn,
@@ -61,6 +62,11 @@ class Rebuilt:
         )
         self.machine.limit = self.limit
         self.machine.context.advises = head.advises
+        self.held_pools = HeldPools()
+        #: Whether it has the recorded pools, so that it decides for those that were held; else for
+        #: all.
+        self.has_recorded_pools = instead is None or _has_pools_of(instead, head)
+        self._began_s: float | None = None
         self._reader = FactReader()
         self._reader.learn(self.machine.context.kinds)
 
@@ -80,6 +86,7 @@ class Rebuilt:
         Raises UnusableRecordingError.
         """
         found = []
+        self._began_s = turn.at_s if self._began_s is None else self._began_s
         for raw in turn.facts:
             try:
                 fact = self._reader.fact(raw, turn.lists)
@@ -90,6 +97,10 @@ class Rebuilt:
                 fact = self._reconfigured(fact)
                 for runner in fact.runners.values():
                     self._reader.learn(runner.profile.kinds)
+            if isinstance(fact, PoolsHeld):
+                self.held_pools.note(turn.number, turn.at_s - self._began_s, fact)
+                if not self.has_recorded_pools:
+                    continue
             if fact is not None:
                 found.append(fact)
         return found
@@ -127,6 +138,11 @@ class Rebuilt:
 
     def _has(self, name: str) -> bool:
         return name in self._catalogue.plugins
+
+
+def _has_pools_of(configuration: SchedulerConfiguration, head: RecordingHead) -> bool:
+    written = head.configuration.get("pools") or ()
+    return {pool.name for pool in configuration.pools} == {pool.get("name") for pool in written}
 
 
 def _asking_for(missing: list[str], head: RecordingHead) -> str:

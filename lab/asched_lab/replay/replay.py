@@ -15,6 +15,7 @@ from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import monotonic_s
 from asched.ops.recording.lines import effects_bytes
 from asched_lab.replay.comparing import Comparison, Findings
+from asched_lab.replay.held_pools import PoolChange
 from asched_lab.replay.lines import (
     RecordedTurn,
     Recording,
@@ -39,6 +40,10 @@ class Replayed(msgspec.Struct):
     findings: Findings | None = None
     #: It differed in the first run and not in the second: something in it is random.
     is_unsteady: bool = False
+    #: Which pools the recorded process took and gave up; None if it shared none.
+    pools: list[PoolChange] | None = None
+    #: It was replayed with other pools: it decided for all of them.
+    has_other_pools: bool = False
 
     @property
     def is_equal(self) -> bool:
@@ -62,7 +67,7 @@ def replay(
     rebuilt = Rebuilt(recording.head, catalogue, instead)
     reasons = Reasons(rebuilt.parts.cluster, nodes_of(recording))
     rebuilt.machine.context.on_decision = reasons.observe
-    comparison, run = Comparison(rebuilt, reasons), _Run()
+    comparison, run = Comparison(rebuilt, reasons), _Run(rebuilt)
     for turn in recording:
         comparison.turn(turn)
         run.took(turn)
@@ -77,7 +82,7 @@ def _repeated(
     recording: Recording, rebuilt: Rebuilt, progress: Callable[[int], None]
 ) -> Replayed | None:
     """None as soon as any decision differs."""
-    run = _Run()
+    run = _Run(rebuilt)
     for turn in recording:
         encoded = effects_bytes(rebuilt.turn(turn))
         if encoded != turn.effects and asked_for(encoded) != asked_for(bytes(turn.effects)):
@@ -90,7 +95,8 @@ def _repeated(
 class _Run:
     """Counts what was replayed."""
 
-    def __init__(self) -> None:
+    def __init__(self, rebuilt: Rebuilt) -> None:
+        self._rebuilt = rebuilt
         self._result = Replayed()
         self._started_s = monotonic_s()
         self._began_s: float | None = None
@@ -108,6 +114,9 @@ class _Run:
     def done(self) -> Replayed:
         self._result.took_s = monotonic_s() - self._started_s
         self._result.recorded_s = self.last_s - (self._began_s or self.last_s)
+        rebuilt = self._rebuilt
+        self._result.pools = rebuilt.held_pools.changes
+        self._result.has_other_pools = not rebuilt.has_recorded_pools
         return self._result
 
 
