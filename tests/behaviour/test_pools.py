@@ -264,6 +264,7 @@ def test_a_pod_with_a_rule_about_pods_of_another_pool_waits(pod: PodBuilder, sai
     where = placed(made, pod)
     assert where == ("" if said else "in-batch")
     assert not said or said in made.condition()["message"]
+    assert not said or said in explained(made, "p", "jobs")
 
 
 def test_it_is_placed_once_the_namespaces_share_a_pool() -> None:

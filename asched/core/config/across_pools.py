@@ -5,9 +5,8 @@ from typing import Final
 
 from asched.core.config.pools import TO_SHARE
 
-#: The rule may concern pods of any namespace.
-ANY: Final = f"rule of {{}} may concern pods of any namespace, so all would {TO_SHARE}"
-REACHES: Final = f"rule of {{}} concerns pods of other pools; these namespaces {TO_SHARE}"
+OF_ANY_NAMESPACE: Final = f"may concern pods of any namespace, so all would {TO_SHARE}"
+OF_OTHER_POOLS: Final = f"concerns pods of other pools; these namespaces {TO_SHARE}"
 NAMED_MAX: Final = 5
 
 
@@ -25,8 +24,8 @@ def namespaces_to_share(
 def why_stopped(rule: str, to_share: Sequence[str] | None) -> str:
     """Why a pod waits for whose rule these namespaces have to share a pool; None: all of them."""
     if to_share is None:
-        return ANY.format(rule)
-    return f"{REACHES.format(rule)}: {listed(to_share)}"
+        return f"rule of {rule} {OF_ANY_NAMESPACE}"
+    return f"rule of {rule} {OF_OTHER_POOLS}: {listed(to_share)}"
 
 
 def listed(to_share: Sequence[str]) -> str:

@@ -13,9 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.config.across_pools import OF_ANY_NAMESPACE
 from asched.core.config.args import NodeResourcesFitArgs
 from asched.core.config.default_plugins import KnownPlugins
 from asched.core.config.merge import ResolvedProfile, UnusableProfileError, needed_plugins, resolve
+from asched.core.config.pools import TO_SHARE
 from asched.core.config.problem import Path, Problem, quoted
 from asched.core.config.v1 import (
     JITTER_FACTOR,
@@ -84,13 +86,13 @@ def reach_faults(configuration: SchedulerConfiguration) -> list[Problem]:
     """Extenders and plugins with rules about pods of several pools, while there are pools."""
     if not configuration.pools:
         return []
-    text = "may concern pods of any pool: while there are pools, the pods that it filters wait"
+    text = f"{OF_ANY_NAMESPACE}: while there are pools, the pods that it filters wait"
     found = [
         Problem(f"extenders[{i}] {text}", ("extenders", i))
         for i, extender in enumerate(configuration.extenders)
         if extender.filter_verb or extender.preempt_verb
     ]
-    text = "pods in namespaces with an ElasticQuota wait if these are in several pools"
+    text = f"namespaces with an ElasticQuota {TO_SHARE}, else their pods wait"
     for i, profile in enumerate(configuration.profiles):
         enabled = {plugin.name for each in profile.plugins.values() for plugin in each.enabled}
         if names.CAPACITY_SCHEDULING in enabled:

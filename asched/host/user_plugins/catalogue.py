@@ -26,6 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.cluster.cluster import Cluster
+from asched.core.config.across_pools import OF_ANY_NAMESPACE
 from asched.core.config.problem import Problem, did_you_mean
 from asched.core.framework.per_node import adapter
 from asched.core.framework.points import Plugin
@@ -182,7 +183,8 @@ class Catalogue:
         """Plugins whose pods wait while there are pools, since they declare no narrower scope."""
         if not loaded.configuration.pools:
             return ()
-        text = "has the scope cluster: while there are pools, the pods of this profile wait"
+        waits = "while there are pools, the pods of this profile wait"
+        text = f"has the scope cluster: it {OF_ANY_NAMESPACE}; {waits}"
         problems = [
             Problem(f"profiles[{number}]: plugin {plugin.name} {text}", ("profiles", number))
             for number, resolved in enumerate(loaded.profiles)

@@ -245,10 +245,37 @@ def test_a_plugin_of_ones_own_whose_pods_wait_while_there_are_pools(
     pools = "pools:\n- {name: batch, namespaces: [jobs]}\n"
     file.write_text(HEAD + profile + pools, encoding="utf-8")
     assert run("check", "--plugin", str(plugin), str(file)) == 0
-    assert ("plugin SpareCores has the scope cluster" in capsys.readouterr().err) is warns
+    said = capsys.readouterr().err
+    assert ("plugin SpareCores has the scope cluster" in said) is warns
+    assert ("so all would have to share a pool" in said) is warns
     file.write_text(HEAD + profile, encoding="utf-8")
     assert run("check", "--plugin", str(plugin), str(file)) == 0
     assert "scope" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            "extenders:\n- {urlPrefix: http://e/, filterVerb: filter}\n",
+            "extenders[0] may concern pods of any namespace, so all would have to share a pool",
+        ),
+        ("extenders:\n- {urlPrefix: http://e/, prioritizeVerb: p, weight: 1}\n", ""),
+        (
+            "profiles:\n- plugins: {multiPoint: {enabled: [{name: CapacityScheduling}]}}\n",
+            "CapacityScheduling: namespaces with an ElasticQuota have to share a pool",
+        ),
+    ],
+    ids=["an extender that filters", "an extender that scores", "quotas"],
+)
+def test_rules_across_pools_and_which_namespaces_have_to_share_one(
+    fields: str, said: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(f"{HEAD}{fields}pools:\n- {{name: a, namespaces: [x]}}\n", encoding="utf-8")
+    assert run("check", str(file)) == 0
+    warnings = capsys.readouterr().err
+    assert said in warnings
+    assert bool(warnings) is bool(said)
 
 
 @pytest.mark.parametrize(
