@@ -60,7 +60,6 @@ class Deferred(msgspec.Struct):
 class ResizeSite(NamedTuple):
     """Where an eviction takes place (`preemption.eviction.Site`)."""
 
-    scheduler_name: str
     cluster: Cluster
     nominator: Nominator
     waiting: WaitingPods
@@ -132,7 +131,7 @@ class DeferredResizes(Extension):
     def _try(self, known: Deferred) -> Iterator[Effect | Work]:
         context, pod = self.context, known.pod
         info = context.cluster.placed.get(pod.uid)
-        runner = context.runners.get(pod.spec.scheduler_name)
+        runner = context.runner_of(pod)
         node = context.cluster.node_of(pod.spec.node_name)
         if info is None or runner is None or node is None:
             return
@@ -148,8 +147,7 @@ class DeferredResizes(Extension):
             if not node.spec.permits_resize_preemption:
                 reasons, result = {NOT_PERMITTED: 1}, None
             else:
-                name = runner.profile.scheduler_name
-                site = ResizeSite(name, context.cluster, context.nominator, context.waiting)
+                site = ResizeSite(context.cluster, context.nominator, context.waiting)
                 found = evictor.make_room_for_resize(info, fit, site, runner.extenders)
                 if found is None:
                     known.failures, known.note = 0, ""

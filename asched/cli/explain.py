@@ -171,12 +171,14 @@ def explanation(
     page: Mapping[str, Any], history_lines: int = HISTORY_LINES, *, is_wide: bool = False
 ) -> Iterator[str]:
     where = f" on {page['node']}" if page.get("node") else ""
+    name = page.get("schedulerName", "")
+    profile = page.get("profile", name)
     yield f"pod {page['pod']}: {page['place']}{where}"
     facts = [
         counted(page["attempts"], "attempt") if "attempts" in page else "",
         f"rejected by {', '.join(page['rejectedBy'])}" if page.get("rejectedBy") else "",
         f"gated by {page['gatedBy']}" if page.get("gatedBy") else "",
-        f"profile {page['schedulerName']}" if "schedulerName" in page else "",
+        f"profile {profile}" if profile else "",
         f"priority {page['priority']}" if "priority" in page else "",
         f"last requeued by {page['wokenBy']}" if page.get("wokenBy") else "",
     ]
@@ -184,6 +186,9 @@ def explanation(
         yield "  " + ", ".join(filter(None, facts))
     if pool := page.get("pool"):
         yield f"  pool {pool['name'] or 'none'}: {pool['why']}"
+        if pool.get("profile"):
+            instead = f" in place of {name}" if profile != name else ""
+            yield f"  profile {profile} decides{instead}, since the pool names it"
         if not pool.get("is_decided_here", True):
             yield "  another replica decides about it, or none has let go of it yet"
             if lease := pool.get("lease"):

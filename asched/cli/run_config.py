@@ -139,6 +139,10 @@ def _shadowing(
                 f"--shadow={name}: no profile of {options.config} has this schedulerName;"
                 f" the file has {', '.join(sorted(profiles))}"
             )
+    for pool in configuration.pools:
+        if pool.profile and pool.profile not in options.shadow:
+            text = f"the pods of pool {pool.name} are decided by this profile; add it to --shadow"
+            raise UsageError(f"--shadow leaves out {pool.profile}: {text}")
     return replace(
         configuration,
         profiles=tuple(p for name, p in profiles.items() if name in options.shadow),

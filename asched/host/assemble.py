@@ -31,6 +31,7 @@ from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.meter import PluginReports
 from asched.core.framework.points import QueueSortPlugin
+from asched.core.framework.pool_profiles import profile_of
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.registrations import Registration
 from asched.core.framework.runner import ExtenderChain, Runner
@@ -186,7 +187,15 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
     forms_trees = gates["CompositePodGroup"] and gates["composite-groups-form-trees"]
-    return Gangs(tries_groups, tries_placements, coscheduled, makes_room, forms_trees, gates)
+    return Gangs(
+        tries_groups,
+        tries_placements,
+        coscheduled,
+        makes_room,
+        forms_trees,
+        gates,
+        profile_of(runners),
+    )
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

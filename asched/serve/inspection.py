@@ -134,9 +134,10 @@ class Inspection:
         if pod is None:
             is_refused = history[-1].step is DecisionStep.REFUSED
             return {**page, "place": f"refused {history[-1].details}" if is_refused else "gone"}
-        cluster, runner = self._context.cluster, self._context.runners.get(pod.spec.scheduler_name)
+        cluster, runner = self._context.cluster, self._context.runner_of(pod)
         page["node"] = ""
         page["schedulerName"] = pod.spec.scheduler_name
+        page["profile"] = self._context.profile_of(pod)
         page["priority"] = pod.priority
         if group := group_key(pod):
             page["group"] = group

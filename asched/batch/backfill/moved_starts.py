@@ -64,7 +64,7 @@ def _pod(reservation: Reservation, info: PodInfo) -> str:
 def _why(context: SchedulerContext, reservation: Reservation, info: PodInfo) -> str:
     if info.pod.priority > reservation.priority:
         return ", which is more important"
-    runner = context.runners.get(info.pod.spec.scheduler_name)
+    runner = context.runner_of(info.pod)
     if runner is None:
         return " by another scheduler"
     if not any(plugin.name == "Backfill" for plugin in runner.profile.plugins.values()):

@@ -78,7 +78,7 @@ class Reservation(msgspec.Struct, eq=False):
     """
 
     owner: str
-    scheduler_name: str
+    profile: str
     order: StartOrder
     start_s: float
     end_s: float

@@ -116,12 +116,16 @@ class PromisedStarts(Extension):
 
     def _promise(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
         cluster, ledger, kept, first = self._cluster, self._ledger, self._kept, attempts[0]
-        args = kept.args.get(first.profile) if ledger.is_on else None
-        if args is None:
+        if not ledger.is_on:
             return ""
-        owner = self._owner_of(first.pod)
+        args, owner = kept.args.get(first.profile), self._owner_of(first.pod)
+        if args is None:
+            self._drop(owner, "dropped")  # of before it came to another pool
+            return ""
         is_alone = owner.startswith(POD_OWNER)
         old, needed = ledger.of(owner), 1 if is_alone else max(count_missing(cluster, owner), 1)
+        if old is not None:
+            old.profile = first.profile
         infos = [attempt.info for attempt in attempts[:needed]]
         if len(infos) < needed or is_beyond(first.runner, infos):
             self._drop(owner, "dropped")
@@ -224,7 +228,7 @@ class PromisedStarts(Extension):
             first_s, cause = old.first_s, old.cause
         reservation = Reservation(
             owner,
-            infos[0].pod.spec.scheduler_name,
+            self.context.profile_of(infos[0].pod),
             order,
             start.start_s,
             start.end_s,
@@ -343,7 +347,7 @@ class PromisedStarts(Extension):
         ends.believes_soft = any(args.soft_ends for args in kept.args.values())
         ends.learns = any(args.learn_durations for args in kept.args.values())
         for reservation in self._ledger.all():
-            if reservation.scheduler_name not in kept.args:
+            if reservation.profile not in kept.args:
                 self._drop(reservation.owner, "dropped")
 
     def _learn_ends(self) -> None:
@@ -404,7 +408,7 @@ class PromisedStarts(Extension):
         kept.has_recalled = True
         recalled_of: dict[str, tuple[Recalled, Pod]] = {}
         for pod in self._cluster.pods_seen.values():
-            if pod.spec.node_name or pod.spec.scheduler_name not in kept.args:
+            if pod.spec.node_name or self.context.profile_of(pod) not in kept.args:
                 continue
             recalled = read(pod)
             if recalled is not None:

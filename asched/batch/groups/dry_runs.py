@@ -217,7 +217,7 @@ def _read(
         {place: list(accumulate(sorted(of_all))) for place, of_all in amounts.items()},
         max(evictors, default=None),
         any(
-            info.pod.spec.scheduler_name != runner.profile.scheduler_name
+            context.profile_of(info.pod) != runner.profile.scheduler_name
             or info.pod.status.nominated_node_name
             or runner.consults(info)
             or not state.active_plugins.keeps_all

@@ -189,7 +189,6 @@ class GroupSupposition:
         self._context = context
         self._attempt = group
         profile = group.runner.profile
-        self.scheduler_name = profile.scheduler_name
         self.cluster = context.cluster
         self.nominator = context.nominator
         self.waiting = context.waiting

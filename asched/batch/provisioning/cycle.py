@@ -61,6 +61,7 @@ from asched.core.framework.rejection import Rejection
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
+from asched.core.model.pod import Pod
 from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.core.model.timestamp import seconds
 from asched.core.queue.queued import QueuedPod
@@ -457,10 +458,10 @@ class HeldPlaces(Extension):
         """
         try:
             by_set = hypothetical_pods.examples(self._cluster, request)
-            scheduler = by_set[0][0].pod.spec.scheduler_name
-            args = _args(self._served, scheduler, request.spec.provisioning_class_name)
+            profile = self._profile_of([info for info, _ in by_set])
+            args = _args(self._served, profile, request, by_set[0][0].pod)
             terms = hypothetical_pods.terms_of(request, args)
-            runner = self.context.runners[scheduler]
+            runner = self.context.runners[profile]
         except UnusableRequestError as error:
             if error.lacks:
                 wanted = requests.not_found(str(error), requests.NO_PODS)
@@ -507,6 +508,13 @@ class HeldPlaces(Extension):
         bookings.match(booking)
         return RequestOutcome(_found_status(self._cluster, booking))
 
+    def _profile_of(self, infos: Sequence[PodInfo]) -> str:
+        """The profile that decides for all of these pods. Raises UnusableRequestError."""
+        profiles = sorted({self.context.profile_of(info.pod) for info in infos})
+        if len(profiles) > 1:
+            raise UnusableRequestError(f"several profiles decide for it: {', '.join(profiles)}")
+        return profiles[0]
+
     def _expiry_of(self, tracked: Tracked, request: ProvisioningRequest, terms: Terms) -> float:
         """Until when a request is tried, in seconds of turns. Its age is read once."""
         if tracked.expires_s is None:
@@ -519,7 +527,7 @@ class HeldPlaces(Extension):
         """Find other places for slots that lost theirs; again after a pause if there are none."""
         slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
         infos = [slot.what for slot in slots.values()]
-        profile = infos[0].pod.spec.scheduler_name if infos else ""
+        profile = self.context.profile_of(infos[0].pod) if infos else ""
         runner, args = self.context.runners.get(profile), self._served.get(profile)
         if runner is not None and args is not None and tracked.seen != self._version:
             share = NodeShare(self._cluster, booking.namespace, args)
@@ -717,13 +725,15 @@ def _not_found(why: str, terms: Terms, until_s: float) -> RequestOutcome:
 
 
 def _args(
-    served: Mapping[str, CheckAndHoldArgs], scheduler: str, class_name: str
+    served: Mapping[str, CheckAndHoldArgs], profile: str, request: ProvisioningRequest, pod: Pod
 ) -> CheckAndHoldArgs:
-    args = served.get(scheduler)
+    args, class_name = served.get(profile), request.spec.provisioning_class_name
     if args is None or args.provisioning_class_name != class_name:
+        is_named = profile == pod.spec.scheduler_name
+        which = "its templates name the scheduler" if is_named else "its pool names the profile"
         raise UnusableRequestError(
-            f'its templates name the scheduler "{scheduler}", no profile of which serves'
-            f" {class_name}: its pods would not get these places"
+            f'{which} "{profile}", which does not serve {class_name}: its pods would not get these'
+            " places"
         )
     return args
 

@@ -102,11 +102,6 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
                 " a pod decides whether it may have them"
             )
         counted.append((info, pod_set.count))
-    schedulers = {info.pod.spec.scheduler_name for info, _ in counted}
-    if len(schedulers) > 1:
-        raise UnusableRequestError(
-            f"its templates name several schedulers: {', '.join(sorted(schedulers))}"
-        )
     return counted
 
 

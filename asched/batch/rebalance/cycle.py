@@ -109,6 +109,8 @@ class UnitsThatWait(Extension):
         first, units = attempts[0], self._units
         args, key = self._args.get(first.profile), self._key_of(first.pod)
         known = units.tracked.get(key)
+        if known is not None:
+            known.profile = first.profile  # it may have come to another pool
         if len(units.tracked) >= UNITS_MAX:
             units.forget_gone()
         if args is None or known is not None or len(units.tracked) >= UNITS_MAX:
@@ -440,7 +442,7 @@ class PodMoves(Extension):
             reason=names.EVENT_PODS_MOVE,
             action="Rebalancing",
             note=note[:1].upper() + note[1:],
-            reporting_controller=unit.profile,
+            reporting_controller=unit.pod.spec.scheduler_name,
         )
 
 

@@ -180,7 +180,7 @@ class DrainSearch:
         return fits
 
     def _fits(self, successor: PodInfo) -> Generator[Effect, Answer, Mask]:
-        runner = self._context.runners[successor.pod.spec.scheduler_name]
+        runner = self._context.runners[self._context.profile_of(successor.pod)]
         fits = yield from self._board.rows(runner, successor)
         fits[self._home] = False
         return fits

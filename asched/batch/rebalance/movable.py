@@ -153,7 +153,7 @@ class Movable:
             return "neither its namespace nor its PriorityClass is opened"
         if pod.priority > self.priority:
             return "it is more important than the unit"
-        runner = self._context.runners.get(pod.spec.scheduler_name)
+        runner = self._context.runner_of(pod)
         if runner is None:
             return "another scheduler would place its successor"
         if runner.consults(info):

@@ -277,7 +277,7 @@ class PlanPlaces:
         return Decision(node, row, 1, nodes.count, None, dry_run.state)
 
     def _runner_of(self, place: PlanPlace) -> Runner:
-        return self._context.runners[place.what.pod.spec.scheduler_name]
+        return self._context.runners[self._context.profile_of(place.what.pod)]
 
     def _hold(self, place: PlanPlace) -> None:
         self._cluster.holds.put(place.owner, (HeldPlace(place.what, place.node),))

@@ -460,7 +460,7 @@ class PlanSearch:
         return mover
 
     def _seeker(self, info: PodInfo) -> Seeker:
-        runner = self._context.runners[info.pod.spec.scheduler_name]
+        runner = self._context.runners[self._context.profile_of(info.pod)]
         return Seeker(clone_of(self._cluster, info), runner)
 
     # --- plans -----------------------------------------------------------------------------------

@@ -104,12 +104,14 @@ class NewNodes(Extension):
     def _request_nodes(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
         """The text for the gang's condition; empty if autoscalers may add nodes for single pods."""
         context, cluster, key = self.context, self.context.cluster, attempts[0].queued.gang
-        args = self._args.get(attempts[0].profile) if key else None
+        profile, known = attempts[0].profile, self._by_group.get(key)
+        if known is not None and known.profile != profile:  # the gang came to another pool
+            known.is_over = True
+        args = self._args.get(profile) if key else None
         group = object_of(cluster, key) if args is not None else None
         if args is None or group is None:
             return ""
         uid = group.metadata.uid
-        known = self._by_group.get(key)
         if known is not None:
             return known.text
         text = self._pauses.text(key, uid, context.now_s)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from asched import names
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
+from asched.core.cluster.pod_groups import group_key
 from asched.core.cluster.pods import PodClass, PodInfo
 from asched.core.cluster.pool_tenure import Tenure, Versions
 from asched.core.config.pool_rules import PoolRules
@@ -39,12 +40,14 @@ NO_LABELS: Final[Labels] = {}
 
 class PodPool(NamedTuple):
     """The pool that a pod belongs to, for people; `name` is empty if it belongs to none.
-    `is_decided_here`: this process decides for the pod, or placed it.
+    `is_decided_here`: this process decides for the pod, or placed it. `profile`: the profile that
+    the pool names, if it names one.
     """
 
     name: str
     why: str
     is_decided_here: bool = True
+    profile: str = ""
 
 
 class Pools:
@@ -55,6 +58,8 @@ class Pools:
     def __init__(self, pools: Sequence[NodePool], cluster: Cluster) -> None:
         self.rules = PoolRules(pools)
         self.names = (*self.rules.names, DEFAULT_POOL)
+        #: by number: the profile that a pool names, or ""
+        self._profiles = (*(pool.profile for pool in pools), "")
         self.cluster = cluster
         self._rows: I32 = np.zeros(0, dtype=np.int32)
         self._cursor = -1
@@ -100,6 +105,16 @@ class Pools:
             return self.of_namespace(pod.metadata.namespace)
         node = self.cluster.node_of(name)
         return SEVERAL if node is None else self.with_labels(node.labels)
+
+    @property
+    def has_profiles(self) -> bool:
+        """Whether a pool names a profile."""
+        return any(self._profiles)
+
+    def profile_of(self, pod: Pod) -> str:
+        """The profile that the pod's pool names; empty if it names none."""
+        pool = self.of_waiting(pod)
+        return "" if pool == SEVERAL else self._profiles[pool]
 
     def is_visitor(self, info: PodInfo) -> bool:
         """Whether the namespace of a placed pod belongs to another pool than its node."""
@@ -179,7 +194,7 @@ class Pools:
             node = self.cluster.node_of(only_node(cls.example))
             pool = SEVERAL if node is None else self.with_labels(node.labels)
             why = f"its node affinity allows only node {only_node(cls.example)}"
-            return PodPool("" if pool == SEVERAL else self.names[pool], why)
+            return self._pod_pool(pool, why)
         pools = self.selecting(namespace)
         if len(pools) > 1:
             return PodPool(
@@ -188,7 +203,12 @@ class Pools:
         if not pools:
             return PodPool(DEFAULT_POOL, f"no pool selects namespace {namespace}")
         how = "names" if self.rules.is_named(namespace, pools[0]) else "selects by its labels"
-        return PodPool(self.names[pools[0]], f"the pool {how} namespace {namespace}")
+        return self._pod_pool(pools[0], f"the pool {how} namespace {namespace}")
+
+    def _pod_pool(self, pool: int, why: str) -> PodPool:
+        if pool == SEVERAL:
+            return PodPool("", why)
+        return PodPool(self.names[pool], why, profile=self._profiles[pool])
 
     def with_labels(self, labels: Labels) -> int:
         """The pool of a node with these labels, or SEVERAL."""
@@ -256,5 +276,6 @@ def is_of_one_node(cls: PodClass) -> bool:
     )
     terms = (*cls.terms.required_affinity, *cls.terms.required_anti_affinity)
     reaches = any(term.topology_key != names.LABEL_HOSTNAME for term in terms)
-    shares = spec.scheduling_group is not None or spec.resource_claims
-    return not (spreads or reaches or shares or storage_of(cls.example).claims)
+    is_of_group = spec.scheduling_group is not None or bool(group_key(cls.example))
+    shares = is_of_group or spec.resource_claims or storage_of(cls.example).claims
+    return not (spreads or reaches or shares)

@@ -1,7 +1,8 @@
 """The layout of pools: what all replicas have to agree on that share them (`core/leader/pools.py`).
 
-A layout is the pools of a configuration and the times of their Leases. Replicas of two layouts
-never decide at the same time.
+A layout is what the pools of a configuration select, and the times of their Leases. Replicas of
+two layouts never decide at the same time. Profiles are no part of it: replicas may decide by
+different ones, as during a rollout without pools.
 """
 
 import hashlib
@@ -20,8 +21,12 @@ DIGITS: Final = 16
 
 def layout_of(configuration: SchedulerConfiguration) -> str:
     """The layout of a configuration, as a hash."""
-    times = lease_of(configuration)
-    layout = msgspec.json.encode((PROTOCOL, configuration.pools, times), order="sorted")
+    pools = [msgspec.to_builtins(pool) for pool in configuration.pools]
+    for pool in pools:
+        del pool["profile"]
+        if pool["lease"] is None:
+            del pool["lease"]
+    layout = msgspec.json.encode((PROTOCOL, pools, lease_of(configuration)), order="sorted")
     return hashlib.sha256(layout).hexdigest()[:DIGITS]
 
 

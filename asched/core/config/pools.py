@@ -7,13 +7,16 @@ Rules   a pod goes to nodes of its namespace's pool; what no pool names belongs 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.args import ConstraintSelector
 from asched.core.config.fields import (
     ConfigRecord,
+    FieldMark,
     MapOf,
     OptionalDuration,
     Scalar,
@@ -22,6 +25,7 @@ from asched.core.config.fields import (
 from asched.core.config.problem import (
     Path,
     Problem,
+    did_you_mean,
     duplicate,
     forbidden,
     invalid,
@@ -65,6 +69,8 @@ class NodePool(ConfigRecord, frozen=True):
     node_selector: Labels of its nodes; without it `asched.dev/pool` with the pool's name
     namespaces: Namespaces whose pods go to these nodes
     namespace_selector: Label selector of such namespaces
+    profile: The profile that decides for its pods, whichever of ours they name; without it the one
+        that a pod names
     lease: Timing of the pool's Lease, with poolLeases
     """
 
@@ -73,6 +79,7 @@ class NodePool(ConfigRecord, frozen=True):
     namespaces: tuple[str, ...] = ()
     namespace_selector: ConstraintSelector | None = None
     lease: PoolLease | None = None
+    profile: Annotated[str, FieldMark.OMIT_EMPTY] = ""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -100,6 +107,19 @@ def pool_faults(pools: Sequence[NodePool]) -> list[Problem]:
                 faults += _overlaps(pool, other, path)
         seen.append(pool)
     return faults
+
+
+def profile_faults(pools: Sequence[NodePool], served: Collection[str]) -> list[Problem]:
+    """The pools whose profile serves none of these scheduler names."""
+    text = "no profile has this schedulerName"
+    return [
+        replace(
+            invalid(("pools", i, "profile"), pool.profile, text),
+            hint=did_you_mean(pool.profile, served),
+        )
+        for i, pool in enumerate(pools)
+        if pool.profile and pool.profile not in served
+    ]
 
 
 def _faults(pool: NodePool, path: Path) -> list[Problem]:

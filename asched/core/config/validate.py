@@ -15,7 +15,7 @@ from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.layout import leases_of
 from asched.core.config.legacy.replacements import ADVICE
-from asched.core.config.pools import NodePool, pool_faults
+from asched.core.config.pools import NodePool, pool_faults, profile_faults
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -62,7 +62,13 @@ def validate(configuration: SchedulerConfiguration, gates: Gates = DEFAULT_GATES
         text = "must be greater than or equal to podInitialBackoffSeconds"
         faults.append(invalid(("podMaxBackoffSeconds",), configuration.pod_max_backoff_s, text))
     faults += _extenders(configuration.extenders) + pool_faults(configuration.pools)
-    return faults + pool_lease_faults(configuration)
+    return faults + pool_profile_faults(configuration) + pool_lease_faults(configuration)
+
+
+def pool_profile_faults(configuration: SchedulerConfiguration) -> list[Problem]:
+    """The pools that name a profile which the configuration does not have."""
+    served = [profile.scheduler_name for profile in configuration.profiles]
+    return profile_faults(configuration.pools, served)
 
 
 def pool_lease_faults(configuration: SchedulerConfiguration) -> list[Problem]:

@@ -61,5 +61,5 @@ class Attempt(msgspec.Struct):
             reason=reason,
             action=action,
             note=note,
-            reporting_controller=self.runner.profile.scheduler_name,
+            reporting_controller=self.info.pod.spec.scheduler_name,
         )

@@ -110,6 +110,14 @@ class SchedulerContext(msgspec.Struct):
         """The pools of the configuration, which all profiles share; None if it has none."""
         return next(iter(self.runners.values())).profile.pools
 
+    def profile_of(self, pod: Pod) -> str:
+        """The name of the profile that decides for a pod: its pool's, or the one it names."""
+        return self.queue.gangs.profile_of(pod)
+
+    def runner_of(self, pod: Pod) -> Runner | None:
+        """The runner of the profile that decides for a pod; None if the pod is not ours."""
+        return self.runners.get(self.queue.gangs.profile_of(pod))
+
     def owns(self, pod: Pod) -> bool:
         """Whether a current profile has the pod's scheduler name."""
         return pod.spec.scheduler_name in self.runners

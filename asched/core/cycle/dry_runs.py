@@ -61,7 +61,7 @@ class DryRuns:
         context = self._context
         if queued.pending_on or not context.cluster.nodes.count:
             return None
-        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         if runner is None:
             return None
         version = context.version, context.cluster.counts
@@ -84,7 +84,7 @@ class DryRuns:
         raises.
         """
         context = self._context
-        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         if runner is None:
             return None
         if not context.cluster.nodes.count:
@@ -99,7 +99,7 @@ class DryRuns:
     def may_start(self, queued: QueuedPod) -> bool:
         """Whether the group of a pod has places by counting."""
         context = self._context
-        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         may_start = context.extensions.may_start
         if runner is None or may_start is None:
             return False
@@ -114,7 +114,7 @@ class DryRuns:
         context = self._context
         if queued.gang or queued.pending_on:
             return True
-        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         if runner is None:
             return True
         cluster, pod = context.cluster, queued.pod
@@ -151,7 +151,7 @@ class DryRuns:
         name = runner.profile.scheduler_name
         if not rejectors <= self._of_row[name]:  # for example plugins that wait for volumes or pods
             return NO_NEEDS
-        version = self._needs_epoch, queued.class_key, rejectors
+        version = self._needs_epoch, name, queued.class_key, rejectors
         if queued.needs is not None and queued.class_key is not None and queued.needs[0] == version:
             needs: _ClassNeeds = queued.needs[1]
             return needs
@@ -252,7 +252,7 @@ class _RoomTest:
         context, pod, row = self._context, queued.pod, self._row
         if row is None or queued.gang or queued.pending_on:
             return True
-        runner = context.runners.get(pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         if runner is None or context.nominator.node_of(pod.metadata.uid) == self._freed_node:
             return True
         try:

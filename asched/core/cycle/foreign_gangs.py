@@ -47,7 +47,7 @@ def foreign_gang(pod: Pod, gangs: Gangs) -> UnfollowedGang | None:
     if key and not gangs.has(pod):
         name = key.removeprefix(COSCHEDULED)
         if is_coscheduled(key):
-            cure = f'enable the plugin Coscheduling in profile "{pod.spec.scheduler_name}"'
+            cure = f'enable the plugin Coscheduling in profile "{gangs.profile_of(pod)}"'
             return UnfollowedGang("scheduling.x-k8s.io", name, cure)
         cure = "start asched with --feature-gates=GenericWorkload=true,GangScheduling=true"
         return UnfollowedGang("scheduling.k8s.io", name, cure)

@@ -384,7 +384,7 @@ class Machine:
         """Make the attempt at a popped pod; None if the last reload removed its profile."""
         context = self.context
         pod = queued.pod
-        runner = context.runners.get(pod.spec.scheduler_name)
+        runner = context.runners.get(queued.profile)
         if runner is None:
             context.queue.done(pod.uid)
             return None

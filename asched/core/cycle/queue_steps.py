@@ -5,9 +5,11 @@ from collections.abc import Hashable
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, Action, Change
 from asched.core.cluster.refusals import owner_of
 from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.pool_profiles import BY_SCHEDULER_NAME
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
+from asched.core.queue.pool_moves import SELECTED, follow_pools
 from asched.core.queue.queued import QueuedPod
 
 
@@ -16,6 +18,11 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
     queue = context.queue
     match step:
         case event_handlers.Announce():
+            if (
+                queue.gangs.profile_of is not BY_SCHEDULER_NAME
+                and step.change.trigger.resource in SELECTED
+            ):
+                follow_pools(queue, step.change, context.now_s)
             queue.move(step.change, context.now_s)
             if context.cluster.refusals.avoided:
                 _end_pauses(context, step.change)
@@ -93,7 +100,7 @@ class _PlaceElsewhere:
         context, pod = self._context, queued.pod
         if not context.cluster.refusals.rows(pod, context.cluster.steady_s):
             return False
-        key = owner_of(pod), queued.class_key
+        key = owner_of(pod), queued.profile, queued.class_key
         if key not in self._verdicts:
             self._verdicts[key] = context.queue.due_filter.rejectors(queued) is None
         has_place = self._verdicts[key]

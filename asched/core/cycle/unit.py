@@ -143,9 +143,10 @@ class Unit(Attempts):
         """Begin now, after a wait for other cycles."""
         self.popped.started_s = context.monotonic_s()
         for attempt in tuple(self.attempts):
-            runner = context.runners.get(attempt.profile)
+            runner = context.runner_of(attempt.pod)
             if runner is not None:
                 attempt.runner = runner
+                attempt.queued.profile = attempt.profile
             else:  # the last reload removed its profile
                 context.queue.done(attempt.pod.uid)
                 self.attempts.remove(attempt)

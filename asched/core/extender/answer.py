@@ -120,7 +120,10 @@ class Advisor:
     # --- inside ----------------------------------------------------------------------------------
 
     def _about(self, pod: Pod) -> tuple[Runner, PodInfo]:
-        runner = self._runners.get(pod.spec.scheduler_name) or next(iter(self._runners.values()))
+        first = next(iter(self._runners.values()))
+        pools = first.profile.pools
+        name = (pools.profile_of(pod) if pools is not None else "") or pod.spec.scheduler_name
+        runner = self._runners.get(name) or first
         return runner, self._cluster.classes.info_of(pod)
 
     def _filter(

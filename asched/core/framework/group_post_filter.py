@@ -56,7 +56,6 @@ class GroupTrial(Protocol):
     trial itself did not make.
     """
 
-    scheduler_name: str
     cluster: Cluster
     nominator: Nominator
     waiting: WaitingPods

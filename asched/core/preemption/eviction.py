@@ -53,8 +53,6 @@ class Site(Protocol):
     """The trial of a pod, or of a group, that evicts."""
 
     @property
-    def scheduler_name(self) -> str: ...
-    @property
     def cluster(self) -> Cluster: ...
     @property
     def nominator(self) -> Nominator: ...
@@ -201,7 +199,7 @@ class Eviction:
 
     def _patch(self, victim: Pod) -> MarkVictim | None:
         """The condition that says why the pod is evicted; None if it is set already."""
-        name = self._site.scheduler_name
+        name = self._preemptor.scheduler_name
         wanted = PodCondition(
             type=names.DISRUPTION_TARGET,
             status="True",
@@ -226,7 +224,7 @@ class Eviction:
             reason=names.EVENT_PREEMPTED,
             action=ACTION,
             note=f"Preempted by {by.kind} {by.uid} on node {by.place}{ending}",
-            reporting_controller=self._site.scheduler_name,
+            reporting_controller=by.scheduler_name,
             related=by.related,
         )
 

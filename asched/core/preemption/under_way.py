@@ -37,7 +37,7 @@ NO_ROWS: Final[I64] = np.zeros(0, dtype=np.int64)
 class Preemptor(NamedTuple):
     """The pod or group for which pods are evicted. `kind` and `place` are words of messages; `node`
     is where room is made, None for a group. `held`: keys and uids of all pods that wait meanwhile:
-    those of a group, and an entry for pods that join it.
+    those of a group, and an entry for pods that join it. `scheduler_name`: what it names.
     """
 
     kind: str
@@ -46,11 +46,13 @@ class Preemptor(NamedTuple):
     node: str | None
     priority: int
     held: tuple[tuple[str, str], ...]
+    scheduler_name: str
     related: ObjectReference | None = None
 
     @classmethod
     def of_pod(cls, pod: Pod, node: str) -> Self:
-        return cls("pod", pod.uid, node, node, pod.priority, ((pod.key, pod.uid),))
+        held = ((pod.key, pod.uid),)
+        return cls("pod", pod.uid, node, node, pod.priority, held, pod.spec.scheduler_name)
 
     @classmethod
     def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> Self:
@@ -58,8 +60,8 @@ class Preemptor(NamedTuple):
         kind, prefix = (COMPOSITE_POD_GROUP, COMPOSITE) if is_tree else (POD_GROUP, "")
         own = (_OF_GROUP + prefix + metadata.key, metadata.uid)
         held, name = (own, *((pod.key, pod.uid) for pod in pods)), kind.name.lower()
-        related = kind.reference(metadata)
-        return cls(name, metadata.uid, CLUSTER, None, group.priority, held, related)
+        by, related = pods[0].spec.scheduler_name, kind.reference(metadata)
+        return cls(name, metadata.uid, CLUSTER, None, group.priority, held, by, related)
 
 
 class UnderWay:

@@ -18,6 +18,7 @@ import msgspec
 from asched.core.cluster.pod_groups import group_key
 from asched.core.config.args import CoschedulingArgs
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.framework.pool_profiles import BY_SCHEDULER_NAME, ProfileOf
 from asched.core.model.kinds import COMPOSITE_POD_GROUP, COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -29,6 +30,7 @@ class Gangs(msgspec.Struct, frozen=True):
     `makes_room`: victims are evicted for a group as a whole, not for one pod after the other.
     `forms_trees`: the parents of PodGroups count.
     `rules`: the state of gates and of the rules by minor version.
+    `profile_of`: the profile that decides for a pod.
     """
 
     tries_groups: bool = False
@@ -37,6 +39,7 @@ class Gangs(msgspec.Struct, frozen=True):
     makes_room: bool = False
     forms_trees: bool = False
     rules: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)
+    profile_of: ProfileOf = BY_SCHEDULER_NAME
 
     @property
     def are_tried(self) -> bool:
@@ -54,7 +57,7 @@ class Gangs(msgspec.Struct, frozen=True):
     def has(self, pod: Pod) -> bool:
         if pod.spec.scheduling_group is not None:
             return self.tries_groups
-        return pod.spec.scheduler_name in self.coscheduled and bool(group_key(pod))
+        return self.profile_of(pod) in self.coscheduled and bool(group_key(pod))
 
     def key_of(self, pod: Pod) -> str:
         """The key of the group that a pod is tried with; empty if it is tried alone."""

@@ -37,8 +37,8 @@ EFFECTS_MAX: Final = 4096
 QUEUE_TEXT: Final = Hint.QUEUE.value
 SKIP_TEXT: Final = Hint.SKIP.value
 
-#: (class of pods, plugin) -> whether the hint returned Queue; for one change.
-Memo = dict[tuple[Hashable, str], bool]
+#: (profile, class of pods, plugin) -> whether the hint returned Queue; for one change.
+Memo = dict[tuple[str, Hashable, str], bool]
 
 
 class TriggerEffect(NamedTuple):
@@ -135,7 +135,7 @@ class HintEvaluator:
 
     def profits(self, queued: QueuedPod, change: Change) -> bool:
         """Whether an extra event might help the pod; a dry run decides."""
-        extra = self._extra_events.get(queued.pod.spec.scheduler_name, _NO_INTEREST)
+        extra = self._extra_events.get(queued.profile, _NO_INTEREST)
         return any(
             plugin in queued.rejectors
             and _shared(_may_help, plugin, matching, queued, change, memo=None)
@@ -154,7 +154,7 @@ class HintEvaluator:
             aimed_at = change.new
             missed = isinstance(aimed_at, Pod) and aimed_at.uid != queued.pod.uid
             return Worth.SKIP if missed else Worth.AFTER_BACKOFF
-        interest = self._interests.get(queued.pod.spec.scheduler_name)
+        interest = self._interests.get(queued.profile)
         if interest is None:
             return Worth.AFTER_BACKOFF
         worth = Worth.SKIP
@@ -202,7 +202,7 @@ def _shared(
     memo: Memo | None,
 ) -> bool:
     """Whether a hint of the plugin says Queue, by `ask`; the memo shares that within a class."""
-    key = (queued.class_key, plugin)
+    key = (queued.profile, queued.class_key, plugin)
     if memo is None or queued.class_key is None:
         return any(ask(plugin, r.hint, queued.pod, change) for r in matching)
     if key not in memo:

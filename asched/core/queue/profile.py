@@ -27,6 +27,7 @@ import msgspec
 
 from asched.core.framework.expecting import NONE_EXPECTED, Expecting
 from asched.core.framework.points import PreEnqueuePlugin
+from asched.core.framework.pool_profiles import BY_SCHEDULER_NAME, ProfileOf
 from asched.core.framework.registrations import Registration
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
@@ -73,13 +74,14 @@ class QueueObserver:
 
 
 class Gates:
-    """The PreEnqueue plugins of all profiles."""
+    """The PreEnqueue plugins of all profiles. `profile_of`: which of them decides for a pod."""
 
     def __init__(
         self,
         profiles: Mapping[str, QueueProfile],
         observer: QueueObserver,
         monotonic_s: Callable[[], float] = lambda: 0.0,
+        profile_of: ProfileOf = BY_SCHEDULER_NAME,
     ) -> None:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
@@ -101,11 +103,16 @@ class Gates:
         }
         self._observer = observer
         self._monotonic_s = monotonic_s
+        self._profile_of = profile_of
 
     def admit(self, queued: QueuedPod) -> bool:
-        """Run the plugins of the pod's profile; the first that rejects it becomes its gate."""
+        """Run the plugins of the profile that decides for the pod now; the first that rejects it
+        becomes its gate.
+        """
         pod, started_s = queued.pod, self._monotonic_s()
-        profile, last, gate = pod.spec.scheduler_name, queued.gated_by, ""
+        profile, last, gate = self._profile_of(pod), queued.gated_by, ""
+        if profile != queued.profile:
+            self._take_over(queued, profile)
         plugins = self._plugins.get(profile, ())
         for plugin in sorted(plugins, key=lambda p: p.name != last) if last else plugins:
             try:
@@ -123,9 +130,15 @@ class Gates:
         self._observer.gates_ran(profile, self._monotonic_s() - started_s)
         return not gate
 
+    def _take_over(self, queued: QueuedPod, profile: str) -> None:
+        for plugin in queued.rejectors:
+            self._observer.unschedulable(plugin, queued.profile, -1)
+            self._observer.unschedulable(plugin, profile, 1)
+        queued.profile = profile
+
     def refuses(self, queued: QueuedPod) -> bool:
         """Whether the plugin that gated the pod last would reject it again."""
-        for plugin in self._plugins.get(queued.pod.spec.scheduler_name, ()):
+        for plugin in self._plugins.get(queued.profile, ()):
             if plugin.name == queued.gated_by:
                 ask = partial(plugin.pre_enqueue, queued.pod)
                 return not self._answer(plugin, "preEnqueue", ask, Status, SUCCESS).is_success

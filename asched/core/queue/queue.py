@@ -92,10 +92,10 @@ class SchedulingQueue:
         self._dry_runner = dry_runner
         self._observer = observer or QueueObserver()
         self._monotonic_s = monotonic_s
+        self.gangs = gangs
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
-        self.gangs = gangs
         self.nominator = nominator
         self._gated_pods_hold_room = gated_pods_hold_room
         self.in_flight = InFlightPods()
@@ -112,7 +112,7 @@ class SchedulingQueue:
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
         self._hints = HintEvaluator(interests, self._observer, self._monotonic_s, extra_events)
-        self._gates = Gates(profiles, self._observer, self._monotonic_s)
+        self._gates = Gates(profiles, self._observer, self._monotonic_s, self.gangs.profile_of)
         # whether a node may have room for pods that wait, by amounts
         room_test = unknown_room if self._dry_runner is None else self._dry_runner.room_test
         receivers = self.places, self.due_filter, self._requeue, self.sliced_work
@@ -201,6 +201,10 @@ class SchedulingQueue:
                 if queued is None:
                     return None
                 self._observer.incoming("active", POP_FROM_BACKOFF_Q.label, queued)
+            if self.gangs.profile_of(queued.pod) != queued.profile:
+                self.classify(queued)
+                self.try_again(queued, now_s)
+                continue
             if queued.gang:
                 queued.was_early = is_backing_off(queued, now_s)
             if self._start(queued):
@@ -232,8 +236,9 @@ class SchedulingQueue:
         queued = self.places.get(pod.key)
         if queued is None or queued.pod.metadata.uid != pod.metadata.uid:
             return None
-        active = self.places.active
-        if queued.heap is not active:
+        if self.gangs.profile_of(pod) != queued.profile:
+            self.change_profile(queued, now_s)
+        if queued.heap is not self.places.active:
             has_passed = queued.rejector_group is None  # the gates: it was not unschedulable
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
@@ -287,6 +292,8 @@ class SchedulingQueue:
         # None: too many to be stored, so that the pod is tried after its backoff
         missed, worth = self.in_flight.changes_since(uid), Worth.AFTER_BACKOFF
         self._is_room_freed |= bool(queued.gang) and missed != []
+        if self.gangs.profile_of(pod_now) != queued.profile:
+            missed = None  # its rejectors are those of another profile
         if queued.rejectors and missed is not None and not self.gangs.brings_back(queued):
             worth = self._waking.of_missed(queued, missed)
         self.in_flight.done(uid)
@@ -351,11 +358,17 @@ class SchedulingQueue:
         self.places.into(queued, self.places.backoff)
 
     def try_again(self, queued: QueuedPod, now_s: float) -> None:
-        """Queue a pod that was removed from the unschedulable pods."""
+        """Queue a pod that was removed from its place, if it passes the gates."""
         if self._gates.admit(queued):
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
         else:
             self.places.to_rest(queued)
+
+    def change_profile(self, queued: QueuedPod, now_s: float) -> None:
+        """Try a waiting pod for which another profile decides now, if that does not gate it."""
+        self.places.leave(queued)
+        self.classify(queued)
+        self.try_again(queued, now_s)
 
     # --- timers -----------------------------------------------------------------------------------
 
@@ -482,4 +495,4 @@ class SchedulingQueue:
 
     def _count_rejectors(self, queued: QueuedPod, by: int) -> None:
         for plugin in queued.rejectors:
-            self._observer.unschedulable(plugin, queued.pod.spec.scheduler_name, by)
+            self._observer.unschedulable(plugin, queued.profile, by)

@@ -45,6 +45,8 @@ class QueuedPod:
     was_early         the last attempt at its group was made before the end of its backoff
     woken_by          label of the change that woke it last
     was_flushed       it was tried again only because it had waited too long
+    profile           the profile that decides for it, as it was when it passed the gates, or was
+                      stopped there: its hints and gates are those of this profile
     class_key         equal for pods for which all hints return the same; None shares nothing
     gang              key of the group that it is tried with, or ""
     needs             requirements of its class on a node, with their version; None until computed
@@ -70,6 +72,7 @@ class QueuedPod:
         "pause_s",
         "pending_on",
         "pod",
+        "profile",
         "rejected_by",
         "rejector_group",
         "ticket",
@@ -83,6 +86,7 @@ class QueuedPod:
     def __init__(self, pod: Pod, now_s: float) -> None:
         self.pod = pod
         self.key = pod.key
+        self.profile = pod.spec.scheduler_name
         self.class_key: Hashable | None = None
         self.gang = ""
         self.timestamp_s = now_s

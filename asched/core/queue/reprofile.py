@@ -38,8 +38,11 @@ def _moving_over(
         note(WAKE_STEPS)
         yield
     for queued in places.resort(next(iter(profiles.values()))):
-        if not _leaves(queue, queued, profiles):
+        heap = queued.heap
+        if heap is not None and not _leaves(queue, queued, profiles):
+            places.leave(queued)  # its group may be another one by the new rules
             queue.classify(queued)
+            places.into(queued, heap)
         note(WAKE_STEPS)
         yield
     for queued in rested:

@@ -110,7 +110,7 @@ class UnschedulablePods:
 
     def knows(self, queued: QueuedPod, rejectors: frozenset[str]) -> bool:
         """Whether pods of this pod's class wait that these plugins rejected."""
-        key = GroupKey(queued.pod.spec.scheduler_name, rejectors, frozenset(), "")
+        key = GroupKey(queued.profile, rejectors, frozenset(), "")
         group = self._groups.get(key)
         return group is not None and _class_of(queued) in group.classes
 
@@ -164,8 +164,7 @@ def group_of(queued: QueuedPod) -> RejectorGroup:
 
 
 def _group_key(queued: QueuedPod) -> GroupKey:
-    profile = queued.pod.spec.scheduler_name
-    return GroupKey(profile, queued.rejected_by, queued.pending_on, queued.gated_by)
+    return GroupKey(queued.profile, queued.rejected_by, queued.pending_on, queued.gated_by)
 
 
 def _class_of(queued: QueuedPod) -> Hashable:

@@ -137,8 +137,8 @@ class Round:
         return self._dry_run(queued, _own_key(queued), bounded=True)
 
     def _dry_run(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
-        """Dry-run a pod, once for each key."""
-        known = self._rejectors_of
+        """Dry-run a pod, once for each profile and key."""
+        known, key = self._rejectors_of, (queued.profile, key)
         if key not in known:
             is_beyond = bounded and len(known) >= DRY_RUNS_MAX
             known[key] = None if is_beyond else self._rejectors(queued)

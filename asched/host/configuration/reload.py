@@ -30,7 +30,7 @@ from asched.core.config import text
 from asched.core.config.fields import DeclaredField, FieldMark, fields_of
 from asched.core.config.merge import UnusableProfileError
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.config.validate import pool_lease_faults
+from asched.core.config.validate import pool_lease_faults, pool_profile_faults
 from asched.core.cycle.context import kinds_read
 from asched.core.framework.runner import ExtenderChain, Runner
 from asched.core.model.kinds import Kind
@@ -157,7 +157,7 @@ class Reloader:
         rate = {name: getattr(now.client_connection, name) for name in RATE}
         kept["client_connection"] = replace(then.client_connection, **rate)
         followed = replace(now, **kept)
-        if faults := pool_lease_faults(followed):
+        if faults := pool_lease_faults(followed) + pool_profile_faults(followed):
             raise UnusableProfileError(faults)
         return replace(wanted, configuration=followed)
 

@@ -286,7 +286,7 @@ class Shadow:
                     self._arrive(new)
                 elif old is not None and not old.spec.node_name:
                     self._arrived.pop(new.uid, None)
-                    profile, node = new.spec.scheduler_name, new.spec.node_name
+                    profile, node = self._context.profile_of(new), new.spec.node_name
                     missed = ShadowFinding(
                         new.key, profile, OtherVerdict.PLACED, Agreement.MISSED, node
                     )
@@ -366,7 +366,7 @@ class Shadow:
 
     def _comparison_of(self, pod: Pod) -> DecisionComparison:
         """The comparison of the pod's profile; a new one after a reload."""
-        name = pod.spec.scheduler_name
+        name = self._context.profile_of(pod)
         configured, comparison = self._context.runners[name], self._comparisons.get(name)
         if comparison is None or comparison.configured is not configured:
             comparison = self._comparisons[name] = DecisionComparison(self._context, configured)

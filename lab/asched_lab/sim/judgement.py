@@ -164,7 +164,7 @@ def fitting(world: World, resting: Sequence[QueuedPod]) -> Iterator[tuple[Queued
     runners = world.setup.runners(world.parts) if resting else {}
     nodes: dict[object, str] = {}
     for queued in resting:
-        runner = runners[queued.pod.spec.scheduler_name]
+        runner = runners[world.machine.context.profile_of(queued.pod)]
         if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
             continue
         content = _content(world, queued.pod)
@@ -222,7 +222,7 @@ def stale(world: World) -> list[str]:
     parts = world.parts
     fresh = world.setup.runners(parts)
     for queued in list(world.machine.context.queue.places.unschedulable):
-        name = queued.pod.spec.scheduler_name
+        name = world.machine.context.profile_of(queued.pod)
         if not all(p.pre_enqueue(queued.pod).is_success for p in fresh[name].profile.pre_enqueue):
             continue
         said = [

@@ -95,7 +95,6 @@ class ThumbTrial:
     slots: Sequence[Slots]
     refusal: str = REFUSAL
     moves: int = 0
-    scheduler_name: str = "default-scheduler"
     waiting: WaitingPods = field(default_factory=WaitingPods)
     asked: list[frozenset[str]] = field(default_factory=list)
     hinted: list[dict[str, str]] = field(default_factory=list)

@@ -46,10 +46,9 @@ class Scene:
             cluster=cluster,
             nominator=self.nominator,
             waiting=self.waiting,
-            scheduler_name="asched",
         )
         self.under_way = UnderWay(cluster)
-        self.preemptor = a_high("pre", priority=100).build()
+        self.preemptor = a_high("pre", priority=100).spec(schedulerName="asched").build()
         self.eviction = Eviction(
             "DefaultPreemption",
             Preemptor.of_pod(self.preemptor, "n0"),
