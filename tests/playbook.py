@@ -7,6 +7,7 @@ ProvisioningRequests and for GroupScaleUp.
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -65,7 +66,7 @@ from asched.core.model.workload import (
     PodGroupSpec,
 )
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
-from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.assemble import Parts, build_machine, build_runners, reconfigured
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.serve.inspection import Inspection
 from asched.serve.view.gangs import one_gang
@@ -126,12 +127,9 @@ class Play:
             **IN_TREE,
             **{name: (lambda _a, _c, cls=cls: cls()) for name, cls in classes.items()},
         }
-        runners = build_runners(
-            effective,
-            self.parts,
-            factories=factories,
-            known={**installed.known, **known_points(classes)},
-        )
+        known = {**installed.known, **known_points(classes)}
+        self._runners_of = partial(build_runners, factories=factories, known=known)
+        runners = self._runners_of(effective, self.parts)
         self._strict, self._contained = Strict(), contained
         self.machine: Machine = build_machine(
             effective,
@@ -157,6 +155,12 @@ class Play:
     def complaints(self) -> list[str]:
         """What was reported for an administrator to mend."""
         return self._strict.complaints
+
+    def reload(self, **config: Any) -> list[Effect]:
+        """Replace the configuration."""
+        effective = configuration(config, DEFAULT_GATES)
+        runners = self._runners_of(effective, self.parts)
+        return self.turn(reconfigured(effective, runners, (), self._strict))
 
     def see(self, pod: PodBuilder | Pod) -> list[Effect]:
         built = pod.build() if isinstance(pod, PodBuilder) else pod

@@ -24,9 +24,9 @@ SPREAD = [{"schedulerName": "default-scheduler"}, {"schedulerName": "bare", "plu
 }}]  # fmt: skip
 
 
-def an_advisor(*objects: NodeBuilder | PodBuilder) -> Advisor:
+def an_advisor(*objects: NodeBuilder | PodBuilder, **fields: Any) -> Advisor:
     parts = Parts.fresh()
-    runners = build_runners(configuration({"profiles": SPREAD}), parts)
+    runners = build_runners(configuration({"profiles": SPREAD, **fields}), parts)
     for built in objects:
         kind = NODE if isinstance(built, NodeBuilder) else POD
         parts.cluster.apply(Seen(kind, built.build()))
@@ -88,6 +88,14 @@ def test_the_pods_scheduler_name_picks_the_profile() -> None:
     assert advisor.filter(about(a_pod(), "n1"))["NodeNames"] == []
     assert advisor.filter(about(a_pod().spec(schedulerName="bare"), "n1"))["NodeNames"] == ["n1"]
     assert advisor.filter(about(a_pod().spec(schedulerName="else"), "n1"))["NodeNames"] == []
+
+
+@pytest.mark.parametrize("named", ["default-scheduler", "bare", "else"])
+def test_the_profile_of_its_pool_answers_for_a_pod(named: str) -> None:
+    pools = [{"name": "open", "namespaces": ["default"], "profile": "bare"}]
+    in_pool = a_node("n1").labels({"asched.dev/pool": "open"}).taints("a=b:NoSchedule")
+    advisor = an_advisor(in_pool, pools=pools)
+    assert advisor.filter(about(a_pod().spec(schedulerName=named), "n1"))["NodeNames"] == ["n1"]
 
 
 def test_points_spread_between_the_worst_and_the_best() -> None:

@@ -256,6 +256,17 @@ async def test_what_was_fixed_at_the_start_waits_for_the_next(tmp_path, caplog):
         )
 
 
+async def test_pools_with_leases_keep_the_profiles_that_they_name(tmp_path, caplog):
+    """They are fixed at the start: a file without such a profile is refused."""
+    pool = "pools: [{{name: a, namespaces: [b], profile: {}}}]\npoolLeases: true\n"
+    async with a_world(tmp_path, BOTH + pool.format("two")) as world:
+        assert not await world.write(ONE + pool.format("one"))
+        assert world.counted("refused") == 1
+        assert 'pools[0].profile: Invalid value: "two"' in caplog.text
+        assert not await world.write(BOTH + pool.format("one"))
+        assert "a change of pools takes effect with the next start" in caplog.text
+
+
 async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
     async with an_extender("n1") as old, a_world(tmp_path, with_extender(old)) as world:
         tls = "tlsConfig: {caFile: /nonexistent/ca}, enableHTTPS: true"

@@ -12,6 +12,7 @@ import pytest
 from asched.core.config.defaults import default_configuration
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure import calls, crowds, groups
+from asched_lab.measure.engine import SCHEDULER
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 120
@@ -295,7 +296,10 @@ async def test_a_pod_that_fits_takes_no_more_calls_with_rebalance() -> None:
 
 
 async def test_a_pod_takes_hardly_more_calls_with_pools() -> None:
-    pools = [{"name": name, "namespaces": [name]} for name in ("batch", "gpu", "web")]
+    pools = [
+        {"name": name, "namespaces": [name], "profile": profile}
+        for name, profile in (("batch", ""), ("gpu", SCHEDULER), ("web", ""))
+    ]
     without = await calls.of_shape("plain", NODES, WARM, COUNTED)
     found = await calls.of_shape("plain", NODES, WARM, COUNTED, pools=pools)
     assert found.python <= 1.03 * without.python
