@@ -138,7 +138,6 @@ class PoolKeeper:
         await self._scheduler.taken_in()
         if not self._held or not self._is_exact():
             return
-        self._pools.evaluate()
         if self._is_any_between_pools():
             return
         cluster = self._context.cluster

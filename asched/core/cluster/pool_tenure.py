@@ -6,8 +6,9 @@
                        at least as new as the one in which it was seen here, and have no open
                        request about it (`core/leader/pools.py`)
 
-A version of before counts if a node or namespace leaves and comes back between two evaluations: the
-other pool's holder cannot have seen less, since acknowledgements are made with an evaluation.
+Each change of a node or a namespace is noted when it is received, in a turn, so that a recording
+repeats what may be used. A version of before counts if a list hides that one left and came back:
+the other pool's holder has to see as much before it uses anything.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -93,11 +94,13 @@ class Tenure:
             for since in known.values()
         )
 
-    def forget(self, nodes: Iterable[str], namespaces: Iterable[str]) -> None:
-        """Drop what does not exist any more."""
-        for known, names in ((self.nodes, nodes), (self.namespaces, namespaces)):
-            for name in known.keys() - set(names):
-                del known[name]
+    def note_node(self, name: str, pool: int, version: str) -> None:
+        """Note the node's pool in this version."""
+        _noted(self.nodes, name, pool, version)
+
+    def note_namespace(self, name: str, pool: int, version: str) -> None:
+        """As of a node."""
+        _noted(self.namespaces, name, pool, version)
 
 
 def _noted(known: dict[str, Since], name: str, pool: int, version: str) -> Since:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
+from asched.core.cluster.changes import Change
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.nodes import Aspect
 from asched.core.cluster.pod_groups import group_key
@@ -25,6 +26,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Labels
 from asched.core.model.storage import storage_of
+from asched.core.model.workload import Namespace
 
 I32 = npt.NDArray[np.int32]
 
@@ -138,6 +140,8 @@ class Pools:
         number = self.names.index
         by_number = {number(name): versions for name, versions in let_go.items()}
         changed = self.tenure.hold(by_number, map(number, new))
+        for name in self.cluster.all(NAMESPACE):
+            self.may_use_namespace(name)  # which notes its pool
         self.cluster.epoch += 1  # what is cached of classes is about what was held before
         self._cursor = -1
         nodes = self.cluster.nodes
@@ -170,14 +174,28 @@ class Pools:
         version = known.metadata.resource_version
         return self.tenure.may_use_namespace(name, self.of_namespace(name), version)
 
-    def evaluate(self) -> None:
-        """Note the present pool of all nodes and namespaces."""
-        assert self.tenure is not None, "all pools are held"
-        self.of_rows()
-        namespaces = self.cluster.all(NAMESPACE)
-        for name in namespaces:
-            self.may_use_namespace(name)
-        self.tenure.forget(self.cluster.nodes.row_of, namespaces)
+    def is_let_go(self, namespace: str) -> bool:
+        """Whether no other process decides for pods of a namespace of a pool that is held."""
+        is_known = self.cluster.get(NAMESPACE, namespace) is not None
+        return not is_known or self.may_use_namespace(namespace)
+
+    def saw(self, change: Change) -> None:
+        """Note the pool of a node or a namespace that has changed."""
+        if self.tenure is None:
+            return
+        old, new = change.old, change.new
+        match new:
+            case Node():
+                pool = self.with_labels(new.labels)
+                self.tenure.note_node(new.name, pool, new.metadata.resource_version)
+            case Namespace():
+                name, labels = new.metadata.name, new.metadata.labels or NO_LABELS
+                pool = self._only(self.rules.of_namespace(name, labels))
+                self.tenure.note_namespace(name, pool, new.metadata.resource_version)
+            case _ if isinstance(old, Node):
+                self.tenure.nodes.pop(old.name, None)
+            case _ if isinstance(old, Namespace):
+                self.tenure.namespaces.pop(old.metadata.name, None)
 
     # --- of one configuration --------------------------------------------------------------------
 

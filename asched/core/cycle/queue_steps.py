@@ -5,7 +5,6 @@ from collections.abc import Hashable
 from asched.core.cluster.changes import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, Action, Change
 from asched.core.cluster.refusals import owner_of
 from asched.core.cycle.context import SchedulerContext
-from asched.core.framework.pool_profiles import BY_SCHEDULER_NAME
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
@@ -18,10 +17,8 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
     queue = context.queue
     match step:
         case event_handlers.Announce():
-            if (
-                queue.gangs.profile_of is not BY_SCHEDULER_NAME
-                and step.change.trigger.resource in SELECTED
-            ):
+            if step.change.trigger.resource in SELECTED and (pools := context.pools) is not None:
+                pools.saw(step.change)
                 follow_pools(queue, step.change, context.now_s)
             queue.move(step.change, context.now_s)
             if context.cluster.refusals.avoided:
