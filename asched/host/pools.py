@@ -10,7 +10,7 @@ acknowledging come one after the other, for all pools that were taken meanwhile.
 
 An acknowledgement is made at a moment at which everything received is applied, so that it says
 exactly what the next decision reads. It is not made while a pod is being bound whose pool, or whose
-node's pool, has changed since.
+node's pool, has changed since, or that has a rule about pods of a namespace that has left its pool.
 
 What the seal has to reach beside the pods of a pool: pods of namespaces, or for nodes, that have
 changed since the pool's last acknowledgement, since they may have been in the pool until then.
@@ -26,6 +26,7 @@ from functools import partial
 from math import inf
 from typing import Final, NamedTuple
 
+from asched import names
 from asched.core.cluster.pool_tenure import NEVER, Versions, number_of
 from asched.core.cluster.pools import Pools, only_node
 from asched.core.cycle.orders import PoolsHeld
@@ -44,6 +45,7 @@ from asched.core.leader.pools import PoolElection, union
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import NAMESPACE, NODE, POD, RESOURCE_CLAIM, Kind
 from asched.core.model.pod import Pod
+from asched.core.plugins.node_pools import NodePools
 from asched.host.pool_leases import PoolCandidate
 from asched.host.seal import Reach, Seal
 from asched.kube.running import Running
@@ -169,9 +171,17 @@ class PoolKeeper:
             yield waiting.info.pod, waiting.node
 
     def _is_between_pools(self, bound: tuple[Pod, str]) -> bool:
-        """Whether the pod or its node has left the pool for which it was decided."""
+        """Whether the pod, its node, or pods that its rules are about have left the pool for which
+        it was decided.
+        """
         pod, node = bound
-        return not (self._pools.may_decide(pod) and self._pools.may_use_node(node))
+        pools = self._pools
+        if not (pools.may_decide(pod) and pools.may_use_node(node)):
+            return True
+        runner = self._context.runner_of(pod)
+        rules = None if runner is None else runner.profile.plugins[names.NODE_POOLS]
+        info = pools.cluster.classes.info_of(pod)
+        return isinstance(rules, NodePools) and rules.reaches_out(info)
 
     def _is_any_between_pools(self) -> bool:
         return any(map(self._is_between_pools, self._bound()))

@@ -106,6 +106,22 @@ def test_the_pods_of_a_namespace_that_comes_wait_until_other_pools_have_let_go(p
     assert bound(play) == {"p": "b"}
 
 
+def test_a_rule_about_pods_of_a_namespace_waits_until_other_pools_have_let_go_of_it(
+    play: Play,
+) -> None:
+    """A binding of its former pool's holder may still be under way."""
+    play.turn(held(batch=(1, 1)))
+    play.turn(namespace("site", "batch", 2))
+    selector = {"matchLabels": {"app": "x"}}
+    term = {"topologyKey": "zone", "labelSelector": selector, "namespaces": ["jobs", "site"]}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    play.see(a_pod("p", "jobs").labels(app="x").spec(affinity=apart))
+    assert not play.of(Bind)
+    assert "not let go of namespace site yet" in play.condition()["message"]
+    play.turn(held(batch=(1, 2)), after_s=10.0)
+    assert bound(play) == {"p": "b"}
+
+
 def test_a_pool_that_is_taken_anew_waits_for_all_that_it_has(play: Play) -> None:
     play.turn(held(batch=(1, 1)))
     play.turn(node("b", "batch", 5))  # its kubelet wrote its status

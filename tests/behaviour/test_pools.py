@@ -12,12 +12,14 @@ from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,
+    ELASTIC_QUOTA,
     NAMESPACE,
     NODE,
     POD,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
 )
+from asched.core.model.quotas import ElasticQuota
 from asched.core.model.workload import Namespace
 from asched.plugin import FilterPlugin, Scope
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
@@ -135,6 +137,21 @@ def test_a_pod_of_a_daemon_set_goes_to_its_node_in_any_pool() -> None:
     made = three()
     for where in ("in-batch", "in-gpu", "in-default"):
         assert placed(made, pinned(f"agent-{where}", where)) == where
+
+
+def test_a_pinned_pod_with_a_quota_stays_in_its_pool() -> None:
+    """A quota is about all pods of its namespace, which one pool decides."""
+    plugins = {"multiPoint": {"enabled": [{"name": "CapacityScheduling"}]}}
+    own = {"schedulerName": "default-scheduler", "plugins": plugins}
+    made = three(profiles=[own])
+    metadata, limit = {"name": "q", "namespace": "jobs", "uid": "q"}, {"cpu": "4", "memory": "4Gi"}
+    quota = {"metadata": metadata, "spec": {"min": limit, "max": limit}}
+    made.turn(Seen(ELASTIC_QUOTA, decode(ElasticQuota, quota)))
+    assert placed(made, pinned("agent-1", "in-batch", "jobs")) == "in-batch"
+    assert not placed(made, pinned("agent-2", "in-gpu", "jobs"))
+    said = "node in-gpu and its namespace have to share a pool: jobs"
+    assert said in made.condition()["message"]
+    assert said in explained(made, "agent-2", "jobs")
 
 
 def test_a_pinned_pod_with_a_rule_about_further_nodes_stays_in_its_pool() -> None:

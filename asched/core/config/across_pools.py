@@ -28,6 +28,14 @@ def why_stopped(rule: str, to_share: Sequence[str] | None) -> str:
     return f"rule of {rule} {OF_OTHER_POOLS}: {listed(to_share)}"
 
 
+def of_another_node(rule: str, node: str, namespace: str) -> str:
+    """Why a pod waits that is pinned to a node of another pool than its namespace's, while its rule
+    concerns other pods of its namespace.
+    """
+    text = f"concerns pods of other pools; node {node} and its namespace {TO_SHARE}"
+    return f"rule of {rule} {text}: {namespace}"
+
+
 def listed(to_share: Sequence[str]) -> str:
     """The own namespace and NAMED_MAX others, for messages."""
     named, more = to_share[: NAMED_MAX + 1], len(to_share) - NAMED_MAX - 1

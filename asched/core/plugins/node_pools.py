@@ -29,7 +29,7 @@ from asched.core.cluster.pools import (
     only_node,
 )
 from asched.core.cluster.view import NodeView
-from asched.core.config.across_pools import namespaces_to_share, why_stopped
+from asched.core.config.across_pools import namespaces_to_share, of_another_node, why_stopped
 from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     Codes,
@@ -53,6 +53,8 @@ from asched.core.model.workload import Namespace
 OTHER_POOL: Final = Reason("node(s) belonged to another pool", resolvable=False)
 SEVERAL_POOLS: Final = Reason("node(s) belonged to several pools", resolvable=False)
 HELD_ELSEWHERE: Final = Reason("node(s) were not free to be used by their pool", resolvable=False)
+#: Of a pod with a rule about pods of this namespace.
+NOT_LET_GO: Final = "another replica has not let go of namespace {} yet"
 #: Of a pod that this process does not decide.
 NOT_DECIDED_HERE: Final = "another replica holds the pod's pool, or has not let go of it yet"
 
@@ -134,11 +136,25 @@ class NodePools(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin):
             reached = self._reached(plugin, pod)
             if reached is None:
                 return why_stopped(plugin.name, None)
-            if reached:
-                own, of = pod.cls.label_set.namespace, self.pools.of_namespace
-                if to_share := namespaces_to_share(own, reached, of):
-                    return why_stopped(plugin.name, to_share)
+            if reached and (why := self._across(plugin.name, pod, reached)):
+                return why
         return ""
+
+    def _across(self, rule: str, pod: PodInfo, reached: Collection[str]) -> str:
+        """Why a rule about pods of these namespaces stops the pod; empty if it does not. All of
+        them belong to its pool, and no other process decides for one of them any more.
+        """
+        pools, own = self.pools, pod.cls.label_set.namespace
+        if to_share := namespaces_to_share(own, reached, pools.of_namespace):
+            return why_stopped(rule, to_share)
+        if pools.of_waiting(pod.pod) != pools.of_namespace(own):
+            return of_another_node(rule, only_node(pod.pod), own)
+        others = (name for name in sorted({own, *reached}) if not pools.is_let_go(name))
+        return next(map(NOT_LET_GO.format, others), "")
+
+    def reaches_out(self, pod: PodInfo) -> bool:
+        """Whether a rule of the pod is about pods that another process may decide for."""
+        return bool(self._reaching) and bool(self._obstacle(pod))
 
     def _reached(self, plugin: Plugin, pod: PodInfo) -> Collection[str] | None:
         try:
