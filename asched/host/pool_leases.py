@@ -1,10 +1,11 @@
 """Compete for a Lease for each pool: campaigns that begin anew when a pool was given up.
 
     mode's Lease   one Campaign, shared by all replicas of the layout: without it no pool is used
-    pool's Lease   one Campaign after another: taken ──> held ──> given up in order ──> watched
+    pool's Lease   one Campaign after another: taken ──> held ──> given up, or lost ──> watched
 
-`core/leader/pools.py` decides which pools are taken and given up. A Lease that is lost ends the
-process, as with one leader: its other pools are released in order, and taken at once.
+`core/leader/pools.py` decides which pools are taken and given up. A pool whose Lease is lost is
+released once it has run out, and the process goes on with the others. Without the mode's Lease it
+ends, as with one leader.
 """
 
 import asyncio
@@ -53,8 +54,8 @@ class PoolCandidate(LeaderCandidate):
         mode = ModeElection(stand.rules, draw, stand.schedulers, layout=layout)
         super().__init__(session, stand, metrics, clock=clock, draw=draw, election=mode, **more)
         self.board = PoolBoard(mode)
-        #: Set when a pool was taken.
-        self.was_taken = asyncio.Event()
+        #: Set when a pool was taken or lost.
+        self.has_changed = asyncio.Event()
         #: By pool: how long no replica decided for it, when it was taken last.
         self.gaps_s: dict[str, float] = {}
         self._metrics, self._draw = metrics, draw
@@ -115,15 +116,15 @@ class PoolCandidate(LeaderCandidate):
 
     # --- where the campaigns run -----------------------------------------------------------------
 
-    def _pool_taken(self) -> None:
-        self.was_taken.set()
+    def _pool_changed(self) -> None:
+        self.has_changed.set()
 
     def _begin(self, pool: str) -> None:
         mode = self.board.mode
         stand = self._stand_for(pool, f"{mode.member}{TERM_SEPARATOR}{next(self._terms)}")
         election = PoolElection(stand.rules, self._draw, mode.schedulers, board=self.board)
         self._campaigns[pool] = Campaign(
-            stand, self._metrics, self._pool_taken, clock=self._clock, election=election
+            stand, self._metrics, self._pool_changed, clock=self._clock, election=election
         )
         self.board.pools[pool] = election
 
@@ -146,7 +147,7 @@ class PoolCandidate(LeaderCandidate):
             await ended(tasks)
 
     async def _hold(self, session: Session, pool: str) -> None:
-        """Compete for a pool again and again; returns when its Lease was lost."""
+        """Compete for a pool again and again; returns when its Lease and the mode's were lost."""
         client, is_given_up = self._client(session, pool), self._given_up[pool]
         while True:
             campaign = self._campaigns[pool]
@@ -154,12 +155,18 @@ class PoolCandidate(LeaderCandidate):
             asked = asyncio.ensure_future(is_given_up.wait())
             try:
                 await asyncio.wait((runs, asked), return_when=asyncio.FIRST_COMPLETED)
-                if runs.done():
+                is_lost = runs.done()
+                if is_lost:
                     runs.result()
-                    return
             finally:
                 await ended((runs, asked))
-            await campaign.release(client, is_handed_on=pool in self._clean)
+            if is_lost and not self.board.mode.is_leader:
+                return
+            if is_lost:
+                self._pool_changed()
+                await campaign.hand_on(client, is_settled=False)
+            else:
+                await campaign.release(client, is_handed_on=pool in self._clean)
             self._clean.discard(pool)
             is_given_up.clear()
             self._begin(pool)
@@ -201,5 +208,5 @@ class PoolCandidate(LeaderCandidate):
 class PoolThread(LeaseThread, PoolCandidate):
     """The campaigns of one process, in a thread of their own."""
 
-    def _pool_taken(self) -> None:
-        tell_loop(self._home, self.was_taken.set)
+    def _pool_changed(self) -> None:
+        tell_loop(self._home, self.has_changed.set)

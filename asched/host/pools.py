@@ -1,6 +1,7 @@
 """What a process does about the pools that it holds, where each pool has a Lease.
 
     a pool was taken        catch up, seal what its last holder may have sent, hold it (`PoolsHeld`)
+    a pool was lost         decide nothing more; whoever takes it seals what was sent
     nodes and namespaces    acknowledge on the Leases what was seen; use what other pools let go of
     more pools than others  give the quietest up: decide nothing more, wait for answers, release it
     an effect leaves        only if the pools of its pod and its node are held, and long enough
@@ -68,6 +69,8 @@ class PoolKeeper:
         self._context = scheduler.machine.context
         #: By held pool: what the machine knows that other pools have let go of.
         self._held: dict[str, Versions] = {}
+        #: By held pool: the election of the term since which it is held.
+        self._terms: dict[str, PoolElection] = {}
         self._is_waiting = False
 
     @property
@@ -82,12 +85,13 @@ class PoolKeeper:
 
     async def run(self) -> None:
         """Take over, acknowledge, and give up, until cancelled."""
-        was_taken = self._candidate.was_taken
+        has_changed = self._candidate.has_changed
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SOON_S if self._is_waiting else EVERY_S):
-                    await was_taken.wait()
-            was_taken.clear()
+                    await has_changed.wait()
+            has_changed.clear()
+            await self._drop_lost()
             await self._take_over()
             await self._acknowledge()
             await self._use_more()
@@ -101,7 +105,17 @@ class PoolKeeper:
         """How long no replica decided for a held pool, when it was taken; None if unknown."""
         return self._candidate.gaps_s.get(pool) if pool in self._held else None
 
-    # --- pools that were taken -------------------------------------------------------------------
+    # --- pools that were lost, and taken ---------------------------------------------------------
+
+    def _is_lost(self, pool: str, election: PoolElection) -> bool:
+        return self._board.pools[pool] is not election or not election.is_leader
+
+    async def _drop_lost(self) -> None:
+        lost = [pool for pool, election in self._terms.items() if self._is_lost(pool, election)]
+        for pool in lost:
+            del self._held[pool], self._terms[pool]
+        if lost:
+            await self._tell(self._held)
 
     async def _take_over(self) -> None:
         taken = {
@@ -121,9 +135,11 @@ class PoolKeeper:
         reach = _LastHolders(self._pools, unclean)
         await Seal(self._scheduler, predecessor, begins, reach, MOVING).run()
         await asyncio.gather(*map(self._candidate.decides_for, taken))
+        taken = {pool: e for pool, e in taken.items() if not self._is_lost(pool, e)}
         for election in taken.values():
             election.sealed()
         self._held.update(dict.fromkeys(taken, Versions()))
+        self._terms.update(taken)
         await self._tell(self._held, new=tuple(taken))
         for pool in taken:
             self._candidate.used(pool)
@@ -248,7 +264,7 @@ class PoolKeeper:
         if pool in self._busy() or self._is_any_between_pools():
             await self._tell(self._held)
             return
-        del self._held[pool]
+        del self._held[pool], self._terms[pool]
         election = self._board.pools[pool]
         self._candidate.give_up(pool, is_clean=dispatcher.is_settled_for(concerns))
         while self._board.pools[pool] is election:  # noqa: ASYNC110 - changed by another thread
@@ -281,7 +297,8 @@ class PoolKeeper:
 
     def holds(self, pool: str) -> bool:
         """Whether this process acts for a pool."""
-        return pool in self._held and self._candidate.pool_fence_s(pool) > 0.0
+        is_held = self._terms.get(pool) is self._board.pools[pool]
+        return is_held and self._candidate.pool_fence_s(pool) > 0.0
 
     def _pools_of(self, effect: Effect) -> Iterator[int]:
         """The pools whose holder alone may perform an effect."""

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from asched import names
 from asched.core.framework.effects import LANDS_WITHIN_S, Bind
+from asched.core.leader.pools import lease_of_pool
 from asched.kube.writes import bind as bind_request
-from asched_lab.sim.process import LEASE_S, Process
+from asched_lab.sim.leases import LEASE
+from asched_lab.sim.process import LEASE_NAME, LEASE_S, Process
 from asched_lab.sim.scenarios.pools import DEFAULT, POOLS, TEAM, Pools, labels_for
 from asched_lab.sim.steps import pod_manifest, priority_class
 from asched_lab.sim.wire import send
@@ -88,6 +90,24 @@ def test_only_the_pools_of_a_replica_that_dies_wait() -> None:
         until(world, lambda: bound(world, "p").keys() == set(ALL), LEASE_S + 3.0 + USED_S)
         assert dead not in world.processes
         assert not world.ledger.broken
+
+
+def test_a_replica_that_loses_one_pool_goes_on_with_the_others() -> None:
+    with shared() as world:
+        loser = max(world.processes, key=lambda process: len(held(process)))
+        lost, *kept = sorted(held(loser))
+        name = lease_of_pool(LEASE_NAME, lost)
+        record = world.server.ctx.get(LEASE, "kube-system", name)
+        assert record is not None
+        spec = {**record.obj["spec"], "holderIdentity": "another"}
+        world.server.ctx.put(LEASE, {**record.obj, "spec": spec})
+        until(world, lambda: lost not in held(loser), LEASE_S)
+        add(world, "p")
+        world.run_for(1.0)
+        assert bound(world, "p").keys() == set(ALL) - {lost}
+        assert held(loser) == set(kept)
+        until(world, lambda: bound(world, "p").keys() == set(ALL), LEASE_S + 3.0 + USED_S)
+        assert loser in world.processes
 
 
 def test_a_replica_that_stops_hands_its_pools_on() -> None:
