@@ -7,7 +7,7 @@ without its devices or on another node.
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from asched.core.framework.effects import Bind
@@ -40,7 +40,8 @@ REQUESTS: Final = (
 class Devices:
     """Follows the store."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, namespaces: Sequence[str] = ("default",)) -> None:
+        """`namespaces`: those with templates of claims."""
         self._world = world
         self._ctx = world.server.ctx
         self._rng = random.Random(world.rng.random())
@@ -49,11 +50,12 @@ class Devices:
         store.table(DEVICES_CLAIMS.storage).listeners.append(self._see_claim)
         world.on_bound.append(self._check)
         world.ledger.elsewhere.add(EXTENDED)
-        for number, requests in enumerate(REQUESTS):
-            template = {"metadata": {"name": f"request-{number}", "namespace": "default"}}
-            world.server.create(
-                "resourceclaimtemplates", {**template, "spec": {"spec": spec_of(requests)}}
-            )
+        for namespace in namespaces:
+            for number, requests in enumerate(REQUESTS):
+                template = {"metadata": {"name": f"request-{number}", "namespace": namespace}}
+                world.server.create(
+                    "resourceclaimtemplates", {**template, "spec": {"spec": spec_of(requests)}}
+                )
 
     # --- classes and slices ----------------------------------------------------------------------
 
@@ -113,11 +115,11 @@ class Devices:
 
     # --- claims ----------------------------------------------------------------------------------
 
-    def add_claim(self, name: str) -> str:
+    def add_claim(self, name: str, namespace: str = "default") -> str:
         """Create a claim that several pods may share; return its name."""
-        if self._world.server.get("resourceclaims", "default", name) is None:
+        if self._world.server.get("resourceclaims", namespace, name) is None:
             spec = spec_of(self._rng.choice(REQUESTS))
-            metadata = {"name": name, "namespace": "default"}
+            metadata = {"name": name, "namespace": namespace}
             self._world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
         return name
 
@@ -227,7 +229,7 @@ class Devices:
         if pod is None or pod["spec"]["schedulerName"] not in self._world.scheduler_names:
             return
         for claim_name in names_of(pod):
-            claim = self._world.server.get("resourceclaims", "default", claim_name)
+            claim = self._world.server.get("resourceclaims", bind.pod.namespace, claim_name)
             allocation = ((claim or {}).get("status") or {}).get("allocation")
             if claim is None or allocation is None:
                 complain(f"pod {bind.pod.key} was bound before its claim {claim_name}")
@@ -249,7 +251,8 @@ class Devices:
         end = EndState(self._world.nodes(), [p for p in self._world.pods() if not is_through(p)])
         held = {device for claim in self.claims() for device in devices_of(claim)}
         for pod in self._world.waiting():
-            claims = [self._world.server.get("resourceclaims", "default", n) for n in names_of(pod)]
+            namespace = pod["metadata"]["namespace"]
+            claims = [self._world.server.get("resourceclaims", namespace, n) for n in names_of(pod)]
             has_claims = len(claims) == len(pod["spec"].get("resourceClaims") or ())
             if not has_claims or not claims or pod["metadata"].get("deletionTimestamp"):
                 continue

@@ -79,6 +79,11 @@ class Ledger:
     def hears(self, answer: Answer, by: str = "") -> None:
         self._open.pop((by, answer.effect_id), None)
 
+    def open_places(self, process: str) -> dict[str, str]:
+        """By uid the nodes of the bindings of a process that are not answered yet."""
+        uids = [uid for (sender, _), uid in self._open.items() if sender == process]
+        return {uid: self._sent[uid].bind.node for uid in uids}
+
     def process_died(self) -> None:
         """A new process numbers its effects anew; none of the old one is open any more."""
         self._open.clear()

@@ -171,6 +171,8 @@ class Process:
         #: keys of objects in the last turn's facts: its effects may have been decided before that
         self.keys_now: set[str] = set()
         self._places: set[tuple[str, str]] = set()  # uid and node of decided bindings
+        #: by uid: the leases of pools that the last binding of a pod needed
+        self.leases_of: dict[str, set[str]] = {}
         self.candidate: LeaderCandidate | None = None
         self.recorder = self._recorder(setup)
         self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
@@ -366,11 +368,12 @@ class Process:
             self.world.performs(self, effect)
 
     def _decides(self, bind: Bind) -> None:
-        """Without the lease a binding is held back, which is right for a repeated one; a new one
-        shows that the machine goes on.
+        """Without the lease a binding is held back, which is right for a repeated one, and for a
+        pod that waited for its volumes or devices; another one shows that the machine goes on.
         """
-        place = bind.pod.uid, bind.node
-        if self.may_act or place not in self._places:
+        place, pod = (bind.pod.uid, bind.node), self.parts.cluster.pods_seen.get(bind.pod.key)
+        has_waited = pod is not None and bool(pod.spec.volumes or pod.spec.resource_claims)
+        if self.may_act or not (place in self._places or has_waited):
             self.world.sends(self, bind)
         self._places.add(place)
 
@@ -406,11 +409,11 @@ class Process:
 
     def able_since_s(self, pool: str) -> float:
         """Since when, or from when on, it runs, reaches the server in both directions, and none of
-        its requests about the pool's Lease was lost.
+        its requests about the Leases of the pool and of the mode was lost.
         """
-        name = lease_of_pool(LEASE_NAME, pool)
-        lost_s = self.wire.lost_s.get(f"{LEASES_PATH}/{name}", -inf)
-        return max(self._began_s, self._paused_until_s, self.wire.passes_since_s, lost_s)
+        names = LEASE_NAME, lease_of_pool(LEASE_NAME, pool)
+        lost_s = (self.wire.lost_s.get(f"{LEASES_PATH}/{name}", -inf) for name in names)
+        return max(self._began_s, self._paused_until_s, self.wire.passes_since_s, *lost_s)
 
 
 def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:

@@ -57,12 +57,12 @@ class Storage:
         made = self._world.server.create("persistentvolumes", _volume(name, "local", node))
         self._ctx.put(VOLUMES, {**made, "status": {**made["status"], "phase": "Available"}})
 
-    def add_claim(self, name: str) -> str:
+    def add_claim(self, name: str, namespace: str = "default") -> str:
         """Create a claim of one of the two classes; return its name."""
         self._world.server.create(
             "persistentvolumeclaims",
             {
-                "metadata": {"name": name, "namespace": "default"},
+                "metadata": {"name": name, "namespace": namespace},
                 "spec": {
                     "accessModes": ["ReadWriteOnce"],
                     "storageClassName": self._rng.choice(("local", "made", "made")),
@@ -74,9 +74,10 @@ class Storage:
 
     def mount(self, pod: Json, names: Sequence[str]) -> None:
         """Create these claims for a pod."""
+        claims = [self.add_claim(name, pod["metadata"]["namespace"]) for name in names]
         pod["spec"]["volumes"] = [
-            {"name": f"data-{n}", "persistentVolumeClaim": {"claimName": self.add_claim(name)}}
-            for n, name in enumerate(names)
+            {"name": f"data-{n}", "persistentVolumeClaim": {"claimName": claim}}
+            for n, claim in enumerate(claims)
         ]
 
     def _check_volumes(self, bind: Bind) -> None:
@@ -85,7 +86,7 @@ class Storage:
         pod = self._world.server.get("pods", bind.pod.namespace, bind.pod.name)
         for volume in (pod or {"spec": {}})["spec"].get("volumes") or ():
             name = volume["persistentVolumeClaim"]["claimName"]
-            claim = self._world.server.get("persistentvolumeclaims", "default", name)
+            claim = self._world.server.get("persistentvolumeclaims", bind.pod.namespace, name)
             bound_to = claim["spec"].get("volumeName", "") if claim is not None else ""
             made = self._world.server.get("persistentvolumes", "", bound_to) if bound_to else None
             if made is not None and _node_of(made) != bind.node:

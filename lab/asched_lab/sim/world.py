@@ -276,6 +276,7 @@ class World:
             self.ledger.complain(f"{process.name} does not lead and binds {bind.pod.key}")
         if not process.is_acting:
             return
+        process.leases_of[bind.pod.uid] = self._leases_for(process, bind)
         self._enter(bind, process)
         for observe in self.on_sent:
             observe(process, bind)
@@ -332,17 +333,19 @@ class World:
             return result
 
     def concerns(self, lease: str, process: Process, bind: Bind) -> bool:
-        """Whether a binding of a process is about what a lease is needed for, as it sees that."""
+        """Whether a binding of a process is about what a lease was needed for when it was sent."""
+        return not self.shares_pools or lease in process.leases_of.get(bind.pod.uid, ())
+
+    def _leases_for(self, process: Process, bind: Bind) -> set[str]:
+        """The leases of pools that a binding needs, as its process sees that now."""
         pools, cluster = process.machine.context.pools, process.parts.cluster
         if not self.shares_pools or pools is None:
-            return True
+            return set()
         pod, node = cluster.pods_seen.get(bind.pod.key), cluster.node_of(bind.node)
         needed = {pools.of_namespace(bind.pod.namespace) if pod is None else pools.of_waiting(pod)}
         if node is not None:
             needed.add(pools.with_labels(node.labels))
-        return lease in {
-            lease_of_pool(LEASE_NAME, pools.names[number]) for number in needed - {SEVERAL}
-        }
+        return {lease_of_pool(LEASE_NAME, pools.names[number]) for number in needed - {SEVERAL}}
 
     def seen_node(self, name: str, process: Process | None = None) -> Json | None:
         """A node as the acting process knows it; None if it knows none."""

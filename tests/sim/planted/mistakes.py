@@ -571,6 +571,22 @@ MISTAKES: Final = (
     ),
     Mistake(
         "pools",
+        "a namespace is let go of while a pod with a rule about it is being bound",
+        "MovingRules",
+        "host/pools.py",
+        "return isinstance(rules, NodePools) and rules.reaches_out(info)",
+        "return False",
+    ),
+    Mistake(
+        "pools",
+        "a pod that is pinned to a node of another pool ignores its quota",
+        "PoolRules",
+        "core/plugins/node_pools.py",
+        "if pools.of_waiting(pod.pod) != pools.of_namespace(own):",
+        "if False:",
+    ),
+    Mistake(
+        "pools",
         "pods of another pool's namespace are evicted as others",
         "Pools",
         "core/preemption/eviction.py",

@@ -15,6 +15,7 @@ from asched_lab.sim.scenarios import (
     moves,
     objects,
     plugins,
+    pool_rules,
     pools,
     preemption,
     room,
@@ -36,6 +37,6 @@ def _in(modules: Iterable[ModuleType]) -> dict[str, type[Scenario]]:
 
 SCENARIOS: Final = {
     **_in((objects, beside, servers, preemption, volumes, plugins, gangs, room, autoscaled)),
-    **_in((moves, drains, pools)),
+    **_in((moves, drains, pools, pool_rules)),
     **dict(sorted(_in((api, batch, two_schedulers, load, pods)).items())),
 }

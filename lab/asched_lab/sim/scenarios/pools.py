@@ -12,6 +12,7 @@ from asched_lab.sim.checker import EndState, is_through
 from asched_lab.sim.faults import (
     BrokenWatches,
     ClockRates,
+    Fault,
     FrozenServer,
     LateWrites,
     LeaderPause,
@@ -72,23 +73,25 @@ class AddPoolPods(Step):
         for _ in range(self.count):
             pod = pod_manifest(f"pod-{next(world.numbers)}", world.rng.choice(("300m", "700m")))
             pod["metadata"]["namespace"] = world.rng.choice(NAMESPACE_NAMES)
-            dice = world.rng.random()
-            if dice < 0.3:
-                pod["metadata"]["labels"] = {"app": "apart"}
-                term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "apart"}}}
-                required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-                pod["spec"]["affinity"] = {"podAntiAffinity": required}
-            elif dice < 0.45:
-                pod["spec"]["affinity"] = {
-                    "nodeAffinity": only(world.rng.choice(world.node_names()))
-                }
-            elif dice < 0.55:
-                port = world.rng.choice((8080, 8081))
-                ports = [{"hostPort": port, "containerPort": port}]
-                pod["spec"]["containers"][0]["ports"] = ports
-            if world.rng.random() < 0.2:
-                pod["spec"]["priorityClassName"] = priority_class(world, 10)
+            self.fill(world, pod)
             world.server.create("pods", pod)
+
+    def fill(self, world: World, pod: Json) -> None:
+        """Give a pod its rules."""
+        dice = world.rng.random()
+        if dice < 0.3:
+            pod["metadata"]["labels"] = {"app": "apart"}
+            term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "apart"}}}
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            pod["spec"]["affinity"] = {"podAntiAffinity": required}
+        elif dice < 0.45:
+            pod["spec"]["affinity"] = {"nodeAffinity": only(world.rng.choice(world.node_names()))}
+        elif dice < 0.55:
+            port = world.rng.choice((8080, 8081))
+            ports = [{"hostPort": port, "containerPort": port}]
+            pod["spec"]["containers"][0]["ports"] = ports
+        if world.rng.random() < 0.2:
+            pod["spec"]["priorityClassName"] = priority_class(world, 10)
 
 
 def only(node: str) -> Json:
@@ -136,7 +139,7 @@ class Pools(Scenario):
     the end each pool is held, and every pod that fits on a node of its pool is bound.
     """
 
-    replicas = (1, 2, 3, 5)
+    replicas: ClassVar[tuple[int, ...]] = (1, 2, 3, 5)
     awaits_sweep = False
     config: ClassVar[Json] = {
         "leaderElection": SHORT,
@@ -145,7 +148,7 @@ class Pools(Scenario):
             {"name": pool, "namespaceSelector": {"matchLabels": {TEAM: pool}}} for pool in POOLS
         ],
     }
-    faults = (
+    faults: ClassVar[tuple[Fault, ...]] = (
         StaleWatch(lag_s_max=3.0),
         BrokenWatches(every_s=40),
         SlowAnswers(seconds_max=0.2),
@@ -183,23 +186,38 @@ class Pools(Scenario):
         AddNodes(count=world.rng.randint(6, 9), cpu=(1, 2, 4)).do(world)
         for name in world.node_names():
             relabel(world, NODES, name, names.POOL_LABEL)
+        self.furnish(world)
         world.run_for(10.0)  # until all is listed, and the pools are taken
+
+    def furnish(self, world: World) -> None:
+        """Create what else there is beside nodes and namespaces."""
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(self.rounds):
             dice = world.rng.random()
             if dice < 0.5:
-                yield AddPoolPods(count=world.rng.randint(1, 5))
+                yield self.add(world)
             elif dice < 0.75:
-                yield DeletePods(count=world.rng.randint(1, 8))
+                yield self.delete(world)
             elif dice < 0.9:
                 yield MoveNodes()
             else:
                 yield MoveNamespaces()
 
+    def add(self, world: World) -> Step:
+        """The pods of a round."""
+        return AddPoolPods(count=world.rng.randint(1, 5))
+
+    def delete(self, world: World) -> Step:
+        return DeletePods(count=world.rng.randint(1, 8))
+
     def is_plain(self, pod: Json) -> bool:  # noqa: ARG002
         """The checker of all scenarios knows no pools; `check` does."""
         return False
+
+    def is_simple(self, pod: Json) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the checker knows all rules of the pod."""
+        return True
 
     def check(self, world: World) -> None:
         assert world.ledger.bound_count, "nothing was bound, so nothing was tried"
@@ -217,12 +235,21 @@ class Pools(Scenario):
             for known in namespaces
         }
         end = EndState(world.nodes(), pods, namespaces)
+        of_node = {name: pool_of_node(node) for name, node in end.nodes.items()}
+
+        def decides(pool: str, pod: Json) -> bool:
+            node = only_node(pod)
+            return (of_node.get(node) if node else teams[namespace_of(pod)]) == pool
+
         for pool in world.pools:
-            nodes = [name for name, node in end.nodes.items() if pool_of_node(node) == pool]
+            nodes = [name for name, known in of_node.items() if known == pool]
             waits = {
                 pod["metadata"]["name"]
                 for pod in world.waiting()
-                if (only_node(pod) in nodes if only_node(pod) else teams[namespace_of(pod)] == pool)
+                if self.is_simple(pod)
+                and (
+                    only_node(pod) in nodes if only_node(pod) else teams[namespace_of(pod)] == pool
+                )
             }
             could = waits.intersection(end.could_be_placed(nodes))
             assert not could, f"{sorted(could)} could be placed in {pool}"

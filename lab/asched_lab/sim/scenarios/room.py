@@ -1,7 +1,7 @@
 """Places of ProvisioningRequests, promised starts, and quotas of namespaces."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -344,6 +344,29 @@ QUOTAS: Final = {"red": (1000, 2500), "green": (2000, 3000), "blue": (500, 500)}
 MILLI: Final = {"100m": 100, "300m": 300, "700m": 700}
 
 
+#: The profiles of a configuration with ElasticQuotas.
+WITH_QUOTAS: Final[list[Json]] = [
+    {
+        "schedulerName": "default-scheduler",
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "CapacityScheduling"}]},
+            "postFilter": {
+                "enabled": [{"name": "CapacityScheduling"}],
+                "disabled": [{"name": "*"}],
+            },
+        },
+    }
+]
+
+
+def add_quotas(world: World, quotas: Mapping[str, tuple[int, int]]) -> None:
+    """Create these quotas, by namespace."""
+    for namespace, (least, most) in quotas.items():
+        spec = {"min": {"cpu": f"{least}m"}, "max": {"cpu": f"{most}m"}}
+        quota = {"metadata": {"name": "quota", "namespace": namespace}, "spec": spec}
+        world.server.create("elasticquotas", quota)
+
+
 class Quotas(Scenario):
     """Pods of three namespaces with quotas, and of one without, some of them important, on a
     cluster that has more room than is guaranteed; the scheduler dies, answers get lost and watches
@@ -353,29 +376,14 @@ class Quotas(Scenario):
 
     rounds = 30
     faults = unreliable(0.1, lag_s=4, restarts_s=60)
-    config: ClassVar[Json] = {
-        "profiles": [
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {
-                    "multiPoint": {"enabled": [{"name": "CapacityScheduling"}]},
-                    "postFilter": {
-                        "enabled": [{"name": "CapacityScheduling"}],
-                        "disabled": [{"name": "*"}],
-                    },
-                },
-            }
-        ]
-    }
+    config: ClassVar[Json] = {"profiles": WITH_QUOTAS}
 
     def setup(self, world: World) -> None:
         AddNodes(count=4, cpu=(2, 4), pods=(20, 110)).do(world)
-        for namespace, (least, most) in QUOTAS.items():
+        for namespace in QUOTAS:
             world.server.create("namespaces", {"metadata": {"name": namespace}})
-            spec = {"min": {"cpu": f"{least}m"}, "max": {"cpu": f"{most}m"}}
-            quota = {"metadata": {"name": "quota", "namespace": namespace}, "spec": spec}
-            world.server.create("elasticquotas", quota)
-        world.on_bound.append(lambda bind: self._bound(world, bind))
+        add_quotas(world, QUOTAS)
+        world.on_bound.append(lambda bind: check_quotas(world, bind, QUOTAS))
         world.run_for(2.0)
 
     def start(self, world: World) -> Iterator[Step]:
@@ -393,27 +401,27 @@ class Quotas(Scenario):
     def is_plain(self, pod: Json) -> bool:
         return pod["metadata"]["namespace"] not in QUOTAS
 
-    def _bound(self, world: World, bind: Bind) -> None:
-        if bind.pod.namespace not in QUOTAS:
-            return
-        used = Counter[str]()
-        for pod in world.server.list("pods"):
-            if pod["spec"].get("nodeName") and not is_through(pod):
-                (container,) = pod["spec"]["containers"]
-                used[pod["metadata"]["namespace"]] += MILLI[
-                    container["resources"]["requests"]["cpu"]
-                ]
-        for namespace, (_, most) in QUOTAS.items():
-            if used[namespace] > most:
-                text = (
-                    f"{namespace} uses {used[namespace]}m after {bind.pod.name}, more than {most}m"
-                )
-                world.ledger.complain(text)
-        together = sum(used[namespace] for namespace in QUOTAS)
-        guaranteed = sum(least for least, _ in QUOTAS.values())
-        if together > guaranteed:
-            text = f"all use {together}m after {bind.pod.name}, more than {guaranteed}m"
+
+def check_quotas(world: World, bind: Bind, quotas: Mapping[str, tuple[int, int]]) -> None:
+    """Complain about a pod that was bound beyond a maximum, or beyond all that is guaranteed;
+    `quotas`: both by namespace.
+    """
+    if bind.pod.namespace not in quotas:
+        return
+    used = Counter[str]()
+    for pod in world.server.list("pods"):
+        if pod["spec"].get("nodeName") and not is_through(pod):
+            (container,) = pod["spec"]["containers"]
+            used[pod["metadata"]["namespace"]] += MILLI[container["resources"]["requests"]["cpu"]]
+    for namespace, (_, most) in quotas.items():
+        if used[namespace] > most:
+            text = f"{namespace} uses {used[namespace]}m after {bind.pod.name}, more than {most}m"
             world.ledger.complain(text)
+    together = sum(used[namespace] for namespace in quotas)
+    guaranteed = sum(least for least, _ in quotas.values())
+    if together > guaranteed:
+        text = f"all use {together}m after {bind.pod.name}, more than {guaranteed}m"
+        world.ledger.complain(text)
 
 
 def _somewhere(world: World, pod: Json) -> None:
