@@ -1,7 +1,7 @@
 """What a process does about the pools that it holds, where each pool has a Lease.
 
     a pool was taken        catch up, seal what its last holder may have sent, hold it (`PoolsHeld`)
-    a pool was lost         decide nothing more; whoever takes it seals what was sent
+    a pool was lost         decide nothing more; its next holder seals what was sent
     nodes and namespaces    acknowledge on the Leases what was seen; use what other pools let go of
     more pools than others  give the quietest up: decide nothing more, wait for answers, release it
     an effect leaves        only if the pools of its pod and its node are held, and long enough

@@ -98,7 +98,7 @@ class DeleteOthers(DeletePods):
 class PoolRules(Pools):
     """As Pools. A device is given to one claim, a volume to one, and pods are where these are; no
     namespace takes more than its quota allows, nor all of them together; a pod that is to be spread
-    goes to a zone that the pods decided before allow. Rules are broken by nobody, whoever dies.
+    goes to a zone that the pods decided before allow.
     """
 
     rounds = 40
