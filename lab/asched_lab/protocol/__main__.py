@@ -26,6 +26,7 @@ class Scene(NamedTuple):
     text: str
     moves: tuple[int, int]
     late: tuple[int, ...] = ()
+    is_across: bool = False
 
 
 FIXED: Final = Scene("nothing moves, the pod a-1 is created late", (0, 0), (0,))
@@ -33,8 +34,13 @@ NODE_ONCE: Final = Scene("node-2 moves once", (1, 0))
 NODE_TWICE: Final = Scene("node-2 moves there and back", (2, 0))
 NAMESPACE_ONCE: Final = Scene("namespace a moves once", (0, 1))
 NAMESPACE_TWICE: Final = Scene("namespace a moves there and back", (0, 2))
+ACROSS_ONCE: Final = Scene("namespace a moves once, b-1 has a rule about it", (0, 1), (), True)
+ACROSS_TWICE: Final = Scene(
+    "namespace a moves there and back, b-1 has a rule about it", (0, 2), (), True
+)
 SMALL: Final = (FIXED,)
-COMPLETE: Final = (FIXED, NODE_ONCE, NODE_TWICE, NAMESPACE_ONCE, NAMESPACE_TWICE)
+ONCE: Final = (NODE_ONCE, NAMESPACE_ONCE, ACROSS_ONCE)
+COMPLETE: Final = (FIXED, *ONCE, NODE_TWICE, NAMESPACE_TWICE, ACROSS_TWICE)
 #: The smallest scene in which each rule is missed.
 MISSED_IN: Final = {
     Rule.VERSION: FIXED,
@@ -51,6 +57,8 @@ MISSED_IN: Final = {
     Rule.SEAL_MOVED: NAMESPACE_ONCE,
     Rule.AS_NEW_AS: NODE_TWICE,
     Rule.NEW_TO_HOLDER: NODE_TWICE,
+    Rule.REACHED: ACROSS_ONCE,
+    Rule.ANSWERS_OF_RULES: ACROSS_TWICE,
 }
 
 
@@ -62,7 +70,7 @@ def run(scene: Scene, without: tuple[Rule, ...] = ()) -> tuple[Outcome[Step], fl
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{scene.text}: {states} states, {depth} steps deep ")
 
-    model = Protocol(moves=scene.moves, late=scene.late, without=without)
+    model = Protocol(moves=scene.moves, late=scene.late, is_across=scene.is_across, without=without)
     outcome = search(model, progress)
     if sys.stderr.isatty():
         sys.stderr.write("\n")

@@ -5,7 +5,9 @@
 
 Each node has room for one pod. node-2 and namespace a may move to the other pool. A pool has one
 Lease; who holds the Lease decides for the pool's pods, and binds them to the pool's nodes. A state
-is violated when more pods are bound than a node has room for, or both pods of namespace a.
+is violated when more pods are bound than a node has room for, or two pods that must be apart: both
+of namespace a; or, with a rule across namespaces, a-1 and b-1, of which b-1 has the rule. Then b-1
+waits while namespace a is in the other pool.
 
 What is modelled as it is:
 
@@ -45,7 +47,9 @@ MOVABLE: Final = ("node-2", "namespace a")
 NODE_2, NAMESPACE_A = 0, 1
 #: Each one's pool before it moves.
 FIRST_POOL: Final = (1, 0)
-APART: Final = (0, 1)
+OF_A: Final = (0, 1)
+#: The pod with the rule across namespaces.
+B_1: Final = 2
 #: Beside the replicas, as sender: one whose Lease ran out. As holder of a Lease: one that ran out,
 #: or was released with all answers in.
 ENDED, RELEASED = 2, 3
@@ -72,6 +76,8 @@ class Rule(StrEnum):
     CATCH_UP_AFTER_ACKNOWLEDGEMENT = "catch-up after an acknowledgement"
     NEW_TO_HOLDER = "all is new to a new holder"
     SAYS_SO = "word of the first decision"
+    REACHED = "all let go of that a rule is about"
+    ANSWERS_OF_RULES = "answers of pods with a rule about what has left"
 
 
 class Phase:
@@ -157,16 +163,20 @@ def pool_of(thing: int, moves: int) -> int:
 
 
 class Protocol:
-    """The model. `moves`: how often node-2 and namespace a may move; `late`: pods created later."""
+    """The model. `moves`: how often node-2 and namespace a may move; `late`: pods created later;
+    `is_across`: with the rule across namespaces.
+    """
 
     def __init__(
         self,
         *,
         moves: tuple[int, int] = (0, 0),
         late: Collection[int] = (),
+        is_across: bool = False,
         without: Collection[Rule] = (),
     ) -> None:
         self._moves, self._late, self._without = moves, late, frozenset(without)
+        self._is_across, self._apart = is_across, (0, B_1) if is_across else OF_A
         self._bound = tuple(View(is_granted=not most) for most in moves)
 
     def start(self) -> State:
@@ -212,17 +222,20 @@ class Protocol:
         new = [most and view.is_granted for most, view in zip(self._moves, views, strict=True)]
         of_a = has[0] or any(new) or (self._moves[NAMESPACE_A] and seals[1])
         of_b = has[1] or new[NODE_2]
+        if self._is_across:  # who decides for one namespace counts the pods of the other
+            of_a, of_b = of_a or has[1], of_b or has[0]
         if of_a and of_b:
             return replica
-        kept = tuple(pod for pod in behind if (of_a if pod in APART else of_b))
+        kept = tuple(pod for pod in behind if (of_a if pod in OF_A else of_b))
         return Replica(roles, views, kept, sum(1 << pod for pod in kept if unseen >> pod & 1))
 
     def violation(self, state: State) -> str:
         for node, name in enumerate(NODES):
             if state.pods.count(node) > 1:
                 return f"two pods are bound to {name}, which has room for one"
-        if all(state.pods[pod] >= 0 for pod in APART):
-            return "a-1 and a-2 are both bound, though they must be apart"
+        if all(state.pods[pod] >= 0 for pod in self._apart):
+            first, second = (PODS[pod] for pod in self._apart)
+            return f"{first} and {second} are both bound, though they must be apart"
         return ""
 
     def steps(self, state: State) -> Steps:
@@ -403,7 +416,7 @@ class Protocol:
             if replica.unseen >> pod & 1 or state.pods[pod] == ABSENT or not is_waiting:
                 continue
             pools = {1}
-            if pod in APART:
+            if pod in OF_A:
                 seen = replica.views[NAMESPACE_A].seen
                 newest = state.acknowledged[pool][NAMESPACE_A].bit_length() - 1
                 if Rule.SEAL_MOVED in self._without:
@@ -427,7 +440,7 @@ class Protocol:
             known = state.acknowledged[pool][thing]
             if known >> seen & 1:
                 continue
-            open_ones = [q for q in sent if _concerns(q, thing)]
+            open_ones = [q for q in sent if _concerns(q, thing) or self._is_about(q, thing)]
             has_left = pool_of(thing, seen) != pool
             if has_left and open_ones and Rule.ANSWERS_BEFORE_ACKNOWLEDGEMENT not in self._without:
                 continue
@@ -480,15 +493,15 @@ class Protocol:
                 continue
             if pod in replica.behind and Rule.VERSION not in self._without:
                 continue  # it would be refused
-            if pod in APART and any(other in placed for other in APART):
+            if pod in self._apart and any(other in placed for other in self._apart):
                 continue
             pool = 1
-            if pod in APART:
+            if pod in OF_A:
                 seen, _, is_granted = replica.views[NAMESPACE_A]
                 pool = pool_of(NAMESPACE_A, seen)
                 if not is_granted:
                     continue
-            if not self._may_act(state, r, pool):
+            if not self._may_act(state, r, pool) or self._waits(replica, pod, pool):
                 continue
             for node in range(len(NODES)):
                 if node in placed.values() or not _has(replica, pool, node):
@@ -498,6 +511,19 @@ class Protocol:
                 requests = tuple(sorted((*state.requests, Request(r, pod, node, pool))))
                 step = Step("{r} sends a binding of {pod} to {node}", r, pool, pod, node)
                 yield step, state._replace(requests=requests)
+
+    def _waits(self, replica: Replica, pod: int, pool: int) -> bool:
+        """Whether a rule of the pod is about pods that another replica may bind."""
+        if not self._is_across or pod != B_1:
+            return False
+        seen, _, is_granted = replica.views[NAMESPACE_A]
+        is_let_go = is_granted or Rule.REACHED in self._without
+        return pool_of(NAMESPACE_A, seen) != pool or not is_let_go
+
+    def _is_about(self, request: Request, thing: int) -> bool:
+        """Whether the sender of a binding has a rule about what has left its pool."""
+        has_rule = self._is_across and request.pod == B_1
+        return has_rule and thing == NAMESPACE_A and Rule.ANSWERS_OF_RULES not in self._without
 
 
 def _has(replica: Replica, pool: int, node: int) -> bool:
@@ -509,7 +535,7 @@ def _has(replica: Replica, pool: int, node: int) -> bool:
 
 
 def _concerns(request: Request, thing: int) -> bool:
-    return request.node == 1 if thing == NODE_2 else request.pod in APART
+    return request.node == 1 if thing == NODE_2 else request.pod in OF_A
 
 
 def _with(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
