@@ -106,6 +106,24 @@ def test_the_pods_of_a_namespace_that_comes_wait_until_other_pools_have_let_go(p
     assert bound(play) == {"p": "b"}
 
 
+def test_the_pods_of_a_namespace_with_new_labels_wait_until_other_pools_have_seen_them(
+    play: Play,
+) -> None:
+    """A pod with a rule about namespaces with such a label may be on its way."""
+    play.turn(held(batch=(1, 1)))
+    labels = {TEAM: "batch", "kind": "shared"}
+    metadata = {"name": "jobs", "uid": "jobs", "labels": labels, "resourceVersion": "2"}
+    play.turn(Seen(NAMESPACE, decode(Namespace, {"metadata": metadata})))
+    play.see(a_pod("p", "jobs"))
+    assert not play.of(Bind)
+    play.turn(held(batch=(1, 2)))
+    assert bound(play) == {"p": "b"}
+    metadata |= {"resourceVersion": "3", "annotations": {"a": "b"}}
+    play.turn(Seen(NAMESPACE, decode(Namespace, {"metadata": metadata})))
+    play.see(a_pod("q", "jobs"))
+    assert bound(play) == {"q": "b"}
+
+
 def test_a_rule_about_pods_of_a_namespace_waits_until_other_pools_have_let_go_of_it(
     play: Play,
 ) -> None:

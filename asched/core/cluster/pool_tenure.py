@@ -1,7 +1,7 @@
 """What a process may use of the pools, where several processes share them by a Lease for each pool.
 
     a pool is held     its pods may be decided, and its nodes used, by this process alone
-    a node or a namespace comes to the pool, or the pool is taken
+    a node or a namespace comes to the pool, a namespace has other labels, or the pool is taken
                        it is used once all other pools have let go of it: they have seen a version
                        at least as new as the one in which it was seen here, and have no open
                        request about it (`core/leader/pools.py`)
@@ -98,8 +98,12 @@ class Tenure:
         """Note the node's pool in this version."""
         _noted(self.nodes, name, pool, version)
 
-    def note_namespace(self, name: str, pool: int, version: str) -> None:
-        """As of a node."""
+    def note_namespace(self, name: str, pool: int, version: str, *, is_new: bool) -> None:
+        """As of a node. `is_new`: it has other labels, so that pods of other pools may have rules
+        about its pods from now on, and may be on their way.
+        """
+        if is_new:
+            self.namespaces.pop(name, None)
         _noted(self.namespaces, name, pool, version)
 
 

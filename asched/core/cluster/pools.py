@@ -191,7 +191,9 @@ class Pools:
             case Namespace():
                 name, labels = new.metadata.name, new.metadata.labels or NO_LABELS
                 pool = self._only(self.rules.of_namespace(name, labels))
-                self.tenure.note_namespace(name, pool, new.metadata.resource_version)
+                version = new.metadata.resource_version
+                known = old.metadata.labels or NO_LABELS if isinstance(old, Namespace) else None
+                self.tenure.note_namespace(name, pool, version, is_new=known != labels)
             case _ if isinstance(old, Node):
                 self.tenure.nodes.pop(old.name, None)
             case _ if isinstance(old, Namespace):

@@ -16,7 +16,12 @@ def test_no_constraint_is_violated_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [*(rule for rule, scene in MISSED_IN.items() if scene is FIXED), Rule.ACKNOWLEDGEMENT]
+    "rule",
+    [
+        *(rule for rule, scene in MISSED_IN.items() if scene is FIXED),
+        Rule.ACKNOWLEDGEMENT,
+        Rule.REACHED,
+    ],
 )
 def test_without_a_rule_a_constraint_is_violated(rule: Rule) -> None:
     outcome, _ = run(MISSED_IN[rule], (rule,))
