@@ -136,6 +136,8 @@ class Seal:
         self._reach = reach or AllThatIsOpen(predecessor)
         self._kinds = tuple(kinds)
         self._context = scheduler.machine.context
+        #: What was caught up with at first.
+        self._read: tuple[Kind, ...] = ()
         #: The versions of the last pod and the last claim that were touched.
         self._touched: dict[Kind, str] = {}
         self._caught_up_s = 0.0
@@ -151,8 +153,11 @@ class Seal:
             await self._wait("the last holder of the lease did not say that it can be sealed")
         else:
             history = scheduler.history
-            versions = (history.received_version(kind) for kind in (POD, RESOURCE_CLAIM))
-            self._begins(OpenSeal(*map(number_of, versions)))
+            pods, claims = (
+                history.received_version(kind) if kind in self._read else ""
+                for kind in (POD, RESOURCE_CLAIM)
+            )
+            self._begins(OpenSeal(number_of(pods), number_of(claims)))
             # The lease's transitions begin anew when it is deleted.
             run = f"{predecessor.transitions}, {uuid.UUID(int=scheduler.rng.getrandbits(128))}"
             owned = {*predecessor.sealable, *self._context.runners}
@@ -162,9 +167,10 @@ class Seal:
     async def _catch_up(self) -> None:
         """Receive everything that has happened to pods and claims by now, or to the last touch."""
         scheduler = self._scheduler
-        has_devices = self._context.cluster.all(RESOURCE_SLICE)
-        first = POD, *((RESOURCE_CLAIM,) if has_devices else ()), *self._kinds
-        kinds = self._touched or dict.fromkeys(first, "")
+        if not self._touched:
+            has_devices = self._context.cluster.all(RESOURCE_SLICE)
+            self._read = POD, *((RESOURCE_CLAIM,) if has_devices else ()), *self._kinds
+        kinds = self._touched or dict.fromkeys(self._read, "")
         async with asyncio.TaskGroup() as group:
             for kind, newest in kinds.items():
                 again = partial(scheduler.list_again, (kind,))
