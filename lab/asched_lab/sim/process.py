@@ -25,7 +25,7 @@ from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
-from asched.core.leader.election import LeaseTimes
+from asched.core.leader.election import ElectionPhase, LeaseTimes
 from asched.core.leader.pools import lease_of_pool
 from asched.core.model.meta import ObjectMeta, runs_backwards
 from asched.host.assemble import Parts, build_machine, build_runners
@@ -171,6 +171,8 @@ class Process:
         #: keys of objects in the last turn's facts: its effects may have been decided before that
         self.keys_now: set[str] = set()
         self._places: set[tuple[str, str]] = set()  # uid and node of decided bindings
+        #: until when it may need to end, once it lost the mode's Lease
+        self._ends_s = 0.0
         #: by uid: the leases of pools that the last binding of a pod needed
         self.leases_of: dict[str, set[str]] = {}
         self.candidate: LeaderCandidate | None = None
@@ -409,11 +411,18 @@ class Process:
 
     def able_since_s(self, pool: str) -> float:
         """Since when, or from when on, it runs, reaches the server in both directions, and none of
-        its requests about the Leases of the pool and of the mode was lost.
+        its requests about the Leases of the pool and of the mode was lost. One that lost the mode's
+        ends, which takes as long as its longest Lease, since it hands its pools on.
         """
+        if (
+            self.candidate is not None
+            and self.candidate.campaign.election.phase is ElectionPhase.LOST
+        ):
+            self._ends_s = self._ends_s or self.world.clock.now_s() + self.world.lease_s
         names = LEASE_NAME, lease_of_pool(LEASE_NAME, pool)
         lost_s = (self.wire.lost_s.get(f"{LEASES_PATH}/{name}", -inf) for name in names)
-        return max(self._began_s, self._paused_until_s, self.wire.passes_since_s, *lost_s)
+        since_s = max(self._began_s, self._paused_until_s, self.wire.passes_since_s, *lost_s)
+        return max(since_s, self._ends_s or -inf)
 
 
 def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:
