@@ -1,5 +1,5 @@
-"""`asched doctor`: pods that wait for a rule that reaches across pools, and workloads and pods
-whose next pod would.
+"""`asched doctor`: pods that wait for a rule that reaches across pools, workloads and pods whose
+next pod would, and DaemonSets whose pods such a rule of others selects.
 
 Rules   those of the plugins: required (anti-)affinity of pods and of pod templates; devices of
         several nodes that pods have, since their next pods may be given such ones, too.
@@ -12,7 +12,12 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from asched import names
-from asched.core.cluster.affinity_terms import compile_terms, reached_namespaces
+from asched.core.cluster.affinity_terms import (
+    NO_TERMS,
+    AffinityTerms,
+    compile_terms,
+    reached_namespaces,
+)
 from asched.core.config.across_pools import listed, namespaces_to_share, why_stopped
 from asched.core.config.merge import needed_plugins
 from asched.core.config.pool_rules import PoolRules
@@ -22,7 +27,7 @@ from asched.core.model.claim import ResourceSlice, ResourceSliceSpec, is_of_seve
 from asched.core.model.decode import MalformedError, decode
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
-from asched.core.model.selector import Labels, Selector
+from asched.core.model.selector import Labels, Selector, matches
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, JsonObject, State, unreadable
 from asched.ops.doctor.reader import ClusterReader
@@ -90,7 +95,8 @@ async def check_rules(
     }
     found: list[Finding] = []
     owners: Owners = {}
-    for owner, template in await _templates(reader, found):
+    templates = await _templates(reader, found)
+    for owner, template in templates:
         if rule := _affinity_rule(template, plugins, known):
             owners.setdefault(rule, []).append(owner)
     of_workloads = frozenset(owners)
@@ -105,7 +111,9 @@ async def check_rules(
     for pod in await _read(_with_shared_devices(reader, unstopped, plugins), what, found):
         rule = RuleAcrossPools(_namespace(pod), names.DYNAMIC_RESOURCES, None)
         owners.setdefault(rule, []).append(f"pod {_key(pod)}")
-    return [*found, *_waiting(stopped), *_next_pods(owners)]
+    everyone = [*templates, *((f"pod {_key(pod)}", pod) for pod in pods)]
+    selected = _selected_daemons(everyone, plugins, known)
+    return [*found, *_waiting(stopped), *_next_pods(owners), *_pinned(selected)]
 
 
 # --- what is read ---------------------------------------------------------------------------------
@@ -215,21 +223,48 @@ def _affinity_rule(
     pod: JsonObject, plugins: Plugins, known: KnownNamespaces
 ) -> RuleAcrossPools | None:
     """The rule across pools that such a pod has by its affinity, if any."""
-    affinity = pod["spec"].get("affinity")
-    if not affinity or names.INTER_POD_AFFINITY not in plugins.get(_scheduler(pod), ()):
-        return None
     namespace, labels = _namespace(pod), pod["metadata"].get("labels") or {}
-    document = {"metadata": {"namespace": namespace}, "spec": {"affinity": affinity}}
-    try:
-        terms = compile_terms(decode(Pod, document))
-    except ValueError:  # an invalid term, which the plugin itself reports
-        return None
-    to_share, reached = None, reached_namespaces(terms, namespace, labels, known)
+    to_share, reached = None, reached_namespaces(_terms(pod, plugins), namespace, labels, known)
     if reached is not None:
         to_share = namespaces_to_share(namespace, reached, known.pool_of)
         if not to_share:
             return None
     return RuleAcrossPools(namespace, names.INTER_POD_AFFINITY, to_share)
+
+
+def _terms(pod: JsonObject, plugins: Plugins) -> AffinityTerms:
+    """The terms of a pod whose profile has InterPodAffinity."""
+    affinity = pod["spec"].get("affinity")
+    if not affinity or names.INTER_POD_AFFINITY not in plugins.get(_scheduler(pod), ()):
+        return NO_TERMS
+    document = {"metadata": {"namespace": _namespace(pod)}, "spec": {"affinity": affinity}}
+    try:
+        return compile_terms(decode(Pod, document))
+    except ValueError:  # an invalid term, which the plugin itself reports
+        return NO_TERMS
+
+
+def _selected_daemons(
+    owners: Sequence[tuple[str, JsonObject]], plugins: Plugins, known: KnownNamespaces
+) -> dict[str, str]:
+    """DaemonSets, each with the first owner of a required anti-affinity by another key than the
+    host's name that selects its pods. These belong to the pools of their nodes.
+    """
+    daemons = [
+        (owner, template)
+        for owner, template in owners
+        if owner.startswith("daemonset ") and _scheduler(template) in plugins
+    ]
+    selected: dict[str, str] = {}
+    for owner, pod in owners if daemons else ():
+        for term in _terms(pod, plugins).required_anti_affinity:
+            for daemon, template in daemons if term.topology_key != names.LABEL_HOSTNAME else ():
+                namespace = _namespace(template)
+                labels = template["metadata"].get("labels") or {}
+                covers = term.covers_namespace(namespace, known.labels_of(namespace))
+                if covers and matches(term.selector, labels) and owner != daemon:
+                    selected.setdefault(daemon, owner)
+    return selected
 
 
 def _why_stopped(pod: JsonObject) -> str:
@@ -279,3 +314,15 @@ def _next_pods(owners: Owners) -> Iterator[Finding]:
     more = f"; and {len(shown) - NAMED_MAX} more" if len(shown) > NAMED_MAX else ""
     cure = f"give one pool to {'; to '.join(shown[:NAMED_MAX])}{more}; or change the rule"
     yield Finding(CHECK, State.WARNING, text, f"{cure} (docs/pools-reference.md)")
+
+
+def _pinned(selected: Mapping[str, str]) -> Iterator[Finding]:
+    if selected:
+        shown = [f"{daemon} (by {owner})" for daemon, owner in list(selected.items())[:NAMED_MAX]]
+        more = f" and {len(selected) - NAMED_MAX} more" if len(selected) > NAMED_MAX else ""
+        text = (
+            "pods pinned to nodes of several pools are selected by a required anti-affinity of pods"
+            f" that one pool decides; two replicas may break it: {', '.join(shown)}{more}"
+        )
+        cure = "give these namespaces and nodes one pool, or change the rule"
+        yield Finding(CHECK, State.WARNING, text, f"{cure} (docs/pools-reference.md)")

@@ -508,6 +508,18 @@ async def test_running_pods_with_a_rule_across_pools(clinic: Clinic) -> None:
     assert "give one pool to namespaces one, two; to namespaces two, one; or" in found.cure
 
 
+@pytest.mark.parametrize("key", [ZONE, HOST])
+async def test_a_daemon_set_that_a_rule_of_others_selects(clinic: Clinic, key: str) -> None:
+    """Its pods belong to the pools of their nodes, those with the rule to their namespace's."""
+    with_namespaces(clinic)
+    clinic.server.create("", a_workload("DaemonSet", "agent", {}))
+    clinic.server.create("", a_workload("Deployment", "w", a_rule(key=key)))
+    found = about(await clinic.examine(configuration=WITH_POOLS), "pools")
+    warnings = [finding for finding in found if "pinned to nodes" in finding.text]
+    assert len(warnings) == (key == ZONE)
+    assert all("daemonset one/agent (by deployment one/w)" in w.text for w in warnings)
+
+
 async def test_few_of_many_workloads_are_named(clinic: Clinic) -> None:
     with_namespaces(clinic)
     for number in range(7):
