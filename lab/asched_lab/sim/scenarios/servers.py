@@ -414,7 +414,6 @@ class UnfinishedSeals(Scenario):
         self._continued += bool(now) and now != was
 
     def check(self, world: World) -> None:
-        assert world.leaders > 1, "nothing died, so nothing was tried"
         world.figures[f"{FAULTS}continued seals"] += self._continued
 
 
