@@ -63,6 +63,9 @@ class ValueRange(NamedTuple):
         return self.text or f"not in valid range [{self.least}, {end}"
 
 
+POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
+
+
 class NeededGates(NamedTuple):
     """The feature gates without which a field has no default and must not be set."""
 

@@ -6,7 +6,6 @@ Rules   a pod goes to nodes of its namespace's pool; what no pool names belongs 
         (`core/cluster/pools.py`).
 """
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -15,12 +14,12 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.config.args import ConstraintSelector
 from asched.core.config.fields import (
+    POSITIVE,
     ConfigRecord,
     FieldMark,
     MapOf,
     OptionalDuration,
     Scalar,
-    ValueRange,
 )
 from asched.core.config.problem import (
     Path,
@@ -46,9 +45,6 @@ TO_SHARE: Final = "have to share a pool"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-_POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
-
-
 class PoolLease(ConfigRecord, frozen=True):
     """Timing of a pool's Lease; what is left out is that of leaderElection.
 
@@ -57,9 +53,9 @@ class PoolLease(ConfigRecord, frozen=True):
     retry_period_ns: Time between two attempts to get or renew the Lease
     """
 
-    lease_duration_ns: Annotated[OptionalDuration, _POSITIVE] = None
-    renew_deadline_ns: Annotated[OptionalDuration, _POSITIVE] = None
-    retry_period_ns: Annotated[OptionalDuration, _POSITIVE] = None
+    lease_duration_ns: Annotated[OptionalDuration, POSITIVE] = None
+    renew_deadline_ns: Annotated[OptionalDuration, POSITIVE] = None
+    retry_period_ns: Annotated[OptionalDuration, POSITIVE] = None
 
 
 class NodePool(ConfigRecord, frozen=True):

@@ -19,6 +19,7 @@ import msgspec
 from asched import names
 from asched.core.config.args import ARGS_TYPES, PERCENT_MAX, PluginArgs, kind_of_args
 from asched.core.config.fields import (
+    POSITIVE,
     ConfigDocument,
     ConfigRecord,
     Duration,
@@ -55,7 +56,6 @@ _Bool = Annotated[bool, FieldMark.OMIT_EMPTY]
 _Bytes = Annotated[bytes, Scalar.BYTES, FieldMark.OMIT_EMPTY]
 _TextOrDefault = Annotated[str, FieldMark.ZERO_IS_ABSENT]
 _PERCENT: Final = ValueRange(0, PERCENT_MAX, "not in valid range [0-100]")
-_POSITIVE: Final = ValueRange(1, math.inf, "must be greater than zero")
 _WORKERS: Final = ValueRange(1, math.inf, "should be an integer value greater than zero")
 _BACKOFF: Final = ValueRange(1, math.inf, "must be greater than 0")
 _BURST: Final = ValueRange(0, math.inf, "must be non-negative")
@@ -148,9 +148,9 @@ class LeaderElection(ConfigRecord, frozen=True):
     """
 
     leader_elect: bool = True
-    lease_duration_ns: Annotated[Duration, _POSITIVE] = 15 * NS_PER_SECOND
-    renew_deadline_ns: Annotated[Duration, _POSITIVE] = 10 * NS_PER_SECOND
-    retry_period_ns: Annotated[Duration, _POSITIVE] = 2 * NS_PER_SECOND
+    lease_duration_ns: Annotated[Duration, POSITIVE] = 15 * NS_PER_SECOND
+    renew_deadline_ns: Annotated[Duration, POSITIVE] = 10 * NS_PER_SECOND
+    retry_period_ns: Annotated[Duration, POSITIVE] = 2 * NS_PER_SECOND
     resource_lock: _TextOrDefault = "leases"
     resource_name: _TextOrDefault = "kube-scheduler"
     resource_namespace: _TextOrDefault = "kube-system"
