@@ -396,12 +396,9 @@ class UnfinishedSeals(Scenario):
 
     def _sealing(self, world: World, change: Change) -> None:
         """Kill the process that seals, and let late requests of dead ones arrive."""
-        if not _is_touch(change) or not world.active_faults.is_on:
-            return
-        if world.rng.random() < LANDS:
-            for process in world.ended:
-                world.clock.after(0.0, process.wire.hurry)
-        if world.rng.random() < SEALER_DIES:
+        _land(world, change)
+        is_struck = _is_touch(change) and world.active_faults.is_on
+        if is_struck and world.rng.random() < SEALER_DIES:
             process = world.acting
             world.clock.after(world.rng.uniform(0.0, 1.0), lambda: _kill(process))
 
