@@ -379,10 +379,8 @@ class Scheduler:
         leadership = self.leadership
         if leadership is None:
             await Seal(self, Predecessor()).run()
-        elif (predecessor := leadership.predecessor) is None:
-            await Seal(self, None).run()
         else:
-            await Seal(self, predecessor, leadership.seals).run()
+            await Seal(self, leadership.predecessor, leadership.seals).run()
             await leadership.decides()
             leadership.sealed()
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
+from operator import gt
 from typing import Final, NamedTuple
 
 from asched import names
@@ -154,9 +155,7 @@ class PoolKeeper:
     async def _acknowledge(self) -> None:
         """Say on the Leases what this process has seen."""
         await self._scheduler.taken_in()
-        if not self._held or not self._is_exact():
-            return
-        if self._is_any_between_pools():
+        if not self._held or not self._is_exact() or self._is_any_between_pools():
             return
         cluster = self._context.cluster
         nodes = (node.metadata.resource_version for _, node in cluster.nodes.nodes())
@@ -340,7 +339,7 @@ class _LastHolder(NamedTuple):
 
     pool: int
     acknowledged: Versions
-    open_seal: OpenSeal | None
+    predecessor: Predecessor
 
 
 class _LastHolders(Reach):
@@ -349,9 +348,7 @@ class _LastHolders(Reach):
     def __init__(self, pools: Pools, taken: Mapping[str, PoolElection]) -> None:
         self._pools = pools
         self._holders = [
-            _LastHolder(
-                pools.names.index(pool), election.last_acknowledged, election.predecessor.open_seal
-            )
+            _LastHolder(pools.names.index(pool), election.last_acknowledged, election.predecessor)
             for pool, election in taken.items()
             if election.predecessor is not None
         ]
@@ -360,12 +357,8 @@ class _LastHolders(Reach):
         pools, node = self._pools, only_node(pod)
         known = pools.cluster.node_of(node) if node else None
         number = number_of(known.metadata.resource_version) if known is not None else 0
-        holders = [
-            holder
-            for holder in self._unsealed(POD, pod.metadata.resource_version)
-            if pools.of_waiting(pod) == holder.pool or number > holder.acknowledged.nodes
-        ]
-        return bool(holders) or self._namespace(POD, pod)
+        is_of_pool = self._concerns(POD, pod, pools.of_waiting(pod), Versions(nodes=number))
+        return is_of_pool or self._namespace(POD, pod)
 
     def claim(self, claim: ResourceClaim) -> bool:
         return self._namespace(RESOURCE_CLAIM, claim)
@@ -376,16 +369,18 @@ class _LastHolders(Reach):
         known = self._pools.cluster.get(NAMESPACE, name)
         number = NEVER if known is None else number_of(known.metadata.resource_version)
         pool = self._pools.of_namespace(name)
-        return any(
-            pool == holder.pool or number > holder.acknowledged.namespaces
-            for holder in self._unsealed(kind, obj.metadata.resource_version)
-        )
+        return self._concerns(kind, obj, pool, Versions(namespaces=number))
 
-    def _unsealed(self, kind: Kind, version: str) -> Iterator[_LastHolder]:
-        """The holders whose late writes may meet an object of this version."""
-        for holder in self._holders:
-            if holder.open_seal is None or not holder.open_seal.is_before(kind, version):
-                yield holder
+    def _concerns(self, kind: Kind, obj: Pod | ResourceClaim, pool: int, changed: Versions) -> bool:
+        """Whether late writes about a pool may meet an object, of this pool now, or of another one
+        before this version of its node or its namespace.
+        """
+        version = obj.metadata.resource_version
+        return any(
+            (pool == holder.pool or any(map(gt, changed, holder.acknowledged)))
+            and holder.predecessor.may_reach(kind, version)
+            for holder in self._holders
+        )
 
 
 def _all_of(predecessors: Iterator[Predecessor | None]) -> Predecessor | None:

@@ -103,18 +103,14 @@ class Reach(Protocol):
 class AllThatIsOpen(Reach):
     """All pods and claims of the predecessor's schedulers, but for what is sealed already."""
 
-    def __init__(self, predecessor: Predecessor | None) -> None:
-        self._open_seal = None if predecessor is None else predecessor.open_seal
+    def __init__(self, predecessor: Predecessor) -> None:
+        self._predecessor = predecessor
 
     def pod(self, pod: Pod) -> bool:
-        return not self._is_sealed(POD, pod)
+        return self._predecessor.may_reach(POD, pod.metadata.resource_version)
 
     def claim(self, claim: ResourceClaim) -> bool:
-        return not self._is_sealed(RESOURCE_CLAIM, claim)
-
-    def _is_sealed(self, kind: Kind, obj: Pod | ResourceClaim) -> bool:
-        known = self._open_seal
-        return known is not None and known.is_before(kind, obj.metadata.resource_version)
+        return self._predecessor.may_reach(RESOURCE_CLAIM, claim.metadata.resource_version)
 
 
 class Seal:
@@ -133,7 +129,7 @@ class Seal:
         self._scheduler = scheduler
         self._predecessor = predecessor
         self._begins = begins
-        self._reach = reach or AllThatIsOpen(predecessor)
+        self._reach = reach or AllThatIsOpen(predecessor or Predecessor())
         self._kinds = tuple(kinds)
         self._context = scheduler.machine.context
         #: What was caught up with at first.

@@ -156,6 +156,10 @@ class Predecessor(msgspec.Struct, frozen=True):
     #: The seal that it had not ended; None if it may have decided.
     open_seal: OpenSeal | None = None
 
+    def may_reach(self, kind: Kind, version: str) -> bool:
+        """Whether its late writes may meet a pod or a claim of this version."""
+        return self.open_seal is None or not self.open_seal.is_before(kind, version)
+
 
 # --- what is asked of the outside -----------------------------------------------------------------
 
@@ -394,8 +398,7 @@ class Election:
         before, term = self._seen, Term.of(self.lease)
         if self.lease is None:
             record = self._fresh(now_s, 0)
-            self.predecessor = self._predecessor(Predecessor(), is_clean=False)
-            self.open_seal = None
+            self._follow(self._predecessor(Predecessor(), is_clean=False))
             return CreateLease(record, self._term(record), self._notes(now_s))
         record = self._fresh(now_s, before.transitions + 1)
         since_s = floor(now_s + self.wall_ahead_s) - UNCLEAN_S
@@ -409,9 +412,12 @@ class Election:
         open_seal = None if term is None else term.open_seal
         was_last = Predecessor(record.transitions, sealable, unclean, open_seal)
         is_clean = not before.holder and term is not None and term.is_handed_on
-        self.predecessor = self._predecessor(was_last, is_clean=is_clean)
-        self.open_seal = None if self.predecessor is None else self.predecessor.open_seal
+        self._follow(self._predecessor(was_last, is_clean=is_clean))
         return self._write(self.lease, record)
+
+    def _follow(self, last: Predecessor | None) -> None:
+        self.predecessor = last
+        self.open_seal = None if last is None else last.open_seal
 
     def _predecessor(self, last: Predecessor, *, is_clean: bool) -> Predecessor | None:
         """The leader before us; None if it handed on the lease that we take."""
