@@ -22,6 +22,7 @@ from asched.core.cluster.pool_tenure import Tenure, Versions
 from asched.core.config.pool_rules import PoolRules
 from asched.core.config.pools import DEFAULT_POOL, NodePool
 from asched.core.model.kinds import NAMESPACE
+from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Labels
@@ -189,11 +190,10 @@ class Pools:
                 pool = self.with_labels(new.labels)
                 self.tenure.note_node(new.name, pool, new.metadata.resource_version)
             case Namespace():
-                name, labels = new.metadata.name, new.metadata.labels or NO_LABELS
+                name, labels = new.metadata.name, labels_of(new)
                 pool = self._only(self.rules.of_namespace(name, labels))
-                version = new.metadata.resource_version
-                known = old.metadata.labels or NO_LABELS if isinstance(old, Namespace) else None
-                self.tenure.note_namespace(name, pool, version, is_new=known != labels)
+                version, is_new = new.metadata.resource_version, labels_of(old) != labels
+                self.tenure.note_namespace(name, pool, version, is_new=is_new)
             case _ if isinstance(old, Node):
                 self.tenure.nodes.pop(old.name, None)
             case _ if isinstance(old, Namespace):
@@ -203,8 +203,7 @@ class Pools:
 
     def selecting(self, namespace: str) -> list[int]:
         """The pools that select a namespace."""
-        known = self.cluster.get(NAMESPACE, namespace)
-        labels = NO_LABELS if known is None else known.metadata.labels or NO_LABELS
+        labels = labels_of(self.cluster.get(NAMESPACE, namespace))
         return self.rules.of_namespace(namespace, labels)
 
     def of_pod(self, cls: PodClass) -> PodPool:
@@ -276,6 +275,17 @@ class _Made:
     def __init__(self, _cluster: Cluster) -> None:
         self.written: tuple[NodePool, ...] = ()
         self.pools: Pools | None = None
+
+
+def labels_of(namespace: Record | None) -> Labels:
+    """The labels of a namespace; none of one that does not exist."""
+    known = namespace if isinstance(namespace, Namespace) else None
+    return (known and known.metadata.labels) or NO_LABELS
+
+
+def deciding_profile(pod: Pod, pools: Pools | None) -> str:
+    """The name of the profile that the pod's pool names, or else of the one that the pod names."""
+    return (pools.profile_of(pod) if pools is not None else "") or pod.spec.scheduler_name
 
 
 def only_node(pod: Pod) -> str:

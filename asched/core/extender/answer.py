@@ -21,6 +21,7 @@ import numpy as np
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer
 from asched.core.cluster.pods import PodInfo
+from asched.core.cluster.pools import deciding_profile
 from asched.core.extender import wire
 from asched.core.framework.effects import Effect
 from asched.core.framework.rejection import Rejection
@@ -121,9 +122,7 @@ class Advisor:
 
     def _about(self, pod: Pod) -> tuple[Runner, PodInfo]:
         first = next(iter(self._runners.values()))
-        pools = first.profile.pools
-        name = (pools.profile_of(pod) if pools is not None else "") or pod.spec.scheduler_name
-        runner = self._runners.get(name) or first
+        runner = self._runners.get(deciding_profile(pod, first.profile.pools)) or first
         return runner, self._cluster.classes.info_of(pod)
 
     def _filter(

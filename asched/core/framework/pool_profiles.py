@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from operator import attrgetter
 from typing import Final
 
-from asched.core.cluster.pools import Pools, only_node
+from asched.core.cluster.pools import Pools, deciding_profile, only_node
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 
@@ -38,7 +38,7 @@ class PoolProfiles:
             return name
         if pod.spec.affinity is not None and (node := only_node(pod)):
             self._note_awaited(node)
-            return self.pools.profile_of(pod) or name
+            return deciding_profile(pod, self.pools)
         epoch, namespace = self.pools.cluster.epoch, pod.metadata.namespace
         if epoch != self._epoch:
             self._epoch, self._of_namespace = epoch, {}

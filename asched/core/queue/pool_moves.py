@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from asched.core.cluster.changes import Action, Change
-from asched.core.cluster.pools import NO_LABELS
+from asched.core.cluster.pools import labels_of
 from asched.core.framework.pool_profiles import PoolProfiles
 from asched.core.model.kinds import NAMESPACE, NODE
-from asched.core.model.meta import Record
 from asched.core.model.node import Node
-from asched.core.model.selector import Labels
 from asched.core.model.workload import Namespace
 from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.heap import CHECK_STEPS
@@ -39,7 +37,7 @@ def _may_move_pods(profiles: PoolProfiles, change: Change) -> bool:
     if change.trigger.resource == NAMESPACE.resource:
         either = old if new is None else new
         assert isinstance(either, Namespace)
-        before, now = (_labels(each) for each in (old, new))
+        before, now = labels_of(old), labels_of(new)
         of_namespace, name = pools.rules.of_namespace, either.metadata.name
         return of_namespace(name, before) != of_namespace(name, now)
     if action is Action.ADD and isinstance(new, Node):
@@ -51,11 +49,6 @@ def _may_move_pods(profiles: PoolProfiles, change: Change) -> bool:
     assert isinstance(old, Node)
     assert isinstance(new, Node)
     return pools.with_labels(old.labels) != pools.with_labels(new.labels)
-
-
-def _labels(namespace: Record | None) -> Labels:
-    known = namespace if isinstance(namespace, Namespace) else None
-    return (known and known.metadata.labels) or NO_LABELS
 
 
 def _following(queue: SchedulingQueue, profiles: PoolProfiles, now_s: float) -> Iterator[None]:

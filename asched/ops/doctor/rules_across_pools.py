@@ -303,10 +303,9 @@ def _next_pods(owners: Owners) -> Iterator[Finding]:
     if not owners:
         return
     named = [name for of_rule in owners.values() for name in of_rule]
-    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
     rule = next(iter(owners))
     text = (
-        f"new pods would wait for a rule across pools, as for {', '.join(named[:NAMED_MAX])}{more};"
+        f"new pods would wait for a rule across pools, as for {_some(named)};"
         f" {named[0]}: {why_stopped(rule.plugin, rule.to_share)}"
     )
     sets = dict.fromkeys(rule.to_share for rule in owners)
@@ -318,11 +317,15 @@ def _next_pods(owners: Owners) -> Iterator[Finding]:
 
 def _pinned(selected: Mapping[str, str]) -> Iterator[Finding]:
     if selected:
-        shown = [f"{daemon} (by {owner})" for daemon, owner in list(selected.items())[:NAMED_MAX]]
-        more = f" and {len(selected) - NAMED_MAX} more" if len(selected) > NAMED_MAX else ""
+        shown = _some([f"{daemon} (by {owner})" for daemon, owner in selected.items()])
         text = (
             "pods pinned to nodes of several pools are selected by a required anti-affinity of pods"
-            f" that one pool decides; two replicas may break it: {', '.join(shown)}{more}"
+            f" that one pool decides; two replicas may break it: {shown}"
         )
         cure = "give these namespaces and nodes one pool, or change the rule"
         yield Finding(CHECK, State.WARNING, text, f"{cure} (docs/pools-reference.md)")
+
+
+def _some(named: Sequence[str]) -> str:
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    return ", ".join(named[:NAMED_MAX]) + more

@@ -23,7 +23,7 @@ import msgspec
 
 from asched.core.cluster.cluster import Cluster
 from asched.core.cluster.facts import Answer, Done, Refused, TimedOut, Unknown
-from asched.core.cluster.pools import Pools
+from asched.core.cluster.pools import Pools, deciding_profile
 from asched.core.dra import plan
 from asched.core.dra.extended_requests import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
@@ -348,8 +348,8 @@ class ClaimBinding:
 
     def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
         """Count all devices of the pod; upstream counts those without binding conditions, too."""
-        observer, pools = self._reports.observer, Pools.of_cluster(self._cluster)
-        profile = (pools.profile_of(pod) if pools is not None else "") or pod.spec.scheduler_name
+        observer = self._reports.observer
+        profile = deciding_profile(pod, Pools.of_cluster(self._cluster))
         for result in (result for claim in claims for result in results_of(claim)):
             observer.device_awaited(profile, result.driver, label, waited_s)
             if result.binding_conditions:
